@@ -1,0 +1,16 @@
+"""Text to canonical filter: parse, compare, explain, cover."""
+
+from tidings.filters.attributes import Attributes
+from tidings.filters.explain import BoxReport, Explanation, TestReport
+from tidings.filters.filter import Filter, parse
+from tidings.filters.ontology import Ontology
+
+__all__ = [
+    "Attributes",
+    "BoxReport",
+    "Explanation",
+    "Filter",
+    "Ontology",
+    "TestReport",
+    "parse",
+]

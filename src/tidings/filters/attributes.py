@@ -1,0 +1,142 @@
+"""The attributes that a channel declares: names, types, ontologies.
+
+With them a filter is checked when it is parsed: a name that is not declared is refused and near
+misses are named, a comparison that can't be made is refused, a string is read as the date or number
+that it is compared with, and `x > 10` on an integer is known to be `x >= 11`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from tidings.filters.ontology import Ontology
+from tidings.filters.unparse import name_text
+from tidings.model import (
+    TYPES,
+    AttributesError,
+    Event,
+    NotificationError,
+    Type,
+    plain,
+    read_value,
+    type_of,
+)
+
+Path = tuple[str, ...]
+
+_FAMILY: dict[str, str] = {"integer": "number", "double": "number", "date": "time",
+                           "timestamp": "time"}  # fmt: skip
+_A = {"integer": "an integer"}
+
+
+def family(kind: str | None) -> str | None:
+    """The family that a type compares within: integers and doubles are numbers, dates are times."""
+    return None if kind is None else _FAMILY.get(kind, kind)
+
+
+def article(kind: str) -> str:
+    return _A.get(kind, f"a {kind}")
+
+
+class Attributes:
+    """Declared attributes. `{"price": "double", "user.city": "string", "topic": Ontology(...)}`.
+
+    With `closed` (the default) a filter may name no others; otherwise what is not declared is
+    taken as it comes. `subject` is always there.
+    """
+
+    def __init__(self, types: Mapping[str, Type | Ontology], *, closed: bool = True) -> None:
+        self.closed = closed
+        self._types: dict[Path, Type] = {("subject",): "string"}
+        self._ontologies: dict[Path, Ontology] = {}
+        for name, kind in types.items():
+            path = tuple(name.split("."))
+            if not all(path):
+                raise AttributesError(f"'{name}' is not a name: a field between dots is empty")
+            if isinstance(kind, Ontology):
+                self._ontologies[path] = kind
+                kind = "string"
+            if kind not in TYPES:
+                expected = ", ".join(TYPES)
+                raise AttributesError(f"'{name}' has the type '{kind}', expected one of {expected}")
+            self._types[path] = kind
+            for cut in range(1, len(path)):
+                self._types.setdefault(path[:cut], "struct")
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._types
+
+    def type(self, path: Path) -> Type | None:
+        return self._types.get(path)
+
+    def ontology(self, path: Path) -> Ontology | None:
+        return self._ontologies.get(path)
+
+    def near(self, path: Path) -> list[str]:
+        """Declared names that are spelt nearly like this one."""
+        names = {name_text(p).lower(): name_text(p) for p in self._types}
+        close = difflib.get_close_matches(name_text(path).lower(), names, n=3)
+        return [names[name] for name in close]
+
+    def problem(self, path: Path) -> str | None:
+        """One sentence on why a filter may not use this name; None when it may."""
+        if not self.closed or path in self._types:
+            return None
+        near = self.near(path)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"expected {self._some_names()}"
+        return f"there is no attribute '{name_text(path)}'; {hint}"
+
+    def _some_names(self) -> str:
+        names = sorted(name_text(p) for p, kind in self._types.items() if kind != "struct")
+        rest = len(names) - 8
+        return "one of " + ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
+
+    def read(self, event: Event) -> dict[str, Any]:
+        """A notification with each declared attribute as its type, or NotificationError.
+
+        Text is read as the type (a date in JSON is a string), a whole double is an integer, an
+        integer is a double; everything else must have the type already, or be null.
+        """
+        out = dict(event)
+        for path, kind in self._types.items():
+            if len(path) == 1 and out.get(path[0]) is not None:
+                out[path[0]] = _conform(plain(out[path[0]]), kind, path)
+            elif len(path) > 1 and kind != "struct":
+                _conform_nested(out, path, kind)
+        return out
+
+
+def _conform_nested(out: dict[str, Any], path: Path, kind: Type) -> None:
+    level = out
+    for step in path[:-1]:
+        below = level.get(step)
+        if not isinstance(below, Mapping):
+            return
+        level[step] = level = dict(below)
+    if level.get(path[-1]) is not None:
+        level[path[-1]] = _conform(plain(level[path[-1]]), kind, path)
+
+
+def _conform(value: Any, kind: Type, path: Path) -> Any:
+    have = type_of(value)
+    if have == kind:
+        return value
+    if have == "string" and kind not in ("list", "struct"):
+        try:
+            return read_value(value, kind)
+        except ValueError as problem:
+            raise NotificationError(
+                f"attribute '{name_text(path)}': {problem}, expected {article(kind)}"
+            ) from None
+    if kind == "double" and have == "integer":
+        return float(value)
+    if kind == "integer" and have == "double" and value.is_integer() and abs(value) < 2.0**63:
+        return int(value)
+    if family(kind) == family(have) == "time":
+        return value
+    found = f"{value!r}, {article(have)}" if have else repr(value)
+    raise NotificationError(
+        f"attribute '{name_text(path)}': found {found[:80]}, expected {article(kind)}"
+    )

@@ -1,0 +1,369 @@
+"""Checked construction of expressions: what parsers call for each thing they have read.
+
+Everything that can be refused is refused here, with a position and in one sentence: unknown
+attributes and functions, arguments that a function has no meaning for, comparisons that can't be
+made, patterns that don't compile. Constants are folded, so `60 * 60` is as good as 3600.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import math
+import re
+import struct
+from typing import Any, NoReturn
+
+from tidings.filters import addresses, like, subjects
+from tidings.filters.attributes import article, family
+from tidings.filters.dialects import Context
+from tidings.filters.evaluate import evaluate
+from tidings.filters.expression import (
+    CONDITIONS,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+)
+from tidings.filters.functions import ALIASES, FUNCTIONS, OPERATORS, regex
+from tidings.filters.kinds import kind_of
+from tidings.filters.tokens import Token
+from tidings.filters.unparse import name_text, text_of
+from tidings.model import FilterError, Type, read_value, type_of
+from tidings.model.values import INT_MAX, INT_MIN, is_number
+
+MAX_PATTERN = 2000
+
+_CASTS: dict[str, Type] = {
+    "date": "date", "timestamp": "timestamp", "to_date": "date", "to_timestamp": "timestamp",
+    "double": "double", "float": "double", "bigint": "integer", "int": "integer",
+    "integer": "integer", "long": "integer", "smallint": "integer", "tinyint": "integer",
+    "string": "string", "boolean": "boolean",
+}  # fmt: skip
+_PRIVATE = frozenset({"apply", "subject_matches", "negative"}) | OPERATORS
+_SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
+                      "isnull", "isnotnull", "like", "ilike"})  # fmt: skip
+
+
+class Builder:
+    """Builds expressions for one text in one context."""
+
+    def __init__(self, text: str, context: Context) -> None:
+        self.text = text
+        self.attributes = context.attributes
+        self.functions = context.functions
+
+    def fail(self, reason: str, position: int) -> NoReturn:
+        raise FilterError(reason, self.text, position)
+
+    # -- leaves --------------------------------------------------------------------------------
+
+    def attribute(self, path: tuple[str, ...], at: int) -> Attribute:
+        problem = self.attributes.problem(path) if self.attributes else None
+        if problem:
+            self.fail(problem, at)
+        return Attribute(path)
+
+    def number(self, token: Token, negative: bool = False) -> int | float:
+        sign = "-" if negative else ""
+        if token.text.isdigit() and token.word in ("", "L", "S", "Y"):
+            whole = int(sign + token.text)
+            if INT_MIN <= whole <= INT_MAX:
+                return whole
+            if token.word:
+                self.fail(f"found {sign}{token.text}{token.word}, beyond 64 bits", token.position)
+        value = float(sign + token.text)
+        if math.isinf(value):
+            self.fail(f"found {token.text[:40]}, beyond the largest double", token.position)
+        return struct.unpack("f", struct.pack("f", value))[0] if token.word == "F" else value
+
+    def typed(self, word: str, kind: Type, at: int) -> Any:
+        try:
+            return read_value(word, kind)
+        except ValueError as problem:
+            self.fail(f"{problem}, expected {article(kind)}", at)
+
+    # -- kinds of expression -------------------------------------------------------------------
+
+    def type(self, node: Expression) -> str | None:
+        """The type of an expression where it is known before any notification is."""
+        return kind_of(node, self.attributes)
+
+    def need_condition(self, node: Expression, at: int) -> None:
+        if isinstance(node, Literal) and node.value is None:
+            return
+        kind = self.type(node)
+        if kind not in (None, "boolean"):
+            self.fail(
+                f"found {_described(node)}, {article(kind)}, expected a condition such as x > 5", at
+            )
+
+    def need_value(self, node: Expression, at: int, where: str) -> None:
+        if isinstance(node, CONDITIONS):
+            self.fail(f"found a condition, expected a value {where}", at)
+
+    # -- conditions ----------------------------------------------------------------------------
+
+    def compare(
+        self, op: str, left: Expression, right: Expression, left_at: int, right_at: int
+    ) -> Expression:
+        left, right = self._comparable(left, right, left_at, right_at)
+        return Compare(op, left, right)  # type: ignore[arg-type]
+
+    def _comparable(
+        self, left: Expression, right: Expression, left_at: int, right_at: int
+    ) -> tuple[Expression, Expression]:
+        """Both sides, a string literal read as the type of the other side where it must be."""
+        a, b = self.type(left), self.type(right)
+        if a is None or b is None or family(a) == family(b):
+            return left, right
+        if b == "string" and isinstance(right, Literal):
+            return left, self._read_as(right, a, left, right_at)
+        if a == "string" and isinstance(left, Literal):
+            return self._read_as(left, b, right, left_at), right
+        self.fail(
+            f"{_described(left)} is {article(a)} and can't be compared with {_described(right)}, "
+            f"{article(b)}",
+            right_at,
+        )
+
+    def _read_as(self, node: Literal, kind: str, other: Expression, at: int) -> Literal:
+        try:
+            return Literal(read_value(node.value, "double" if kind == "number" else kind))  # type: ignore[arg-type]
+        except ValueError:
+            self.fail(
+                f"{_described(other)} is {article(kind)} and can't be compared with "
+                f"{text_of(node)[:60]}; expected {article(kind)}",
+                at,
+            )
+
+    def is_in(
+        self, item: Expression, pairs: list[tuple[Expression, int]], start: int
+    ) -> Expression:
+        if all(self.type(option) in (None, self.type(item)) for option, _ in pairs):
+            return In(item, tuple(option for option, _ in pairs))
+        options = []
+        for option, at in pairs:
+            item, option = self._comparable(item, option, start, at)
+            options.append(option)
+        return In(item, tuple(options))
+
+    def between(
+        self, item: Expression, low: Expression, high: Expression, at: tuple[int, int, int]
+    ) -> Expression:
+        item, low = self._comparable(item, low, at[0], at[1])
+        item, high = self._comparable(item, high, at[0], at[2])
+        return Between(item, low, high)
+
+    def like(
+        self, name: str, item: Expression, pattern: Expression, escape: str | None,
+        at: tuple[int, int],
+    ) -> Expression:  # fmt: skip
+        if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+            try:
+                pattern = Literal(like.join(like.split(pattern.value, escape or "\\")))
+            except like.PatternError as problem:
+                self.fail(f"{problem}, expected a % or _ or another escape after it", at[1])
+        elif escape is not None:
+            self.fail("ESCAPE is for a pattern in quotes", at[1])
+        return self.call(name, (item, pattern), at, at[0])
+
+    # -- functions -----------------------------------------------------------------------------
+
+    def call(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        """A call of a function of the table, checked, and computed when it is constant."""
+        function = FUNCTIONS[name]
+        if not function.least <= len(args) <= function.most:
+            self.fail(f"{name} takes {_count(function.least, function.most)}, not {len(args)}", at)
+        for place, (arg, where) in enumerate(zip(args, places, strict=True)):
+            self.need_value(arg, where, f"for {name}")
+            wanted = function.takes[place] if place < len(function.takes) else None
+            kind = family(self.type(arg))
+            if wanted and kind and kind != wanted:
+                found = f"{_described(arg)}, {article(self.type(arg) or '')}"
+                self.fail(f"{name} takes {article(wanted)} there, found {found}", where)
+        if name in ("like", "ilike") and isinstance(args[1], Literal):
+            self._check_like(args[1], places[1])
+        if name == "rlike" and isinstance(args[1], Literal):
+            self._check_regex(args[1].value, places[1])
+        node = Call(name, args)
+        if all(isinstance(arg, Literal) for arg in args):
+            value = evaluate(node, {})
+            return Literal(tuple(value) if isinstance(value, list) else value)
+        return node
+
+    def _check_like(self, pattern: Literal, at: int) -> None:
+        if isinstance(pattern.value, str):
+            try:
+                like.split(pattern.value)
+            except like.PatternError as problem:
+                self.fail(f"{problem}, expected a % or _ or another escape after it", at)
+
+    def _check_regex(self, pattern: Any, at: int) -> None:
+        if not isinstance(pattern, str):
+            return
+        if len(pattern) > MAX_PATTERN:
+            self.fail(f"found a pattern of more than {MAX_PATTERN} characters", at)
+        try:
+            regex(pattern)
+        except (re.error, OverflowError, RecursionError) as problem:
+            self.fail(f"the regular expression does not compile: {problem}", at)
+
+    def function(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        """A function call as it was written, with its own rules where it has some."""
+        lower = ALIASES.get(name.lower(), name.lower())
+        if lower in _SPECIAL:
+            return self._special(lower, args, places, at)
+        if lower in _CASTS:
+            return self._cast(lower, args, at)
+        if lower in FUNCTIONS and (lower not in _PRIVATE or lower == "%"):
+            return self.call(lower, args, places, at)
+        if name in self.functions:
+            for arg, where in zip(args, places, strict=True):
+                self.need_value(arg, where, f"for {name}")
+            return Call("apply", (Literal(name), *args), self.functions[name])
+        known = [*FUNCTIONS, *ALIASES, *_SPECIAL, *_CASTS, *self.functions]
+        close = [f for f in difflib.get_close_matches(lower[:80], known, n=3) if f not in _PRIVATE]
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        self.fail(f"there is no function '{name[:40]}'{hint}", at)
+
+    def _cast(self, name: str, args: tuple[Expression, ...], at: int) -> Literal:
+        if len(args) != 1 or not isinstance(args[0], Literal):
+            self.fail(f"{name} takes one constant, such as {name}('...')", at)
+        value = args[0].value
+        if value is None:
+            return args[0]
+        if isinstance(value, tuple):
+            self.fail(f"{name} takes one constant, found a list", at)
+        kind = _CASTS[name]
+        if type_of(value) == kind:
+            return args[0]
+        if kind == "integer" and isinstance(value, float) and abs(value) < 2.0**63:
+            return Literal(int(value))
+        if kind == "double" and is_number(value):
+            return Literal(float(value))
+        if isinstance(value, str) or kind == "string":
+            word = value if isinstance(value, str) else text_of(args[0]).strip("'")
+            return Literal(self.typed(word, kind, at))
+        if isinstance(value, dt.datetime) and kind == "date":
+            return Literal(value.date())
+        if isinstance(value, dt.date) and kind == "timestamp":
+            return Literal(dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC))
+        self.fail(f"found {text_of(args[0])[:60]}, expected {article(kind)}", at)
+
+    def _special(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        if name == "array":
+            values = [self._constant(name, a, p) for a, p in zip(args, places, strict=True)]
+            return Literal(tuple(values))
+        if name in ("isnull", "isnotnull"):
+            if len(args) != 1:
+                self.fail(f"{name} takes one argument, not {len(args)}", at)
+            return IsNull(args[0]) if name == "isnull" else Not(IsNull(args[0]))
+        if name in ("like", "ilike"):
+            if len(args) not in (2, 3):
+                self.fail(f"{name} takes two or three arguments, not {len(args)}", at)
+            escape = self._constant(name, args[2], places[2]) if len(args) == 3 else None
+            if escape is not None and not (isinstance(escape, str) and len(escape) == 1):
+                self.fail(f"{name} takes one character as its escape", places[2])
+            return self.like(name, args[0], args[1], escape, places[:2])  # type: ignore[arg-type]
+        if name == "subject":
+            return self._subject(args, places, at)
+        if name in ("isa", "preorder"):
+            return self._topic(name, args, places, at)
+        if name == "cidr":
+            return self._network(args, places, at)
+        return self._place(name, args, places, at)
+
+    def _constant(self, name: str, node: Expression, at: int) -> Any:
+        if not isinstance(node, Literal) or isinstance(node.value, tuple):
+            self.fail(f"{name} takes a constant there, found {_described(node)}", at)
+        return node.value
+
+    def _string(self, name: str, node: Expression, at: int) -> str:
+        value = self._constant(name, node, at)
+        if not isinstance(value, str):
+            self.fail(f"{name} takes a string there, found {_described(node)}", at)
+        return value
+
+    def _subject(
+        self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        if len(args) != 1:
+            self.fail(f"subject takes one pattern, such as 'quotes.*.nyse', not {len(args)}", at)
+        pattern = self._string("subject", args[0], places[0])
+        problem = subjects.pattern_problem(pattern)
+        if problem:
+            self.fail(f"found the pattern '{pattern[:60]}': {problem}", places[0])
+        return Call("subject_matches", (Attribute(("subject",)), args[0]))
+
+    def _topic(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        if len(args) != (2 if name == "isa" else 1) or not isinstance(args[0], Attribute):
+            self.fail(f"{name} takes an attribute{' and a topic' if name == 'isa' else ''}", at)
+        path = args[0].path
+        ontology = self.attributes.ontology(path) if self.attributes else None
+        if name == "preorder":
+            if ontology is None:
+                self.fail(f"{name_text(path)} has no ontology", places[0])
+            return Call(name, args, ontology)
+        topic = self._string(name, args[1], places[1])
+        if ontology is not None and topic not in ontology:
+            near = ontology.near(topic)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            self.fail(f"there is no topic '{topic[:60]}' under {name_text(path)}{hint}", places[1])
+        return Call(name, args, ontology)
+
+    def _network(
+        self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        if len(args) != 2:
+            self.fail(f"cidr takes an address and a network, not {len(args)} arguments", at)
+        network = self._string("cidr", args[1], places[1])
+        try:
+            addresses.network(network)
+        except ValueError:
+            self.fail(f"found '{network[:60]}', expected a network like 10.0.0.0/8", places[1])
+        return self.call("cidr", args, places, at)
+
+    def _place(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        names = {"within_box": "lat, lon, south, west, north, east",
+                 "within_km": "lat, lon, lat0, lon0, km"}[name]  # fmt: skip
+        if len(args) != len(names.split(", ")):
+            self.fail(f"{name} takes {names}; found {len(args)} arguments", at)
+        for what, arg, where in list(zip(names.split(", "), args, places, strict=True))[2:]:
+            value = self._constant(name, arg, where)
+            if not is_number(value) or not math.isfinite(value):
+                self.fail(f"{name} takes a number as {what}, found {_described(arg)}", where)
+            low, high = _LIMITS[what]
+            if not low <= value <= high:
+                self.fail(f"{what} is {value}, expected {low} to {high}", where)
+        return self.call(name, args, places, at)
+
+
+_LIMITS = {"south": (-90, 90), "north": (-90, 90), "west": (-180, 180), "east": (-180, 180),
+           "lat0": (-90, 90), "lon0": (-180, 180), "km": (0, 20038)}  # fmt: skip
+
+
+def _count(least: int, most: int) -> str:
+    if least == most:
+        return f"{least} argument{'s' if least != 1 else ''}"
+    return f"{least} to {most} arguments"
+
+
+def _described(node: Expression) -> str:
+    text = text_of(node)
+    return text if len(text) <= 60 else text[:57] + "..."

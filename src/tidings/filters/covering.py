@@ -1,0 +1,204 @@
+"""Covering: whether every notification that matches one filter matches another.
+
+Box A contains box B when each set of A contains B's set on that term. A covers B when each box of B
+lies in one box of A, or, tried next under a budget, when nothing is left of it after cutting all
+boxes of A out. Where B pins an attribute to a few points, terms that A computes from it are
+computed too: `lower(name) = 'bo'` covers `name = 'BO'`.
+
+Sound always; complete for unions of boxes over independent terms as far as the budget goes. A
+missed covering only makes headers longer, a false one would misdeliver, so every doubt is a no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any as Anything
+
+from tidings.filters import boxes as algebra, sets
+from tidings.filters.boxes import Box
+from tidings.filters.evaluate import evaluate
+from tidings.filters.expression import Attribute, Call, Expression, attributes_of, children
+from tidings.filters.form import Form
+from tidings.filters.sets import Key, ValueSet
+from tidings.filters.tree import All, Any, Node, Test
+from tidings.filters.unparse import name_text
+from tidings.model import moment
+
+BUDGET = 512  # boxes that a subtraction may make
+MOST_POINTS = 16  # combinations of points that a computed term is tried on
+
+
+def covers(outer: Form, inner: Form) -> bool:
+    """Whether `outer` covers `inner`."""
+    if outer.always or inner.never:
+        return True
+    if outer.never or inner.always:
+        return False
+    if not hull_allows(outer, inner):
+        return False
+    if inner.boxes is not None:
+        return all(_box_covered(box, outer) for box in inner.boxes)
+    assert inner.tree is not None
+    return _tree_covered(inner.tree, outer, {})
+
+
+def hull_allows(outer: Form, inner: Form) -> bool:
+    """A cheap necessary condition: the box around `inner` lies in the box around `outer`.
+
+    A computed term may hold box by box without holding on the hull, so it rejects nothing here.
+    """
+    for term, values in outer.hull.items():
+        have = inner.hull.get(term)
+        if have is None:
+            if isinstance(outer.terms[term], Attribute):
+                return False
+        elif not values >= have and isinstance(outer.terms[term], Attribute):
+            return False
+    return True
+
+
+def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression]) -> bool:
+    """Whether a box lies in another, computing the terms that its points decide."""
+    for term, values in outer.items():
+        have = inner.get(term)
+        if have is not None and values >= have:
+            continue
+        computed = image(terms[term], inner)
+        if computed is None:
+            return False
+        if have is not None:
+            computed = computed & have
+        if not values >= computed:
+            return False
+    return True
+
+
+def _box_covered(box: Box, outer: Form) -> bool:
+    if outer.tree is not None:
+        return _box_in_tree(box, outer.tree, outer.terms)
+    assert outer.boxes is not None
+    if any(algebra.contains(one, box) for one in outer.boxes):
+        return True
+    known = _with_images(box, outer.terms)
+    if known is None:
+        return True  # its points contradict its computed terms: no notification is in it
+    if known is not box and any(algebra.contains(one, known) for one in outer.boxes):
+        return True
+    near = [one for one in outer.boxes if algebra.meet(one, known) is not None]
+    return len(near) > 1 and algebra.subtract(known, near, BUDGET) == []
+
+
+def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression]) -> bool:
+    if isinstance(node, Test):
+        return box_in_box({node.term: node.values}, box, terms)
+    if isinstance(node, All):
+        return all(_box_in_tree(box, item, terms) for item in node.items)
+    return any(_box_in_tree(box, item, terms) for item in node.items)
+
+
+def _tree_covered(node: Node, outer: Form, seen: dict[int, bool]) -> bool:
+    """Whether what is in a tree is in the outer form: by its hull, or by its parts."""
+    if id(node) in seen:
+        return seen[id(node)]
+    answer = _parts_covered(node, outer, seen)
+    if not answer:
+        around = algebra.hull_of_tree(node)
+        answer = around is None or _box_covered(around, outer)
+    if not answer and isinstance(outer.tree, All):
+        answer = all(
+            _tree_covered(node, Form(None, part, {}, outer.terms), {}) for part in outer.tree.items
+        )
+    seen[id(node)] = answer
+    return answer
+
+
+def _parts_covered(node: Node, outer: Form, seen: dict[int, bool]) -> bool:
+    if isinstance(node, Any):
+        return all(_tree_covered(item, outer, seen) for item in node.items)
+    if isinstance(node, All):
+        return any(_tree_covered(item, outer, seen) for item in node.items if isinstance(item, Any))
+    return False
+
+
+# -- terms computed from points ----------------------------------------------------------------
+
+
+def _with_images(box: Box, terms: Mapping[str, Expression]) -> Box | None:
+    """The box with a test on every term that its points decide; None when one becomes empty."""
+    out = box
+    for text, term in terms.items():
+        computed = image(term, box)
+        if computed is None:
+            continue
+        have = box.get(text)
+        if have is not None:
+            computed = computed & have
+        if not computed:
+            return None
+        out = {**out, text: computed}
+    return out
+
+
+def image(term: Expression, box: Box) -> ValueSet | None:
+    """The values that a computed term can take in a box; None when the box leaves too many."""
+    if isinstance(term, Attribute) or _has_foreign(term):
+        return None
+    paths = sorted(attributes_of(term))
+    choices: list[list[Anything]] = []
+    count = 1
+    for path in paths:
+        values = box.get(name_text(path))
+        points = values.points(MOST_POINTS) if values is not None else None
+        if points is None or any(place[0] == sets.OTHER for place in points):
+            return None
+        choices.append([value for place in points for value in _values_at(place)])
+        count *= len(choices[-1])
+        if count > MOST_POINTS:
+            return None
+    if any(longer[: len(path)] == path for path in paths for longer in paths if longer != path):
+        return None
+    places = []
+    for combination in product(*choices):
+        event: dict[str, Anything] = {}
+        for path, value in zip(paths, combination, strict=True):
+            level = event
+            for step in path[:-1]:
+                level = level.setdefault(step, {})
+            level[path[-1]] = value
+        places.append(sets.key(evaluate(term, event)))
+    return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
+
+
+def _has_foreign(term: Expression) -> bool:
+    """Whether an application's own function is called somewhere: it is not ours to try out."""
+    if isinstance(term, Call) and term.name == "apply":
+        return True
+    return any(_has_foreign(part) for part in children(term))
+
+
+def _values_at(place: Key) -> Iterator[Anything]:
+    """All values that stand at one place: 1 is the integer and the double."""
+    family, value = place[0], place[1]
+    if family == sets.ABSENT:
+        yield None
+    elif family == sets.NAN:
+        yield float("nan")
+    elif family == sets.TIME:
+        yield moment(value)
+    else:
+        yield value
+        if family == sets.NUMBER and isinstance(value, int) and float(value) == value:
+            yield float(value)
+            if value == 0:
+                yield -0.0
+
+
+def derived_from(terms: Mapping[str, Expression]) -> dict[str, list[str]]:
+    """Attribute -> the terms that are computed from it."""
+    out: dict[str, list[str]] = {}
+    for text, node in terms.items():
+        if not isinstance(node, Attribute):
+            for path in attributes_of(node):
+                out.setdefault(name_text(path), []).append(text)
+    return out

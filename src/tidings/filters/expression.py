@@ -1,0 +1,124 @@
+"""The expression tree: what a filter's text says, before anything is made of it.
+
+Values:      Attribute  Literal  Call
+Conditions:  Compare  In  Between  IsNull  IsTruth  And  Or  Not, and any Call that gives a Boolean
+
+Trees are immutable and at most MAX_DEPTH deep (parsers refuse more), so plain recursion over them
+is safe. AND and OR are flat: a chain of a thousand is one node.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal as Choice
+
+import msgspec
+
+MAX_DEPTH = 150
+
+Comparison = Choice["=", "!=", "<", "<=", ">", ">=", "<=>"]
+FLIPPED: dict[Comparison, Comparison] = {
+    "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>",
+}  # fmt: skip
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """An attribute of the notification; `a.b.c` is ("a", "b", "c")."""
+
+    path: tuple[str, ...]
+
+
+class Literal(msgspec.Struct, frozen=True):
+    """A constant: a plain value, or a tuple of them for a list."""
+
+    value: Any
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A function or an arithmetic operator by its name in functions.FUNCTIONS.
+
+    `bound` holds what a function needs beside its arguments and the text does not say: the
+    ontology of `isa` and `preorder`, or the body of an application's own function.
+    """
+
+    name: str
+    args: tuple[Expression, ...]
+    bound: Any = None
+
+
+class Compare(msgspec.Struct, frozen=True):
+    op: Comparison
+    left: Expression
+    right: Expression
+
+
+class In(msgspec.Struct, frozen=True):
+    item: Expression
+    options: tuple[Expression, ...]
+
+
+class Between(msgspec.Struct, frozen=True):
+    item: Expression
+    low: Expression
+    high: Expression
+
+
+class IsNull(msgspec.Struct, frozen=True):
+    item: Expression
+
+
+class IsTruth(msgspec.Struct, frozen=True):
+    """`item IS TRUE` or `item IS FALSE`: never unknown."""
+
+    item: Expression
+    truth: bool
+
+
+class And(msgspec.Struct, frozen=True):
+    items: tuple[Expression, ...]
+
+
+class Or(msgspec.Struct, frozen=True):
+    items: tuple[Expression, ...]
+
+
+class Not(msgspec.Struct, frozen=True):
+    item: Expression
+
+
+Expression = Attribute | Literal | Call | Compare | In | Between | IsNull | IsTruth | And | Or | Not
+
+CONDITIONS = (Compare, In, Between, IsNull, IsTruth, And, Or, Not)
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    """The expressions directly below this one."""
+    match node:
+        case Call(args=items) | And(items=items) | Or(items=items):
+            return items
+        case Compare(left=left, right=right):
+            return (left, right)
+        case In(item=item, options=options):
+            return (item, *options)
+        case Between(item=item, low=low, high=high):
+            return (item, low, high)
+        case IsNull(item=item) | IsTruth(item=item) | Not(item=item):
+            return (item,)
+        case _:
+            return ()
+
+
+def attributes_of(node: Expression) -> set[tuple[str, ...]]:
+    """The paths of all attributes that an expression reads."""
+    found: set[tuple[str, ...]] = set()
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Attribute):
+            found.add(one.path)
+        else:
+            stack.extend(children(one))
+    return found
+
+
+def is_constant(node: Expression) -> bool:
+    return isinstance(node, Literal)

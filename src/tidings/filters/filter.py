@@ -1,0 +1,111 @@
+"""Filter: what a subscription asks for. The public class; everything behind it is private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from tidings.filters import covering, dialects, evaluate, explain, form, spell, unparse
+from tidings.filters.attributes import Attributes
+from tidings.filters.explain import Explanation
+from tidings.filters.expression import Expression
+from tidings.filters.tree import is_opaque
+from tidings.model import Event
+
+
+def parse(
+    text: str,
+    dialect: str = "sql",
+    *,
+    attributes: Attributes | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Filter:
+    """The filter of a text; FilterError with a position when the text is not one.
+
+    `attributes` are those a channel declares: with them names and types are checked. `functions`
+    are the application's own, by name; they must give the same for the same arguments.
+    """
+    context = dialects.Context(attributes, functions or {})
+    return Filter(dialects.read(text, dialect, context), attributes)
+
+
+class Filter:
+    """A condition on notifications. Immutable; equal filters (of equal canonical form) are equal.
+
+    Make one with `tidings.parse`.
+    """
+
+    def __init__(self, expression: Expression, attributes: Attributes | None = None) -> None:
+        self._expression = expression
+        self._attributes = attributes
+
+    @property
+    def expression(self) -> Expression:
+        """The expression tree, for the rooms that compile it."""
+        return self._expression
+
+    @cached_property
+    def form(self) -> form.Form:
+        """The canonical form, for the rooms that index it."""
+        return form.form_of(self._expression, self._attributes)
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The bytes of the canonical form."""
+        return form.encode(self.form)
+
+    @cached_property
+    def key(self) -> bytes:
+        """The identity of the filter: 16 bytes, the same in every process and release."""
+        return form.digest(self.encoded)
+
+    def matches(self, event: Event) -> bool:
+        """Whether a notification matches, by the reference semantics."""
+        return evaluate.truth(self._expression, event) is True
+
+    def covers(self, other: Filter) -> bool:
+        """Whether every notification that matches the other matches this one.
+
+        True is certain. False may mean that it could not be shown.
+        """
+        return self.key == other.key or covering.covers(self.form, other.form)
+
+    def canonical(self) -> Filter:
+        """The same filter, written in canonical form."""
+        same = Filter(spell.expression_of(self.form), self._attributes)
+        same.__dict__["form"] = self.form
+        return same
+
+    def explain(self, event: Event) -> Explanation:
+        """Which tests passed and which failed, expected and actual."""
+        return explain.explain(self.form, event)
+
+    def sql(self) -> str:
+        """The filter as text of the default dialect; parsing it gives an equal filter."""
+        return unparse.text_of(self._expression)
+
+    @property
+    def never(self) -> bool:
+        """No notification can match it, as far as can be shown."""
+        return self.form.never
+
+    @property
+    def always(self) -> bool:
+        """Every notification matches it, as far as can be shown."""
+        return self.form.always
+
+    @property
+    def residuals(self) -> list[str]:
+        """The conditions that no index can decide and that are evaluated one by one."""
+        return [text for text, term in self.form.terms.items() if is_opaque(term)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filter) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        text = self.sql()
+        return f"Filter({text if len(text) <= 200 else text[:197] + '...'})"

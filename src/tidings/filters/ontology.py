@@ -1,0 +1,112 @@
+"""Topics under topics: a tree or a DAG, with its topics numbered in preorder.
+
+sports 0
+|-- baseball 1          isa(topic, 'ballgames') is then a test on numbers: the topics under
+|   `-- mlb 2           ballgames are 1 to 3, one interval, since a subtree is contiguous.
+`-- football 3          A topic with two parents gets its number under the first; the other
+                        parent's topics are then several intervals.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from tidings.model import AttributesError
+
+
+class Ontology:
+    """Topics and their parents. Build it from a mapping of child to parent or parents.
+
+    Cost: numbering is linear in topics and edges; `spans` of a topic is computed on first use, in
+    the size of what lies under it.
+    """
+
+    def __init__(self, parents: Mapping[str, str | Iterable[str] | None]) -> None:
+        above: dict[str, tuple[str, ...]] = {}
+        for child, given in parents.items():
+            names = (given,) if isinstance(given, str) else tuple(given or ())
+            above[child] = tuple(dict.fromkeys(names))
+        for names in list(above.values()):
+            for name in names:
+                above.setdefault(name, ())
+        self._parents = above
+        self._children: dict[str, list[str]] = {name: [] for name in above}
+        for child in sorted(above):
+            for parent in above[child]:
+                self._children[parent].append(child)
+        self._numbers = self._number()
+        self._spans: dict[str, list[tuple[int, int]]] = {}
+        edges = sorted((child, *sorted(names)) for child, names in above.items())
+        packed = msgspec.msgpack.encode(edges)
+        self.fingerprint = hashlib.blake2b(packed, digest_size=8).hexdigest()
+
+    def _number(self) -> dict[str, int]:
+        waiting = {name: len(names) for name, names in self._parents.items()}
+        ready = [name for name, count in waiting.items() if count == 0]
+        done = 0
+        while ready:
+            done += 1
+            for child in self._children[ready.pop()]:
+                waiting[child] -= 1
+                if waiting[child] == 0:
+                    ready.append(child)
+        if done < len(waiting):
+            looped = sorted(name for name, count in waiting.items() if count)
+            raise AttributesError(f"the ontology has a loop: '{looped[0]}' lies under itself")
+        numbers: dict[str, int] = {}
+        stack = sorted((n for n, names in self._parents.items() if not names), reverse=True)
+        while stack:
+            name = stack.pop()
+            if name not in numbers:
+                numbers[name] = len(numbers)
+                stack.extend(reversed(self._children[name]))
+        return numbers
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, topic: object) -> int | None:
+        """The preorder number of a topic; None for one that is not here."""
+        return self._numbers.get(topic) if isinstance(topic, str) else None
+
+    def isa(self, topic: str, above: str) -> bool | None:
+        """Whether a topic is the other or lies under it; None for one that is not here."""
+        if topic not in self._numbers or above not in self._numbers:
+            return None
+        stack, seen = [topic], {topic}
+        while stack:
+            name = stack.pop()
+            if name == above:
+                return True
+            fresh = [p for p in self._parents[name] if p not in seen]
+            seen.update(fresh)
+            stack.extend(fresh)
+        return False
+
+    def spans(self, topic: str) -> list[tuple[int, int]]:
+        """The numbers of a topic and all under it, as (first, last) intervals."""
+        if topic not in self._spans:
+            stack, seen = [topic], {topic}
+            while stack:
+                fresh = [c for c in self._children[stack.pop()] if c not in seen]
+                seen.update(fresh)
+                stack.extend(fresh)
+            spans: list[tuple[int, int]] = []
+            for number in sorted(self._numbers[name] for name in seen):
+                if spans and spans[-1][1] == number - 1:
+                    spans[-1] = (spans[-1][0], number)
+                else:
+                    spans.append((number, number))
+            self._spans[topic] = spans
+        return self._spans[topic]
+
+    def near(self, topic: str) -> list[str]:
+        """Topics that are spelt nearly like this one."""
+        return difflib.get_close_matches(topic, self._numbers, n=3)

@@ -1,0 +1,300 @@
+"""Sets of values of one attribute: disjoint intervals over one line that holds every value.
+
+All values of all types, and "absent", stand on one line, family after family:
+
+    absent | false true | -Inf ... Inf | NaN | strings | dates and timestamps | lists and others
+      0    |     1      |      2       |  3  |    4    |          5           |        6
+
+A set is the sorted tuple of the *cuts* at which membership flips, starting from "outside":
+
+    x > 5             ((2, 5, 1), (4,))      from after 5 to before the strings: NaN is above 5
+    x != 'a'          ((4,), (4, 'a', 0), (4, 'a', 1), (5,))
+    x IS NULL         ((0,), (1,))
+    x IS NOT NULL     ((1,),)                to the end of the line
+    everything        ((0,),)
+
+A cut is (family,), the start of a family, or (family, value, 0 | 1), just before or just after a
+value. Cuts are ordinary tuples, so their order is Python's. Invariant: strictly increasing, and
+each gap between neighbours is written in one way only (`_cut` sees to that), so equal sets have
+equal cuts. Membership is one bisection; union, intersection and containment are linear merges.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tidings.model import micros
+
+ABSENT, BOOLEAN, NUMBER, NAN, STRING, TIME, OTHER = range(7)
+
+Cut = tuple[Any, ...]
+Key = tuple[Any, ...]
+
+NULL_KEY: Key = (ABSENT, 0, 0)
+_NAN_KEY: Key = (NAN, 0, 0)
+_OTHER_KEY: Key = (OTHER, 0, 0)
+_INF = float("inf")
+_LAST_CHARACTER = 0x10FFFF
+
+
+def key(value: Any) -> Key:
+    """The place of a plain value on the line; it is also the cut just before the value."""
+    kind = type(value)
+    if kind is str:
+        return (STRING, value, 0)
+    if kind is int:
+        return (NUMBER, value, 0)
+    if value is None:
+        return NULL_KEY
+    if kind is bool:
+        return (BOOLEAN, value, 0)
+    if kind is float:
+        if value != value:
+            return _NAN_KEY
+        # one way to write a number: whole doubles are integers, which also takes care of -0.0
+        if value.is_integer() and -(2.0**63) <= value < 2.0**63:
+            return (NUMBER, int(value), 0)
+        return (NUMBER, value, 0)
+    if isinstance(value, dt.date):
+        return (TIME, micros(value), 0)
+    if isinstance(value, str):
+        return (STRING, str(value), 0)
+    if isinstance(value, float):
+        return key(float(value))
+    return _OTHER_KEY
+
+
+def _cut(place: Key, after: bool) -> Cut:
+    """The cut before or after a place, written in the one way that the invariant asks for."""
+    family, value = place[0], place[1]
+    if family in (ABSENT, NAN, OTHER):
+        return (family + 1,) if after else (family,)
+    if family == BOOLEAN:
+        return ((BOOLEAN, False, 1), (NUMBER,))[value] if after else _before_boolean(value)
+    if family == NUMBER and value in (_INF, -_INF):
+        if value > 0:
+            return (NAN,) if after else (NUMBER, value, 0)
+        return (NUMBER, value, 1) if after else (NUMBER,)
+    if family == STRING and value == "" and not after:
+        return (STRING,)
+    return (family, value, 1 if after else 0)
+
+
+def _before_boolean(value: bool) -> Cut:
+    return (BOOLEAN, False, 1) if value else (BOOLEAN,)
+
+
+class ValueSet:
+    """An immutable set of values; see the top of the module. Build one with the functions below."""
+
+    __slots__ = ("cuts",)
+
+    def __init__(self, cuts: tuple[Cut, ...]) -> None:
+        self.cuts = cuts
+
+    def __contains__(self, place: Key) -> bool:
+        return bisect_right(self.cuts, place) & 1 == 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ValueSet) and self.cuts == other.cuts
+
+    def __hash__(self) -> int:
+        return hash(self.cuts)
+
+    def __repr__(self) -> str:
+        return f"ValueSet({self.cuts!r})"
+
+    def __bool__(self) -> bool:
+        return bool(self.cuts)
+
+    def __and__(self, other: ValueSet) -> ValueSet:
+        return ValueSet(_merge(self.cuts, other.cuts, lambda a, b: a and b))
+
+    def __or__(self, other: ValueSet) -> ValueSet:
+        return ValueSet(_merge(self.cuts, other.cuts, lambda a, b: a or b))
+
+    def __sub__(self, other: ValueSet) -> ValueSet:
+        return ValueSet(_merge(self.cuts, other.cuts, lambda a, b: a and not b))
+
+    def __invert__(self) -> ValueSet:
+        if self.cuts and self.cuts[0] == (ABSENT,):
+            return ValueSet(self.cuts[1:])
+        return ValueSet(((ABSENT,), *self.cuts))
+
+    def __ge__(self, other: ValueSet) -> bool:
+        """Whether this set contains the other: each of its intervals lies in one of ours."""
+        mine = self.cuts
+        size = len(mine)
+        for low, high in other.intervals():
+            at = bisect_right(mine, low)
+            if at & 1 == 0:
+                return False
+            if at < size and (high is None or mine[at] < high):
+                return False
+        return True
+
+    def __le__(self, other: ValueSet) -> bool:
+        return other >= self
+
+    def intervals(self) -> Iterator[tuple[Cut, Cut | None]]:
+        """(first cut, last cut) of each interval; None for the end of the line."""
+        cuts = self.cuts
+        for at in range(0, len(cuts), 2):
+            yield cuts[at], cuts[at + 1] if at + 1 < len(cuts) else None
+
+    @property
+    def is_everything(self) -> bool:
+        return len(self.cuts) == 1 and self.cuts[0] == (ABSENT,)
+
+    def points(self, most: int = 1 << 30) -> list[Key] | None:
+        """The places of the set when it has finitely many and at most `most`; else None."""
+        if len(self.cuts) & 1 or len(self.cuts) > 2 * most:
+            return None
+        places: list[Key] = []
+        for low, high in self.intervals():
+            inside = _places_between(low, high)
+            if inside is None:
+                return None
+            places.extend(inside)
+        return places if len(places) <= most else None
+
+
+def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
+    if len(low) == 3 and low[2] == 0:
+        place = low
+    elif low[0] in (ABSENT, NAN, STRING, BOOLEAN, NUMBER):
+        first = {ABSENT: 0, NAN: 0, STRING: "", BOOLEAN: len(low) == 3, NUMBER: -_INF}[low[0]]
+        place = (low[0], first, 0)
+    else:
+        return None
+    if high == _cut(place, True):
+        return [place]
+    if low == (BOOLEAN,) and high == (NUMBER,):
+        return [(BOOLEAN, False, 0), (BOOLEAN, True, 0)]
+    return None
+
+
+def _merge(
+    left: tuple[Cut, ...], right: tuple[Cut, ...], keep: Callable[[bool, bool], bool]
+) -> tuple[Cut, ...]:
+    """Sweep both sets at once and keep the cuts where the combined membership flips."""
+    out: list[Cut] = []
+    i = j = 0
+    inside = False
+    size_left, size_right = len(left), len(right)
+    while i < size_left or j < size_right:
+        if j == size_right or (i < size_left and left[i] <= right[j]):
+            cut = left[i]
+            if j < size_right and right[j] == cut:
+                j += 1
+            i += 1
+        else:
+            cut = right[j]
+            j += 1
+        now = keep(i & 1 == 1, j & 1 == 1)
+        if now != inside:
+            out.append(cut)
+            inside = now
+    return tuple(out)
+
+
+def _family(first: int, beyond: int) -> ValueSet:
+    return ValueSet(((first,), (beyond,)))
+
+
+NOTHING = ValueSet(())
+EVERYTHING = ValueSet(((ABSENT,),))
+NULL = _family(ABSENT, BOOLEAN)
+NOT_NULL = ValueSet(((BOOLEAN,),))
+BOOLEANS = _family(BOOLEAN, NUMBER)
+NUMBERS = _family(NUMBER, STRING)
+STRINGS = _family(STRING, TIME)
+TIMES = _family(TIME, OTHER)
+LISTS = ValueSet(((OTHER,),))
+IS_NAN = _family(NAN, STRING)
+TRUE = ValueSet(((BOOLEAN, False, 1), (NUMBER,)))
+FALSE = ValueSet(((BOOLEAN,), (BOOLEAN, False, 1)))
+
+_COMPARABLE = {
+    BOOLEAN: BOOLEANS,
+    NUMBER: NUMBERS,
+    NAN: NUMBERS,
+    STRING: STRINGS,
+    TIME: TIMES,
+    OTHER: LISTS,
+}
+
+
+def comparable(place: Key) -> ValueSet:
+    """The values that compare with the one at this place: its family, NaN among the numbers."""
+    return _COMPARABLE[place[0]]
+
+
+def points(places: Iterable[Key]) -> ValueSet:
+    """The set of exactly these places."""
+    cuts: list[Cut] = []
+    for place in sorted(set(places)):
+        low, high = _cut(place, False), _cut(place, True)
+        if cuts and cuts[-1] == low:  # neighbours with nothing between: false and true
+            cuts[-1] = high
+        else:
+            cuts += (low, high)
+    return ValueSet(tuple(cuts))
+
+
+def below(place: Key, inclusive: bool) -> ValueSet:
+    """Comparable values less than (or equal to) the one at this place."""
+    return comparable(place) & ValueSet(((ABSENT,), _cut(place, inclusive)))
+
+
+def above(place: Key, inclusive: bool) -> ValueSet:
+    """Comparable values greater than (or equal to) the one at this place."""
+    return comparable(place) & ValueSet((_cut(place, not inclusive),))
+
+
+def prefix(text: str) -> ValueSet:
+    """The strings that start with this text: from the text to its successor of the same length."""
+    if not text:
+        return STRINGS
+    last = text.rstrip(chr(_LAST_CHARACTER))
+    if not last:
+        return above(key(text), True)
+    code = ord(last[-1]) + 1
+    if 0xD800 <= code <= 0xDFFF:  # not characters; the next one after them
+        code = 0xE000
+    return ValueSet((key(text), key(last[:-1] + chr(code))))
+
+
+def whole_numbers(values: ValueSet) -> ValueSet:
+    """The same set as far as integers are concerned, with ends on integers: x > 10 is x >= 11."""
+    low_family, high_family = (NUMBER,), (STRING,)
+    outside = values - NUMBERS
+    spans: list[list[float | int]] = []
+    for low, high in (values & NUMBERS).intervals():
+        assert high is not None  # NUMBERS is bounded
+        if low >= (NAN,):
+            continue
+        first = -_INF if low == low_family else _whole_at_least(low)
+        last = _INF if high >= (NAN,) else _whole_at_least(high) - 1
+        if first > last or first == _INF or last == -_INF:
+            continue
+        if spans and first <= spans[-1][1] + 1:
+            spans[-1][1] = last
+        else:
+            spans.append([first, last])
+    cuts: list[Cut] = []
+    for first, last in spans:
+        cuts.append(low_family if first == -_INF else (NUMBER, first, 0))
+        cuts.append(high_family if last == _INF else (NUMBER, last, 1))
+    return outside | ValueSet(tuple(cuts))
+
+
+def _whole_at_least(cut: Cut) -> int | float:
+    """The smallest integer above the cut."""
+    value: int | float = cut[1]
+    if isinstance(value, float):
+        return value if value in (_INF, -_INF) else int(value // 1) + 1
+    return value + int(cut[2])

@@ -1,0 +1,56 @@
+"""Dotted subjects and their wildcards, and topics under topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.filters.ontology import Ontology
+
+
+def length(subject: Any) -> int | None:
+    """The number of dotted fields."""
+    return subject.count(".") + 1 if isinstance(subject, str) else None
+
+
+def field(subject: Any, index: Any) -> str | None:
+    """The dotted field at an index from 0; null past the last."""
+    if not isinstance(subject, str) or not isinstance(index, int):
+        return None
+    fields = subject.split(".")
+    return fields[index] if 0 <= index < len(fields) else None
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """What is wrong with a subject pattern; None when nothing is."""
+    fields = pattern.split(".")
+    for index, one in enumerate(fields):
+        if not one:
+            return "a subject has no empty fields"
+        if one == ">" and index < len(fields) - 1:
+            return "'>' stands for the rest of a subject and comes last"
+        if one not in ("*", ">") and ("*" in one or ">" in one):
+            return f"a wildcard is a whole field, not a part of '{one}'"
+    return None
+
+
+def matches(subject: Any, pattern: Any) -> bool | None:
+    """Whether a subject fits a pattern: `*` is one field, a trailing `>` one or more."""
+    if not isinstance(subject, str) or not isinstance(pattern, str):
+        return None
+    have, want = subject.split("."), pattern.split(".")
+    if want[-1] == ">":
+        want = want[:-1]
+        if len(have) <= len(want):
+            return False
+    elif len(have) != len(want):
+        return False
+    return all(w in ("*", h) for w, h in zip(want, have, strict=False))
+
+
+def isa(ontology: Ontology | None, name: Any, topic: Any) -> bool | None:
+    """Whether a name lies under a topic: in the ontology, or else by dotted names."""
+    if not isinstance(name, str) or not isinstance(topic, str):
+        return None
+    if ontology is not None:
+        return ontology.isa(name, topic)
+    return name == topic or name.startswith(topic + ".")

@@ -1,0 +1,119 @@
+"""Text to tokens, with positions. One regular expression, no backtracking, never an exception
+other than FilterError."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tidings.model import FilterError
+
+MAX_LENGTH = 1_000_000
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>   (?: \s+ | --[^\n]* | /\*(?:[^*]|\*(?!/))*\*/ )+ )
+    | (?P<raw>     [rR](?: '[^']*' | "[^"]*" ) )
+    | (?P<name>    [^\W\d]\w* )
+    | (?P<number>  (?: \d+(?:\.\d*)? | \.\d+ ) (?: [eE][+-]?\d+ )? (?P<suffix> \w* ) )
+    | (?P<string>  '(?: [^'\\] | \\. | '' )*' | "(?: [^"\\] | \\. | "" )*" )
+    | (?P<quoted>  `(?: [^`] | `` )+` )
+    | (?P<op>      <=> | <= | >= | <> | != | == | \|\| | [=<>()+\-*/%,.!\[\]] )
+    | (?P<bad>     . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(
+    r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|(''|\"\")", re.DOTALL
+)
+_CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a",
+             "%": "\\%", "_": "\\_"}  # fmt: skip
+_SUFFIXES = frozenset({"", "L", "S", "Y", "D", "F", "BD"})
+
+
+class Token(NamedTuple):
+    kind: str  # name, quoted, string, number, op, end
+    text: str  # a name as written; the operator; the value of a string or quoted name
+    position: int
+    word: str = ""  # a name in capitals, a number's suffix
+
+
+def tokenize(text: str) -> list[Token]:
+    """All tokens of a text, the last of kind "end"."""
+    if len(text) > MAX_LENGTH:
+        raise FilterError(
+            f"the filter has {len(text):,} characters, expected at most {MAX_LENGTH:,}",
+            text,
+            MAX_LENGTH,
+        )
+    tokens: list[Token] = []
+    for found in _TOKEN.finditer(text):
+        kind = found.lastgroup
+        if kind == "space":
+            continue
+        piece, at = found.group(), found.start()
+        if kind == "name":
+            tokens.append(Token("name", piece, at, piece.upper()))
+        elif kind == "op":
+            tokens.append(Token("op", piece, at))
+        elif kind == "string":
+            tokens.append(Token("string", _unescaped(piece, text, at), at))
+        elif kind in ("number", "suffix"):
+            tokens.append(_number(found, text, at))
+        elif kind == "raw":
+            tokens.append(Token("string", piece[2:-1], at))
+        elif kind == "quoted":
+            tokens.append(Token("quoted", piece[1:-1].replace("``", "`"), at))
+        else:
+            raise FilterError(_bad_character(piece, text, at), text, at)
+    tokens.append(Token("end", "", len(text)))
+    return tokens
+
+
+def _number(found: re.Match[str], text: str, at: int) -> Token:
+    suffix = found.group("suffix")
+    digits = found.group()[: len(found.group()) - len(suffix)]
+    if suffix.upper() not in _SUFFIXES:
+        raise FilterError(
+            f"found '{found.group()[:40]}', expected a number or a name in backticks", text, at
+        )
+    if len(digits) > 400:
+        raise FilterError("found a number of more than 400 digits", text, at)
+    return Token("number", digits, at, suffix.upper())
+
+
+def _unescaped(piece: str, text: str, at: int) -> str:
+    """The value of a string literal: Spark's escapes, and a doubled quote as one."""
+    quote, body = piece[0], piece[1:-1]
+    if "\\" not in body and quote not in body:
+        return body
+
+    def replaced(found: re.Match[str]) -> str:
+        short, long, octal, char, double = found.groups()
+        if double is not None:
+            return quote if double[0] == quote else double
+        if octal is not None:
+            return chr(int(octal, 8))
+        if char is not None:
+            return _CONTROLS.get(char, char)
+        code = int(short or long, 16)
+        if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+            raise FilterError(
+                f"found the escape {found.group()}, which is not a character",
+                text,
+                at + 1 + found.start(),
+            )
+        return chr(code)
+
+    return _ESCAPE.sub(replaced, body)
+
+
+def _bad_character(piece: str, text: str, at: int) -> str:
+    if piece in "'\"":
+        return f"found a {piece} that opens a string but no {piece} that closes it"
+    if piece == "`":
+        return "found a ` that opens a name but no ` that closes it"
+    if text.startswith("/*", at):
+        return "found a /* that opens a comment but no */ that closes it"
+    shown = piece if piece.isprintable() else f"U+{ord(piece):04X}"
+    return f"found the character {shown}, expected a name, a value or an operator"

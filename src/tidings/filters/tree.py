@@ -1,0 +1,299 @@
+"""Conditions as sets: an expression becomes a tree of All and Any over tests "term in set".
+
+A *term* is what is tested: an attribute, or something computed from attributes (`reverse(name)`,
+`price * volume`, `hour(at)`), known by its text. A condition that no set can say anything about (a
+regular expression, `a < b`) is a Boolean term of its own, opaque but for its outcome. A test is
+plain membership, true or false and never unknown: SQL's third value is gone once it is known which
+of four questions is asked of a condition. Is it true? Is it false? Is it not true? Is it not
+false?
+
+    NOT (price > 5)      is it false?      price in [-Infinity, 5]
+    price > 5 IS NULL    neither           price in everything but the numbers
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidings.filters import sets, sugar
+from tidings.filters.attributes import Attributes
+from tidings.filters.evaluate import evaluate, truth
+from tidings.filters.expression import (
+    CONDITIONS,
+    FLIPPED,
+    And,
+    Between,
+    Call,
+    Compare,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    IsTruth,
+    Literal,
+    Not,
+    Or,
+    attributes_of,
+)
+from tidings.filters.kinds import kind_of
+from tidings.filters.sets import ValueSet
+from tidings.filters.unparse import text_of
+
+Want = int
+IS_TRUE, IS_FALSE, NOT_TRUE, NOT_FALSE = range(4)
+_NEGATED = (IS_FALSE, IS_TRUE, NOT_FALSE, NOT_TRUE)
+
+_DOMAINS = {
+    "boolean": sets.BOOLEANS,
+    "integer": sets.NUMBERS,
+    "double": sets.NUMBERS,
+    "number": sets.NUMBERS,
+    "string": sets.STRINGS,
+    "date": sets.TIMES,
+    "timestamp": sets.TIMES,
+    "list": sets.LISTS,
+    "struct": sets.LISTS,
+}
+
+
+class Test(msgspec.Struct, frozen=True):
+    """The value of a term lies in a set."""
+
+    term: str
+    values: ValueSet
+
+
+class All(msgspec.Struct, frozen=True):
+    items: tuple[Node, ...]
+
+
+class Any(msgspec.Struct, frozen=True):
+    items: tuple[Node, ...]
+
+
+Node = Test | All | Any
+ALWAYS = All(())
+NEVER = Any(())
+
+
+class Planter:
+    """Grows trees; remembers the expression of each term it meets."""
+
+    def __init__(self, attributes: Attributes | None) -> None:
+        self.attributes = attributes
+        self.terms: dict[str, Expression] = {}
+        self._kinds: dict[str, str | None] = {}
+
+    def grow(self, node: Expression, want: Want = IS_TRUE) -> Node:
+        """The tree of "the condition is true" (or false, not true, not false)."""
+        match node:
+            case And(items):
+                grown = [self.grow(item, want) for item in items]
+                return self.all(grown) if want in (IS_TRUE, NOT_FALSE) else self.any(grown)
+            case Or(items):
+                grown = [self.grow(item, want) for item in items]
+                return self.any(grown) if want in (IS_TRUE, NOT_FALSE) else self.all(grown)
+            case Not(item):
+                return self.grow(item, _NEGATED[want])
+            case IsTruth(item, wanted):
+                yes, no = (IS_TRUE, NOT_TRUE) if wanted else (IS_FALSE, NOT_FALSE)
+                return self.grow(item, yes if want in (IS_TRUE, NOT_FALSE) else no)
+            case _:
+                return self._leaf(node, want)
+
+    # -- leaves --------------------------------------------------------------------------------
+
+    def _leaf(self, node: Expression, want: Want) -> Node:
+        if isinstance(node, Call):
+            plain = sugar.written_out(node)
+            if plain is not node:
+                return self.grow(plain, want)
+        if not attributes_of(node):
+            return self._constant(truth(node, {}), want)
+        if isinstance(node, Between) and not isinstance(node.item, CONDITIONS):
+            low, high = Compare(">=", node.item, node.low), Compare("<=", node.item, node.high)
+            return self.grow(And((low, high)), want)
+        if isinstance(node, Compare):
+            node = _normal_comparison(node)
+            if not isinstance(node, Compare):
+                return self.grow(node, want)
+        elif isinstance(node, In) and not (_all_plain(node) or isinstance(node.item, CONDITIONS)):
+            equal = tuple(Compare("=", node.item, option) for option in node.options)
+            return self.grow(Or(equal), want)
+        term, true, false = self._sets(node)
+        values = (true, false, ~true, ~false)[want]
+        test = self.test(term, values)
+        if want == IS_TRUE and term is node:
+            return self.all([test, *(self.grow(part) for part in sugar.necessary(node))])
+        return test
+
+    def _constant(self, value: bool | None, want: Want) -> Node:
+        answer = (value is True, value is False, value is not True, value is not False)[want]
+        return ALWAYS if answer else NEVER
+
+    def _sets(self, node: Expression) -> tuple[Expression, ValueSet, ValueSet]:
+        """(term, where the condition is true, where it is false)."""
+        match node:
+            case Compare(op, term, Literal(value)) if not _is_list(value):
+                return (term, *_comparison_sets(op, value))
+            case In(item, options) if _all_plain(node):
+                return (item, *_membership_sets([evaluate(o, {}) for o in options]))
+            case IsNull(item) if not isinstance(item, CONDITIONS):
+                return item, sets.NULL, sets.NOT_NULL
+            case IsNull(Compare() | In() as inner) if _is_simple(inner):
+                term, true, false = self._sets(_normal_comparison(inner))
+                return term, ~(true | false), true | false
+            case Call("startswith", (item, Literal(str() as text))):
+                start = sets.prefix(text)
+                return item, start, sets.STRINGS - start
+            case Call("endswith", (item, Literal(str() as text))):
+                start = sets.prefix(text[::-1])
+                return Call("reverse", (item,)), start, sets.STRINGS - start
+            case Call("isnan", (item,)):
+                return item, sets.IS_NAN, ~sets.IS_NAN
+            case Compare(op, left, right):  # between two terms: opaque, written in one way
+                return _opaque_comparison(op, left, right)
+            case _:
+                return node, sets.TRUE, sets.FALSE
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def test(self, term: Expression, values: ValueSet) -> Node:
+        text = text_of(term)
+        if text not in self.terms:
+            self.terms[text] = term
+            self._kinds[text] = kind_of(term, self.attributes)
+        return self._settled(text, values)
+
+    def _settled(self, term: str, values: ValueSet) -> Node:
+        """The test with its set in the one form that the term's type leaves open.
+
+        What lies outside the type can't occur, so sets that differ only there are one set: the
+        part inside, or "not null" when that is all of it; ends on integers for integers.
+        """
+        kind = self._kinds[term]
+        if kind is not None:
+            if kind == "integer":
+                values = sets.whole_numbers(values)
+            domain = _DOMAINS[kind]
+            null = values & sets.NULL
+            inside = values & domain
+            values = (sets.NOT_NULL if inside == domain else inside) | null
+        if not values:
+            return NEVER
+        return ALWAYS if values.is_everything else Test(term, values)
+
+    def all(self, items: list[Node]) -> Node:
+        """The conjunction: tests of one term intersect, nested conjunctions flatten."""
+        return self._joined(items, All, NEVER)
+
+    def any(self, items: list[Node]) -> Node:
+        """The disjunction: tests of one term unite, nested disjunctions flatten."""
+        return self._joined(items, Any, ALWAYS)
+
+    def _joined(self, items: list[Node], kind: type[All] | type[Any], absorbing: Node) -> Node:
+        tests: dict[str, ValueSet] = {}
+        rest: dict[Node, None] = {}
+        stack = list(reversed(items))
+        while stack:
+            item = stack.pop()
+            if isinstance(item, kind):
+                stack.extend(reversed(item.items))
+            elif isinstance(item, Test):
+                old = tests.get(item.term)
+                if old is None:
+                    tests[item.term] = item.values
+                else:
+                    both = old & item.values if kind is All else old | item.values
+                    tests[item.term] = both
+            else:
+                rest[item] = None
+        if absorbing in rest:
+            return absorbing
+        settled = [self._settled(term, values) for term, values in tests.items()]
+        if absorbing in settled:
+            return absorbing
+        kept = [node for node in settled if isinstance(node, Test)]
+        joined = (*kept, *rest)
+        return joined[0] if len(joined) == 1 else kind(joined)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, (tuple, list))
+
+
+def _all_plain(node: In) -> bool:
+    options_plain = all(isinstance(o, Literal) and not _is_list(o.value) for o in node.options)
+    return options_plain and not isinstance(node.item, CONDITIONS)
+
+
+def _is_simple(node: Compare | In) -> bool:
+    if isinstance(node, In):
+        return _all_plain(node)
+    return not isinstance(node.left, CONDITIONS) and not isinstance(node.right, CONDITIONS)
+
+
+def _normal_comparison(node: Expression) -> Expression:
+    """The constant on the right; a condition compared with a constant is that condition, or not."""
+    if not isinstance(node, Compare):
+        return node
+    op, left, right = node.op, node.left, node.right
+    if isinstance(left, Literal):
+        op, left, right = FLIPPED[op], right, left
+    if isinstance(left, CONDITIONS) and isinstance(right, Literal):
+        if isinstance(right.value, bool):
+            if op == "<=>":
+                return IsTruth(left, right.value)
+            if op in ("=", "!="):
+                return left if (op == "=") == right.value else Not(left)
+        elif right.value is None and op == "<=>":
+            return IsNull(left)
+    return Compare(op, left, right)
+
+
+def _comparison_sets(op: Comparison, value: object) -> tuple[ValueSet, ValueSet]:
+    if op == "<=>":
+        true = sets.points([sets.key(value)])
+        return true, ~true
+    if value is None:
+        return sets.NOTHING, sets.NOTHING
+    place = sets.key(value)
+    domain = sets.comparable(place)
+    match op:
+        case "=" | "!=":
+            true = sets.points([place])
+        case "<" | ">=":
+            true = sets.below(place, inclusive=False)
+        case "<=" | ">":
+            true = sets.below(place, inclusive=True)
+    false = domain - true
+    return (true, false) if op in ("=", "<", "<=") else (false, true)
+
+
+def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
+    """IN: true on any of the values; false where the item compares with all and equals none."""
+    places = [sets.key(value) for value in values if value is not None]
+    true = sets.points(places)
+    if len(places) < len(values):
+        return true, sets.NOTHING
+    domains = {sets.comparable(place) for place in places}
+    return true, (domains.pop() - true if len(domains) == 1 else sets.NOTHING)
+
+
+def _opaque_comparison(
+    op: Comparison, left: Expression, right: Expression
+) -> tuple[Expression, ValueSet, ValueSet]:
+    """One of =, <, >, <=> with the sides in the order of their texts, or its negation."""
+    if text_of(right) < text_of(left):
+        op, left, right = FLIPPED[op], right, left
+    positive: dict[Comparison, Comparison] = {"!=": "=", ">=": "<", "<=": ">"}
+    if op in positive:
+        return Compare(positive[op], left, right), sets.FALSE, sets.TRUE
+    return Compare(op, left, right), sets.TRUE, sets.FALSE
+
+
+def is_opaque(term: Expression) -> bool:
+    """Whether a term is a condition that only evaluation can decide (a *residual*)."""
+    if isinstance(term, Call):
+        return kind_of(term, None) == "boolean" and term.name != "array_contains"
+    return isinstance(term, CONDITIONS)

@@ -1,0 +1,6 @@
+"""Which filter covers which: the content graph, and the preprocessor that keeps one."""
+
+from tidings.graph.content_graph import ContentGraph, Node
+from tidings.graph.preprocessor import DynamicPreprocessor, Preprocessor
+
+__all__ = ["ContentGraph", "DynamicPreprocessor", "Node", "Preprocessor"]

@@ -1,0 +1,141 @@
+"""Values and their order: the semantics that everything else has to agree with.
+
+A value is null (None), a Boolean, a 64-bit integer, a double, a string, a date, a timestamp (UTC,
+microseconds) or a list of these. Values compare within four families; between families a
+comparison is *unknown* (None here, null in SQL):
+
+    false < true
+    -Infinity < ... -1 < 0 = -0.0 < 0.5 < 1 = 1.0 ... < Infinity < NaN      exact, NaN = NaN
+    strings by code point
+    dates and timestamps on one line; a date is its midnight in UTC
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+Scalar = bool | int | float | str | dt.date | None
+Value = Scalar | list[Any]
+Event = Mapping[str, Any]
+
+INT_MIN = -(2**63)
+INT_MAX = 2**63 - 1
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_EPOCH_DAY = _EPOCH.toordinal()
+_MICRO = dt.timedelta(microseconds=1)
+_DAY_MICROS = 86_400_000_000
+
+
+def plain(value: Any) -> Any:
+    """The value as one of the types above; what is none of them comes back as it is.
+
+    Integers beyond 64 bits become the nearest double, decimals an integer where they are whole and
+    otherwise the nearest double, NumPy scalars their Python value, a tuple or set a list.
+    """
+    kind = type(value)
+    if kind is str or kind is float or kind is bool or value is None:
+        return value
+    if kind is int:
+        return value if INT_MIN <= value <= INT_MAX else _as_double(value)
+    if kind is dt.datetime or kind is dt.date or kind is list or kind is dict:
+        return value
+    return _plain_of_other(value)
+
+
+def _plain_of_other(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        if value.is_finite() and value == value.to_integral_value():
+            return plain(int(value)) if value.adjusted() < 400 else float(value)
+        return float(value)
+    if isinstance(value, dt.datetime):
+        return _datetime_of(value)
+    if isinstance(value, (dt.date, str, float, Mapping)):
+        return value
+    if isinstance(value, int):
+        return plain(int(value))
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value)
+    item = getattr(value, "item", None)  # a NumPy or Arrow-like scalar
+    if callable(item) and getattr(value, "ndim", None) == 0:
+        inner = item()
+        return plain(inner) if type(inner) is not type(value) else value
+    tolist = getattr(value, "tolist", None)  # a NumPy array
+    return tolist() if callable(tolist) else value
+
+
+def _datetime_of(value: dt.datetime) -> Any:
+    if value != value:  # pandas.NaT is a datetime that is not equal to itself
+        return None
+    to_pydatetime = getattr(value, "to_pydatetime", None)
+    return to_pydatetime(warn=False) if callable(to_pydatetime) else value
+
+
+def _as_double(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def micros(value: dt.date) -> int:
+    """Microseconds since 1970 in UTC; a date is its midnight, a naive timestamp is in UTC."""
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is None:
+            value = value.replace(tzinfo=dt.UTC)
+        return (value - _EPOCH) // _MICRO
+    return (value.toordinal() - _EPOCH_DAY) * _DAY_MICROS
+
+
+def moment(count: int) -> dt.date:
+    """The date (at midnight) or timestamp of a number of microseconds: the inverse of micros."""
+    stamp = _EPOCH + count * _MICRO
+    return stamp.date() if count % _DAY_MICROS == 0 else stamp
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def compare(left: Any, right: Any) -> int | None:
+    """-1, 0 or 1; None when either is null or the two are of different families."""
+    if left is None or right is None:
+        return None
+    if isinstance(left, str):
+        return _order(left, right) if isinstance(right, str) else None
+    if isinstance(left, bool) or isinstance(right, bool):
+        both = isinstance(left, bool) and isinstance(right, bool)
+        return _order(left, right) if both else None
+    if is_number(left):
+        return _compare_numbers(left, right) if is_number(right) else None
+    if isinstance(left, dt.date):
+        return _order(micros(left), micros(right)) if isinstance(right, dt.date) else None
+    if isinstance(left, list) and isinstance(right, list):
+        return _compare_lists(left, right)
+    return None
+
+
+def _order(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
+
+
+def _compare_numbers(left: float, right: float) -> int:
+    left_nan, right_nan = left != left, right != right
+    if left_nan or right_nan:
+        return left_nan - right_nan
+    return _order(left, right)  # Python compares int and float by exact value
+
+
+def _compare_lists(left: list[Any], right: list[Any]) -> int | None:
+    """Element by element, then by length; null is below every element and equal to itself."""
+    for a, b in zip(left, right, strict=False):
+        a, b = plain(a), plain(b)
+        if a is None or b is None:
+            order: int | None = (b is None) - (a is None)
+        else:
+            order = compare(a, b)
+        if order != 0:
+            return order
+    return _order(len(left), len(right))

@@ -1,0 +1,55 @@
+"""What all tests share: Hypothesis profiles, a seed that can be replayed, one Spark session."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# `ci` is what `make test` runs; `soak` (`make soak`) looks much longer.
+hypothesis.settings.register_profile("ci", deadline=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "soak", parent=hypothesis.settings.get_profile("ci"), max_examples=5_000
+)
+hypothesis.settings.load_profile(os.environ.get("TIDINGS_PROFILE", "ci"))
+
+# One seed for the whole run, so that one number replays it.
+SEED = int(os.environ.get("TIDINGS_SEED") or random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header() -> list[str]:
+    profile = os.environ.get("TIDINGS_PROFILE", "ci")
+    return [f"tidings: TIDINGS_SEED={SEED} TIDINGS_PROFILE={profile}"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and "seed" in getattr(item, "fixturenames", ()):
+        report.sections.append(("seed", f"replay with: TIDINGS_SEED={SEED}"))
+    return report
+
+
+@pytest.fixture
+def seed() -> int:
+    """A seed for `random.Random`: TIDINGS_SEED when set, else fresh. A failure prints it."""
+    return SEED
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of a test run: starting one takes many seconds."""
+    from tidings.spark import local_session
+
+    session = local_session("tidings-tests")
+    yield session
+    session.stop()

@@ -11,22 +11,16 @@ missed covering only makes headers longer, a false one would misdeliver, so ever
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
-from typing import Any as Anything
+from collections.abc import Mapping
 
-from tidings.filters import boxes as algebra, sets
+from tidings.filters import boxes as algebra
 from tidings.filters.boxes import Box
-from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Attribute, Call, Expression, attributes_of, children
+from tidings.filters.expression import Attribute, Expression
 from tidings.filters.form import Form
-from tidings.filters.sets import Key, ValueSet
+from tidings.filters.pins import image
 from tidings.filters.tree import All, Any, Node, Test
-from tidings.filters.unparse import name_text
-from tidings.model import moment
 
 BUDGET = 512  # boxes that a subtraction may make
-MOST_POINTS = 16  # combinations of points that a computed term is tried on
 
 
 def covers(outer: Form, inner: Form) -> bool:
@@ -137,68 +131,4 @@ def _with_images(box: Box, terms: Mapping[str, Expression]) -> Box | None:
         if not computed:
             return None
         out = {**out, text: computed}
-    return out
-
-
-def image(term: Expression, box: Box) -> ValueSet | None:
-    """The values that a computed term can take in a box; None when the box leaves too many."""
-    if isinstance(term, Attribute) or _has_foreign(term):
-        return None
-    paths = sorted(attributes_of(term))
-    choices: list[list[Anything]] = []
-    count = 1
-    for path in paths:
-        values = box.get(name_text(path))
-        points = values.points(MOST_POINTS) if values is not None else None
-        if points is None or any(place[0] == sets.OTHER for place in points):
-            return None
-        choices.append([value for place in points for value in _values_at(place)])
-        count *= len(choices[-1])
-        if count > MOST_POINTS:
-            return None
-    if any(longer[: len(path)] == path for path in paths for longer in paths if longer != path):
-        return None
-    places = []
-    for combination in product(*choices):
-        event: dict[str, Anything] = {}
-        for path, value in zip(paths, combination, strict=True):
-            level = event
-            for step in path[:-1]:
-                level = level.setdefault(step, {})
-            level[path[-1]] = value
-        places.append(sets.key(evaluate(term, event)))
-    return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
-
-
-def _has_foreign(term: Expression) -> bool:
-    """Whether an application's own function is called somewhere: it is not ours to try out."""
-    if isinstance(term, Call) and term.name == "apply":
-        return True
-    return any(_has_foreign(part) for part in children(term))
-
-
-def _values_at(place: Key) -> Iterator[Anything]:
-    """All values that stand at one place: 1 is the integer and the double."""
-    family, value = place[0], place[1]
-    if family == sets.ABSENT:
-        yield None
-    elif family == sets.NAN:
-        yield float("nan")
-    elif family == sets.TIME:
-        yield moment(value)
-    else:
-        yield value
-        if family == sets.NUMBER and isinstance(value, int) and float(value) == value:
-            yield float(value)
-            if value == 0:
-                yield -0.0
-
-
-def derived_from(terms: Mapping[str, Expression]) -> dict[str, list[str]]:
-    """Attribute -> the terms that are computed from it."""
-    out: dict[str, list[str]] = {}
-    for text, node in terms.items():
-        if not isinstance(node, Attribute):
-            for path in attributes_of(node):
-                out.setdefault(name_text(path), []).append(text)
     return out

@@ -2,7 +2,7 @@
 
 Steps, in order (each is a function of its own; docs/filters.md has the rules):
 
-    expression --grow--> tree of sets --expand--> boxes --simplify--> the form
+    expression --grow--> tree of sets --expand--> boxes --settle--> --simplify--> the form
                                       `-- too many boxes: --arrange--> the tree itself, in one order
 
 A form is *narrow* (a union of boxes) or *wide* (a tree that would make more boxes than it has
@@ -18,7 +18,7 @@ from typing import Any as Anything
 
 import msgspec
 
-from tidings.filters import boxes as algebra
+from tidings.filters import boxes as algebra, pins
 from tidings.filters.attributes import Attributes
 from tidings.filters.boxes import Box
 from tidings.filters.evaluate import evaluate
@@ -80,7 +80,9 @@ def form_of(node: Expression, attributes: Attributes | None) -> Form:
     tree = planter.grow(node)
     union = algebra.expand(tree, max(MOST_BOXES, count_tests(tree)))
     if union is not None:
-        final = tuple(_in_order(box) for box in algebra.simplify(union))
+        pinned = (pins.settle(box, planter.terms) for box in union)
+        simple = algebra.simplify(box for box in pinned if box is not None)
+        final = tuple(_in_order(box) for box in simple)
         used = {term for box in final for term in box}
         terms = {term: planter.terms[term] for term in sorted(used)}
         return Form(final, None, _in_order(algebra.hull(final)), terms)

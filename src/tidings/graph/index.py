@@ -44,9 +44,13 @@ class HullIndex(Generic[Item]):
         self._tested: dict[Place, dict[Item, None]] = {}
         self._reading: dict[str, dict[Item, None]] = {}
         self._all: dict[Item, None] = {}
+        self._never: dict[Item, None] = {}  # everything covers what matches nothing
 
     def add(self, item: Item, form: Form) -> None:
         self._all[item] = None
+        if form.never:
+            self._never[item] = None
+            return
         term, places = _access_of(form)
         for place in places:
             self._access.setdefault(place, {})[item] = None
@@ -63,6 +67,9 @@ class HullIndex(Generic[Item]):
 
     def discard(self, item: Item, form: Form) -> None:
         del self._all[item]
+        if form.never:
+            del self._never[item]
+            return
         term, places = _access_of(form)
         for place in places:
             _drop(self._access, place, item)
@@ -79,6 +86,9 @@ class HullIndex(Generic[Item]):
 
     def may_cover(self, form: Form) -> Iterator[Item]:
         """Items whose form may cover this one."""
+        if form.never:
+            yield from self._all
+            return
         yield from self._access.get((), ())
         wanted = dict.fromkeys(form.terms)
         for path in reads(form):
@@ -92,6 +102,8 @@ class HullIndex(Generic[Item]):
 
     def may_be_covered(self, form: Form) -> Iterable[Item]:
         """Items whose form this one may cover."""
+        if form.never:
+            return list(self._never)
         best: list[dict[Item, None]] | None = None
         size = len(self._all)
         for term, values in form.hull.items():
@@ -109,7 +121,7 @@ class HullIndex(Generic[Item]):
             best = [self._reading.get(name_text(path), {}) for path in paths]
         if best is None:
             return list(self._all)
-        return [item for group in best for item in group]
+        return [*self._never, *(item for group in best for item in group)]
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
         """Items whose form may hold this notification; the values of terms go into `values`."""

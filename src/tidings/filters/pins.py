@@ -1,0 +1,114 @@
+"""What a box says about computed terms where it pins attributes to a few points.
+
+`name IN ('Bo', 'Al') AND lower(name) = 'bo'` needs no computed term: it is `name = 'Bo'`. And
+`lower(name) = 'bo'` covers `name = 'BO'`, once the term is computed on that point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+from tidings.filters import sets
+from tidings.filters.boxes import Box
+from tidings.filters.evaluate import evaluate
+from tidings.filters.expression import Attribute, Call, Expression, attributes_of, children
+from tidings.filters.sets import Key, ValueSet
+from tidings.filters.unparse import name_text
+from tidings.model import moment
+
+MOST_POINTS = 64  # combinations of points that a term is computed on
+
+
+def image(term: Expression, box: Box) -> ValueSet | None:
+    """The values that a computed term can take in a box; None when the box leaves it open."""
+    if isinstance(term, Attribute) or _calls_application(term):
+        return None
+    paths = sorted(attributes_of(term))
+    if any(longer[: len(path)] == path for path in paths for longer in paths if longer != path):
+        return None
+    choices: list[list[Any]] = []
+    count = 1
+    for path in paths:
+        values = box.get(name_text(path))
+        points = values.points(MOST_POINTS) if values is not None else None
+        if points is None:
+            return None
+        choices.append([value for place in points for value in values_at(place)])
+        count *= len(choices[-1])
+        if count > MOST_POINTS:
+            return None
+    places = [_computed(term, paths, combination) for combination in product(*choices)]
+    return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
+
+
+def _computed(term: Expression, paths: list[tuple[str, ...]], values: tuple[Any, ...]) -> Key:
+    event: dict[str, Any] = {}
+    for path, value in zip(paths, values, strict=True):
+        level = event
+        for step in path[:-1]:
+            level = level.setdefault(step, {})
+        level[path[-1]] = value
+    return sets.key(evaluate(term, event))
+
+
+def _calls_application(term: Expression) -> bool:
+    """Whether an application's own function is called somewhere: it is not ours to try out."""
+    if isinstance(term, Call) and term.name == "apply":
+        return True
+    return any(_calls_application(part) for part in children(term))
+
+
+def values_at(place: Key) -> Iterator[Any]:
+    """All values that stand at one place: 1 is an integer and a double, 0 is two doubles."""
+    family, value = place[0], place[1]
+    if family == sets.ABSENT:
+        yield None
+    elif family == sets.NAN:
+        yield float("nan")
+    elif family == sets.TIME:
+        yield moment(value)
+    else:
+        yield value
+        if family == sets.NUMBER and isinstance(value, int) and float(value) == value:
+            yield float(value)
+            if value == 0:
+                yield -0.0
+
+
+def settle(box: Box, terms: Mapping[str, Expression]) -> Box | None:
+    """The box without the computed tests that its points decide; None when no point passes them.
+
+    A test on a term of one pinned attribute goes, and takes with it the points that fail it. A
+    point that passes as one value and fails as another (1 and 1.0) keeps the test. A test on terms
+    of several attributes goes only when it always passes.
+    """
+    out = dict(box)
+    for text, allowed in box.items():
+        possible = image(terms[text], out)
+        if possible is None:
+            continue
+        if allowed >= possible:
+            del out[text]
+            continue
+        if not possible & allowed:
+            return None
+        paths = attributes_of(terms[text])
+        if len(paths) == 1:
+            _keep_passing(out, text, terms[text], name_text(next(iter(paths))))
+    return out
+
+
+def _keep_passing(box: Box, text: str, term: Expression, attribute: str) -> None:
+    kept: list[Key] = []
+    decided = True
+    for place in box[attribute].points() or []:
+        found = image(term, {attribute: sets.points([place])})
+        assert found is not None  # the whole set had an image, so each of its points has
+        if found & box[text]:
+            kept.append(place)
+            decided = decided and box[text] >= found
+    box[attribute] = sets.points(kept)
+    if decided:
+        del box[text]

@@ -6,6 +6,10 @@ f = tidings.parse("symbol = 'SNE' AND price > 90")
 f.matches({"symbol": "SNE", "price": 95.0})
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from tidings.filters import (
     Attributes,
     BoxReport,
@@ -25,6 +29,9 @@ from tidings.model import (
     TidingsError,
 )
 
+if TYPE_CHECKING:
+    from tidings.matching import Matcher
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -38,6 +45,7 @@ __all__ = [
     "Filter",
     "FilterError",
     "GraphError",
+    "Matcher",
     "Node",
     "NotificationError",
     "Ontology",
@@ -46,3 +54,12 @@ __all__ = [
     "TidingsError",
     "parse",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The matcher is loaded when it is first asked for: Numba takes its time."""
+    if name == "Matcher":
+        from tidings.matching import Matcher
+
+        return Matcher
+    raise AttributeError(f"module 'tidings' has no attribute '{name}'")

@@ -39,12 +39,12 @@ from tidings.model.values import INT_MAX, INT_MIN, is_number
 
 MAX_PATTERN = 2000
 
-_CASTS: dict[str, Type] = {
-    "date": "date", "timestamp": "timestamp", "to_date": "date", "to_timestamp": "timestamp",
-    "double": "double", "float": "double", "bigint": "integer", "int": "integer",
-    "integer": "integer", "long": "integer", "smallint": "integer", "tinyint": "integer",
-    "string": "string", "boolean": "boolean",
+TYPE_NAMES: dict[str, Type] = {
+    "date": "date", "timestamp": "timestamp", "double": "double", "float": "double",
+    "bigint": "integer", "int": "integer", "integer": "integer", "long": "integer",
+    "smallint": "integer", "tinyint": "integer", "string": "string", "boolean": "boolean",
 }  # fmt: skip
+_CASTS: dict[str, Type] = {**TYPE_NAMES, "to_date": "date", "to_timestamp": "timestamp"}
 _PRIVATE = frozenset({"apply", "subject_matches", "negative"}) | OPERATORS
 _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
                       "isnull", "isnotnull", "like", "ilike"})  # fmt: skip
@@ -145,7 +145,8 @@ class Builder:
     def is_in(
         self, item: Expression, pairs: list[tuple[Expression, int]], start: int
     ) -> Expression:
-        if all(self.type(option) in (None, self.type(item)) for option, _ in pairs):
+        kind = self.type(item)
+        if kind is None or all(self.type(option) in (None, kind) for option, _ in pairs):
             return In(item, tuple(option for option, _ in pairs))
         options = []
         for option, at in pairs:
@@ -165,8 +166,10 @@ class Builder:
         at: tuple[int, int],
     ) -> Expression:  # fmt: skip
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+            # ILIKE is LIKE in lower case, to Spark even where the escape is a capital letter
+            text = pattern.value.lower() if name == "ilike" and escape else pattern.value
             try:
-                pattern = Literal(like.join(like.split(pattern.value, escape or "\\")))
+                pattern = Literal(like.join(like.split(text, escape or "\\")))
             except like.PatternError as problem:
                 self.fail(f"{problem}, expected a % or _ or another escape after it", at[1])
         elif escape is not None:
@@ -194,6 +197,8 @@ class Builder:
         if name == "rlike" and isinstance(args[1], Literal):
             self._check_regex(args[1].value, places[1])
         node = Call(name, args)
+        if function.strict and any(isinstance(arg, Literal) and arg.value is None for arg in args):
+            return Literal(None)
         if all(isinstance(arg, Literal) for arg in args):
             value = evaluate(node, {})
             return Literal(tuple(value) if isinstance(value, list) else value)
@@ -224,7 +229,7 @@ class Builder:
         if lower in _SPECIAL:
             return self._special(lower, args, places, at)
         if lower in _CASTS:
-            return self._cast(lower, args, at)
+            return self.cast(lower, args, at)
         if lower in FUNCTIONS and (lower not in _PRIVATE or lower == "%"):
             return self.call(lower, args, places, at)
         if name in self.functions:
@@ -236,7 +241,8 @@ class Builder:
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         self.fail(f"there is no function '{name[:40]}'{hint}", at)
 
-    def _cast(self, name: str, args: tuple[Expression, ...], at: int) -> Literal:
+    def cast(self, name: str, args: tuple[Expression, ...], at: int) -> Literal:
+        """A constant as another type, by the name of the type or function in lower case."""
         if len(args) != 1 or not isinstance(args[0], Literal):
             self.fail(f"{name} takes one constant, such as {name}('...')", at)
         value = args[0].value
@@ -251,9 +257,10 @@ class Builder:
             return Literal(int(value))
         if kind == "double" and is_number(value):
             return Literal(float(value))
-        if isinstance(value, str) or kind == "string":
-            word = value if isinstance(value, str) else text_of(args[0]).strip("'")
-            return Literal(self.typed(word, kind, at))
+        if isinstance(value, str):
+            return Literal(self.typed(value, kind, at))
+        if kind == "string" and not isinstance(value, float):
+            return Literal(_spelled(value))
         if isinstance(value, dt.datetime) and kind == "date":
             return Literal(value.date())
         if isinstance(value, dt.date) and kind == "timestamp":
@@ -362,6 +369,14 @@ def _count(least: int, most: int) -> str:
     if least == most:
         return f"{least} argument{'s' if least != 1 else ''}"
     return f"{least} to {most} arguments"
+
+
+def _spelled(value: bool | int | dt.date) -> str:
+    """A constant as a string, as Spark's cast writes it."""
+    if isinstance(value, dt.datetime):
+        text = value.replace(tzinfo=None).isoformat(sep=" ")
+        return text.rstrip("0") if value.microsecond else text
+    return text_of(Literal(value)) if isinstance(value, int) else value.isoformat()
 
 
 def _described(node: Expression) -> str:

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidings.filters import boxes as algebra
-from tidings.filters.boxes import Box
+from tidings.filters.boxes import Box, Effort
 from tidings.filters.expression import Attribute, Expression
 from tidings.filters.form import Form
 from tidings.filters.pins import image
 from tidings.filters.tree import All, Any, Node, Test
 
-BUDGET = 512  # boxes that a subtraction may make
+EFFORT = 20_000  # comparisons of boxes; whoever is not done by then answers no
 
 
 def covers(outer: Form, inner: Form) -> bool:
@@ -31,10 +31,11 @@ def covers(outer: Form, inner: Form) -> bool:
         return False
     if not hull_allows(outer, inner):
         return False
+    effort = Effort(EFFORT)
     if inner.boxes is not None:
-        return all(_box_covered(box, outer) for box in inner.boxes)
+        return all(_box_covered(box, outer, effort) for box in inner.boxes)
     assert inner.tree is not None
-    return _tree_covered(inner.tree, outer, {})
+    return _tree_covered(inner.tree, outer, {}, effort)
 
 
 def hull_allows(outer: Form, inner: Form) -> bool:
@@ -68,10 +69,12 @@ def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression]) -> bool:
     return True
 
 
-def _box_covered(box: Box, outer: Form) -> bool:
+def _box_covered(box: Box, outer: Form, effort: Effort) -> bool:
     if outer.tree is not None:
-        return _box_in_tree(box, outer.tree, outer.terms)
+        return _box_in_tree(box, outer.tree, outer.terms, effort)
     assert outer.boxes is not None
+    if not effort.spend(len(outer.boxes)):
+        return False
     if any(algebra.contains(one, box) for one in outer.boxes):
         return True
     known = _with_images(box, outer.terms)
@@ -80,38 +83,42 @@ def _box_covered(box: Box, outer: Form) -> bool:
     if known is not box and any(algebra.contains(one, known) for one in outer.boxes):
         return True
     near = [one for one in outer.boxes if algebra.meet(one, known) is not None]
-    return len(near) > 1 and algebra.subtract(known, near, BUDGET) == []
+    return len(near) > 1 and algebra.subtract(known, near, effort) == []
 
 
-def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression]) -> bool:
+def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: Effort) -> bool:
     if isinstance(node, Test):
-        return box_in_box({node.term: node.values}, box, terms)
+        return effort.spend(1) and box_in_box({node.term: node.values}, box, terms)
     if isinstance(node, All):
-        return all(_box_in_tree(box, item, terms) for item in node.items)
-    return any(_box_in_tree(box, item, terms) for item in node.items)
+        return all(_box_in_tree(box, item, terms, effort) for item in node.items)
+    return any(_box_in_tree(box, item, terms, effort) for item in node.items)
 
 
-def _tree_covered(node: Node, outer: Form, seen: dict[int, bool]) -> bool:
+def _tree_covered(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
     """Whether what is in a tree is in the outer form: by its hull, or by its parts."""
     if id(node) in seen:
         return seen[id(node)]
-    answer = _parts_covered(node, outer, seen)
-    if not answer:
+    answer = _parts_covered(node, outer, seen, effort)
+    if not answer and effort.spend(1):
         around = algebra.hull_of_tree(node)
-        answer = around is None or _box_covered(around, outer)
+        answer = around is None or _box_covered(around, outer, effort)
     if not answer and isinstance(outer.tree, All):
         answer = all(
-            _tree_covered(node, Form(None, part, {}, outer.terms), {}) for part in outer.tree.items
+            _tree_covered(node, Form(None, part, {}, outer.terms), {}, effort)
+            for part in outer.tree.items
         )
     seen[id(node)] = answer
     return answer
 
 
-def _parts_covered(node: Node, outer: Form, seen: dict[int, bool]) -> bool:
+def _parts_covered(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
+    if effort.left < 0:
+        return False
     if isinstance(node, Any):
-        return all(_tree_covered(item, outer, seen) for item in node.items)
+        return all(_tree_covered(item, outer, seen, effort) for item in node.items)
     if isinstance(node, All):
-        return any(_tree_covered(item, outer, seen) for item in node.items if isinstance(item, Any))
+        unions = (item for item in node.items if isinstance(item, Any))
+        return any(_tree_covered(item, outer, seen, effort) for item in unions)
     return False
 
 

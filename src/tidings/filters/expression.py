@@ -13,7 +13,7 @@ from typing import Any, Literal as Choice
 
 import msgspec
 
-MAX_DEPTH = 150
+MAX_DEPTH = 100
 
 Comparison = Choice["=", "!=", "<", "<=", ">", ">=", "<=>"]
 FLIPPED: dict[Comparison, Comparison] = {

@@ -6,8 +6,9 @@ Steps, in order (each is a function of its own; docs/filters.md has the rules):
                                       `-- too many boxes: --arrange--> the tree itself, in one order
 
 A form is *narrow* (a union of boxes) or *wide* (a tree that would make more boxes than it has
-tests, and more than MOST_BOXES: `(a1 OR b1) AND ... AND (a30 OR b30)` is 30 pairs, not a billion
-boxes). Either has a hull: one box around it, the necessary condition that an index can use.
+tests and more than MOST_BOXES, or more than MOST_OF_TESTS: `(a1 OR b1) AND ... AND (a30 OR b30)`
+is 30 pairs, not a billion boxes). Either has a hull: one box around it, the necessary condition
+that an index can use.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from tidings.filters import boxes as algebra, pins
 from tidings.filters.attributes import Attributes
 from tidings.filters.boxes import Box
 from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Call, Expression, attributes_of, children
-from tidings.filters.sets import Key, ValueSet, key
-from tidings.filters.tree import All, Any, Node, Planter, Test
+from tidings.filters.expression import And, Attribute, Call, Expression, attributes_of, children
+from tidings.filters.sets import Key, key
+from tidings.filters.tree import NEVER, All, Any, Node, Planter, Test, simple_test
 from tidings.model import Event
 
 MOST_BOXES = 64
+MOST_OF_TESTS = 512  # a union of boxes that is written out may have this many
 ENCODING = 1
 
 
@@ -55,43 +57,106 @@ class Form(msgspec.Struct, frozen=True):
         `values` keeps what terms were worth, to be shared by many forms on one notification.
         """
         values = {} if values is None else values
+        if self.boxes is None:
+            return self.tree is not None and self._inside(self.tree, event, values)
+        for box in self.boxes:
+            for term, allowed in box.items():
+                place = values.get(term)
+                if place is None:
+                    place = values[term] = key(evaluate(self.terms[term], event))
+                if place not in allowed:
+                    break
+            else:
+                return True
+        return False
 
-        def test(term: str, allowed: ValueSet) -> bool:
-            if term not in values:
-                values[term] = key(evaluate(self.terms[term], event))
-            return values[term] in allowed
-
-        if self.boxes is not None:
-            return any(all(test(t, v) for t, v in box.items()) for box in self.boxes)
-
-        def inside(node: Node) -> bool:
-            if isinstance(node, Test):
-                return test(node.term, node.values)
-            if isinstance(node, All):
-                return all(inside(item) for item in node.items)
-            return any(inside(item) for item in node.items)
-
-        return self.tree is not None and inside(self.tree)
+    def _inside(self, node: Node, event: Event, values: dict[str, Key]) -> bool:
+        if isinstance(node, Test):
+            if node.term not in values:
+                values[node.term] = key(evaluate(self.terms[node.term], event))
+            return values[node.term] in node.values
+        if isinstance(node, All):
+            return all(self._inside(item, event, values) for item in node.items)
+        return any(self._inside(item, event, values) for item in node.items)
 
 
 def form_of(node: Expression, attributes: Attributes | None) -> Form:
     """The canonical form of an expression."""
     planter = Planter(attributes)
+    quick = _quick_form(node, planter)
+    if quick is not None:
+        return quick
+    return _full_form(node, planter)
+
+
+def _quick_form(node: Expression, planter: Planter) -> Form | None:
+    """The form of a conjunction of simple tests, which is what most filters are, in a tenth of the
+    time; None for all others."""
+    box: Box = {}
+    for item in node.items if isinstance(node, And) else (node,):
+        simple = simple_test(item)
+        if simple is None:
+            return None
+        test = planter.test(*simple)
+        if isinstance(test, Test):
+            old = box.get(test.term)
+            values = test.values
+            if old is not None:
+                values = planter.settled(test.term, old & values)
+            if not values:
+                return Form((), None, {}, {})
+            box[test.term] = values
+        elif test == NEVER:
+            return Form((), None, {}, {})
+    box = _in_order(box)
+    return Form((box,), None, box, {term: planter.terms[term] for term in box})
+
+
+def _full_form(node: Expression, planter: Planter) -> Form:
     tree = planter.grow(node)
-    union = algebra.expand(tree, max(MOST_BOXES, count_tests(tree)))
+    if count_tests(tree) > MOST_OF_TESTS or _multiplies(tree):  # it may come out wide
+        tree = arrange(tree, planter)
+    union = algebra.expand(tree, max(MOST_BOXES, min(count_tests(tree), MOST_OF_TESTS)))
     if union is not None:
-        pinned = (pins.settle(box, planter.terms) for box in union)
-        simple = algebra.simplify(box for box in pinned if box is not None)
-        final = tuple(_in_order(box) for box in simple)
+        final = tuple(_in_order(box) for box in _simplified(union, planter))
         used = {term for box in final for term in box}
         terms = {term: planter.terms[term] for term in sorted(used)}
-        return Form(final, None, _in_order(algebra.hull(final)), terms)
+        return Form(final, None, _settled(algebra.hull(final), planter), terms)
     around = algebra.hull_of_tree(tree)
     if around is None:
         return Form((), None, {}, {})
-    arranged = arrange(tree)
-    terms = {term: planter.terms[term] for term in sorted(terms_of(arranged))}
-    return Form(None, arranged, _in_order(around), terms)
+    terms = {term: planter.terms[term] for term in sorted(terms_of(tree))}
+    return Form(None, tree, _settled(around, planter), terms)
+
+
+def _simplified(union: algebra.Union, planter: Planter) -> algebra.Union:
+    """Boxes without computed tests that their points decide, and merged as far as it goes.
+
+    A merge can make a test one that the points decide, and the other way round, so both repeat
+    until neither finds anything. Without computed terms there is nothing to decide.
+    """
+    terms = planter.terms
+    if all(isinstance(terms[term], Attribute) for box in union for term in box):
+        return algebra.simplify(union, planter.settled)
+    while True:
+        pinned = [pins.settle(box, terms) for box in union]
+        simple = algebra.simplify((b for b in pinned if b is not None), planter.settled)
+        if simple == union:
+            return simple
+        union = simple
+
+
+def _settled(box: Box, planter: Planter) -> Box:
+    settled = {term: planter.settled(term, values) for term, values in box.items()}
+    return _in_order({term: v for term, v in settled.items() if not v.is_everything})
+
+
+def _multiplies(node: Node) -> bool:
+    """Whether expanding a tree means multiplying unions, which may be more than is possible."""
+    if isinstance(node, Test):
+        return False
+    factors = [item for item in node.items if not isinstance(item, Test)]
+    return (isinstance(node, All) and len(factors) > 1) or any(map(_multiplies, factors))
 
 
 def _in_order(box: Box) -> Box:
@@ -108,15 +173,20 @@ def terms_of(node: Node) -> set[str]:
     return set().union(*(terms_of(item) for item in node.items))
 
 
-def arrange(node: Node) -> Node:
+def arrange(node: Node, planter: Planter) -> Node:
     """The tree with the items of each node in the order of their bytes, each once."""
     if isinstance(node, Test):
         return node
-    items = {msgspec.msgpack.encode(_packed_tree(i)): i for i in map(arrange, node.items)}
-    ordered = tuple(items[packed] for packed in sorted(items))
-    if len(ordered) == 1:
-        return ordered[0]
-    return All(ordered) if isinstance(node, All) else Any(ordered)
+    items = [arrange(item, planter) for item in node.items]
+    joined = planter.all(items) if isinstance(node, All) else planter.any(items)
+    if isinstance(joined, Test):
+        return joined
+    ordered = tuple(sorted(joined.items, key=_packed))
+    return All(ordered) if isinstance(joined, All) else Any(ordered)
+
+
+def _packed(node: Node) -> bytes:
+    return msgspec.msgpack.encode(_packed_tree(node))
 
 
 # -- bytes -------------------------------------------------------------------------------------

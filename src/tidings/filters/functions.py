@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -184,8 +185,17 @@ def _coalesce(*values: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def regex(pattern: str) -> re.Pattern[str]:
-    """A regular expression with ASCII classes, as Java has them unless told otherwise."""
-    return re.compile(pattern, re.ASCII)
+    """A regular expression with ASCII classes, as Java has them unless told otherwise.
+
+    Classes in classes (`[[a-z]]`, `[a-z&&b]`) are refused: Java knows them, and Python only warns
+    that it may one day.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        try:
+            return re.compile(pattern, re.ASCII)
+        except FutureWarning as warning:
+            raise re.error(str(warning)) from None
 
 
 def _rlike(text: str, pattern: str) -> bool | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidings.filters.attributes import Attributes
-from tidings.filters.expression import Attribute, Call, Expression, Literal
+from tidings.filters.attributes import Attributes, family
+from tidings.filters.expression import CONDITIONS, Attribute, Call, Expression, Literal
 from tidings.filters.functions import FUNCTIONS, OPERATORS
 from tidings.model import type_of
 
@@ -15,5 +15,29 @@ def kind_of(node: Expression, attributes: Attributes | None) -> str | None:
     if isinstance(node, Literal):
         return type_of(node.value)
     if isinstance(node, Call):
-        return FUNCTIONS[node.name].returns or ("number" if node.name in OPERATORS else None)
+        return FUNCTIONS[node.name].returns or _kind_of_call(node, attributes)
     return "boolean"
+
+
+def _kind_of_call(node: Call, attributes: Attributes | None) -> str | None:
+    """The type of a call whose function gives different types for different arguments."""
+    if node.name == "coalesce":
+        kinds = {kind_of(arg, attributes) for arg in node.args if arg != Literal(None)}
+        if len(kinds) == 1:
+            return kinds.pop()
+        families = {family(kind) for kind in kinds}
+        return _JOINED.get(families.pop() or "") if len(families) == 1 else None
+    if node.name == "reverse":
+        return kind_of(node.args[0], attributes)
+    return "number" if node.name in OPERATORS or node.name == "abs" else None
+
+
+# the type of several of one family
+_JOINED = {"number": "number", "time": "timestamp"}
+
+
+def is_condition(node: Expression) -> bool:
+    """Whether a node is true, false or unknown by what it is, not by what an attribute holds."""
+    if isinstance(node, Call):
+        return FUNCTIONS[node.name].returns == "boolean"
+    return isinstance(node, CONDITIONS)

@@ -73,7 +73,16 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
         parts = split(pattern)
     except PatternError:
         return None
-    pieces = {ANY: ".*", ONE: "."}
-    return re.compile(
-        "".join(pieces.get(kind) or re.escape(text) for kind, text in parts), re.DOTALL
-    )
+    runs = [""]  # what stands between one % and the next
+    for kind, text in parts:
+        if kind == ANY:
+            runs.append("")
+        else:
+            runs[-1] += "." if kind == ONE else re.escape(text)
+    if len(runs) == 1:
+        return re.compile(runs[0], re.DOTALL)
+    first, *middle, last = runs
+    # The first place where a run fits is as good as any, so the groups are atomic: no going back,
+    # which for many % would take time without end.
+    found = "".join(f"(?>.*?{run})" for run in middle)
+    return re.compile(f"{first}{found}.*{last}", re.DOTALL)

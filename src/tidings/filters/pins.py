@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from tidings.filters import sets
@@ -26,8 +26,6 @@ def image(term: Expression, box: Box) -> ValueSet | None:
     if isinstance(term, Attribute) or _calls_application(term):
         return None
     paths = sorted(attributes_of(term))
-    if any(longer[: len(path)] == path for path in paths for longer in paths if longer != path):
-        return None
     choices: list[list[Any]] = []
     count = 1
     for path in paths:
@@ -39,6 +37,9 @@ def image(term: Expression, box: Box) -> ValueSet | None:
         count *= len(choices[-1])
         if count > MOST_POINTS:
             return None
+    # sorted, a path stands right before those that go on from it; a struct is more than its fields
+    if any(longer[: len(path)] == path for path, longer in pairwise(paths)):
+        return None
     places = [_computed(term, paths, combination) for combination in product(*choices)]
     return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
 
@@ -82,22 +83,26 @@ def settle(box: Box, terms: Mapping[str, Expression]) -> Box | None:
 
     A test on a term of one pinned attribute goes, and takes with it the points that fail it. A
     point that passes as one value and fails as another (1 and 1.0) keeps the test. A test on terms
-    of several attributes goes only when it always passes.
+    of several attributes goes only when it always passes. One test can take the points away that
+    kept another, so this repeats until nothing changes: the order of the tests does not matter.
     """
-    out = dict(box)
-    for text, allowed in box.items():
-        possible = image(terms[text], out)
-        if possible is None:
-            continue
-        if allowed >= possible:
-            del out[text]
-            continue
-        if not possible & allowed:
-            return None
-        paths = attributes_of(terms[text])
-        if len(paths) == 1:
-            _keep_passing(out, text, terms[text], name_text(next(iter(paths))))
-    return out
+    while True:
+        out = dict(box)
+        for text, allowed in box.items():
+            possible = image(terms[text], out)
+            if possible is None:
+                continue
+            if allowed >= possible:
+                del out[text]
+                continue
+            if not possible & allowed:
+                return None
+            paths = attributes_of(terms[text])
+            if len(paths) == 1:
+                _keep_passing(out, text, terms[text], name_text(next(iter(paths))))
+        if out == box:
+            return out
+        box = out
 
 
 def _keep_passing(box: Box, text: str, term: Expression, attribute: str) -> None:

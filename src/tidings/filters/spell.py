@@ -13,7 +13,6 @@ from typing import Any as Anything
 from tidings.filters import addresses, sets
 from tidings.filters.boxes import Box
 from tidings.filters.expression import (
-    CONDITIONS,
     And,
     Between,
     Call,
@@ -28,6 +27,7 @@ from tidings.filters.expression import (
     Or,
 )
 from tidings.filters.form import Form
+from tidings.filters.kinds import is_condition
 from tidings.filters.sets import Cut, Key, ValueSet
 from tidings.filters.tree import All, Node, Test
 from tidings.model import moment
@@ -70,7 +70,7 @@ def spell(term: Expression, values: ValueSet) -> Expression:
         missing = spell(term, sets.NOT_NULL - values)
         other = Not(IsTruth(missing, True))
         return other if sets.NULL_KEY in values else _all([Not(IsNull(term)), other])
-    if isinstance(term, CONDITIONS) or (isinstance(term, Call) and values <= sets.BOOLEANS):
+    if is_condition(term):
         return _spell_outcome(term, values)
     pieces: list[Expression] = []
     if sets.NULL_KEY in values:
@@ -81,14 +81,12 @@ def spell(term: Expression, values: ValueSet) -> Expression:
 
 
 def _spell_outcome(term: Expression, values: ValueSet) -> Expression:
-    """Which outcomes of a condition are wanted: true, false, unknown."""
+    """Which outcomes of a condition are wanted: true, false, unknown, or two of them."""
     null = sets.NULL_KEY in values
-    true, false = values >= sets.TRUE, values >= sets.FALSE
-    if true and false:
-        return In(term, (Literal(True), Literal(False))) if not null else Literal(True)
-    if true or false:
-        wanted = term if true else Not(term)
-        return _any([IsNull(term), wanted]) if null else wanted
+    if values >= sets.TRUE:
+        return Not(IsTruth(term, False)) if null else term
+    if values >= sets.FALSE:
+        return Not(IsTruth(term, True)) if null else Not(term)
     return IsNull(term)
 
 

@@ -18,7 +18,6 @@ from tidings.filters.dialects import Context
 from tidings.filters.expression import (
     MAX_DEPTH,
     And,
-    Call,
     Expression,
     IsNull,
     IsTruth,
@@ -26,7 +25,7 @@ from tidings.filters.expression import (
     Not,
     Or,
 )
-from tidings.filters.tokens import Token, tokenize
+from tidings.filters.tokens import MAX_LENGTH, Token, tokenize
 from tidings.filters.unparse import RESERVED
 from tidings.model import FilterError, Type
 
@@ -45,6 +44,11 @@ _OPERAND = "an attribute, a value or a bracket"
 def parse_sql(text: str, context: Context) -> Expression:
     """The expression of a text; FilterError with a position for anything else."""
     return _Parser(text, context).condition()
+
+
+def parse_term(text: str, context: Context) -> Expression:
+    """The expression of a term, which need not be a condition; FilterError for anything else."""
+    return _Parser(text, context).whole()
 
 
 class _Parser:
@@ -94,10 +98,14 @@ class _Parser:
         if self.now.kind == "end":
             self.fail("a condition such as price > 90")
         start = self.now
+        node = self.whole()
+        self.build.need_condition(node, start.position)
+        return node
+
+    def whole(self) -> Expression:
         node = self.expression(_OR)
         if self.now.kind != "end":
             self.fail("AND, OR or the end of the filter")
-        self.build.need_condition(node, start.position)
         return node
 
     def expression(self, least: int) -> Expression:
@@ -189,8 +197,7 @@ class _Parser:
             case "BETWEEN":
                 node = self.between(item, start)
             case "LIKE" | "ILIKE":
-                node = self.like(item, token.word.lower(), start, negated)
-                negated = negated and isinstance(node, Call)
+                return self.like(item, token.word.lower(), start, negated)
             case "RLIKE" | "REGEXP":
                 at = self.now.position
                 pattern = self.expression(_COMPARISON)
@@ -237,14 +244,24 @@ class _Parser:
         return self.build.between(item, low, high, (start, low_at, high_at))
 
     def like(self, item: Expression, name: str, start: int, negated: bool) -> Expression:
-        if self.take_word("ANY", "SOME", "ALL"):
+        size = self.tokens[self.at - 1].position - start
+        follows = self.tokens[min(self.at + 1, len(self.tokens) - 1)]
+        if follows.text == "(" and self.take_word("ANY", "SOME", "ALL"):
             every = self.tokens[self.at - 1].word == "ALL"
             self.take("(", "an opening bracket after LIKE ANY or LIKE ALL")
             pairs = self.arguments("the list of LIKE")
+            if size * len(pairs) > MAX_LENGTH:  # each pattern is a test that repeats the value
+                raise FilterError(
+                    f"LIKE would repeat {size:,} characters for each of {len(pairs):,} patterns",
+                    self.text,
+                    start,
+                )
             tests = tuple(
-                self.build.call(name, (item, pattern), (start, at), at) for pattern, at in pairs
+                self.build.like(name, item, pattern, None, (start, at)) for pattern, at in pairs
             )
             one_by_one = tuple(Not(test) for test in tests) if negated else tests
+            if len(one_by_one) == 1:
+                return one_by_one[0]
             return And(one_by_one) if every else Or(one_by_one)
         at = self.now.position
         pattern = self.expression(_COMPARISON)
@@ -253,7 +270,8 @@ class _Parser:
             if self.now.kind != "string" or len(self.now.text) != 1:
                 self.fail("one character in quotes after ESCAPE")
             escape = self.next().text
-        return self.build.like(name, item, pattern, escape, (start, at))
+        node = self.build.like(name, item, pattern, escape, (start, at))
+        return Not(node) if negated else node
 
     # -- operands ------------------------------------------------------------------------------
 
@@ -333,23 +351,25 @@ class _Parser:
         start = self.now.position
         path = [self.next().text]
         indexes: list[tuple[Expression, int]] = []
+        height = 0  # of the indexes
         while True:
             if self.take_op("."):
                 if self.now.kind not in ("name", "quoted") or indexes:
                     self.fail("the name of a nested field after the dot")
                 path.append(self.next().text)
             elif self.take_op("["):
-                at = self.now.position
+                now, at = self.now, self.now.position
                 if self.now.kind == "string" and not indexes:
-                    path.append(self.strings())
+                    path.append(self.strings() or self.fail("a name that is not empty", now))
                 else:
                     indexes.append((self.expression(_COMPARISON), at))
+                    height = max(height, self.height)
                 self.take("]", "a closing square bracket")
             else:
                 break
             if len(path) + len(indexes) > MAX_DEPTH:
                 raise FilterError("a name of too many fields", self.text, start)
-        self.height = 1 + len(indexes)
+        self.height = 1 + height + len(indexes)
         node: Expression = self.build.attribute(tuple(path), start)
         for index, at in indexes:
             node = self.build.call("get", (node, index), (start, at), at)
@@ -368,13 +388,15 @@ class _Parser:
         return self.build.function(token.text, args, tuple(at for _, at in pairs), token.position)
 
     def cast(self, token: Token) -> Expression:
-        at = self.now.position
         node = self.expression(_OR)
         if not self.take_word("AS"):
             self.fail("AS and the name of a type")
-        name = self.next()
+        kind = self.now.word.lower()
+        if kind not in builders.TYPE_NAMES:
+            self.fail("the name of a type, such as DATE or DOUBLE")
+        self.next()
         self.take(")", "a closing bracket after the type")
-        return self.build.function(name.text, (node,), (at,), token.position)
+        return self.build.cast(kind, (node,), token.position)
 
     def arguments(self, what: str) -> list[tuple[Expression, int]]:
         """Expressions with their positions up to and with the closing bracket."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from tidings.filters.ontology import Ontology
 
+MAX_FIELDS = 100  # of a pattern: each is a test of its own
+
 
 def length(subject: Any) -> int | None:
     """The number of dotted fields."""
@@ -23,6 +25,8 @@ def field(subject: Any, index: Any) -> str | None:
 def pattern_problem(pattern: str) -> str | None:
     """What is wrong with a subject pattern; None when nothing is."""
     fields = pattern.split(".")
+    if len(fields) > MAX_FIELDS:
+        return f"a subject has at most {MAX_FIELDS} fields"
     for index, one in enumerate(fields):
         if not one:
             return "a subject has no empty fields"

@@ -20,6 +20,15 @@ from tidings.filters.expression import (
     Literal,
     Or,
 )
+from tidings.filters.unparse import text_of
+
+MOST_ELEMENTS = 512  # of a list that is written out element by element
+MOST_WRITTEN = 1_000_000
+
+
+def affordable(item: Expression, times: int) -> bool:
+    """Whether a value may be written this many times: that is how text explodes."""
+    return times * len(text_of(item)) <= MOST_WRITTEN
 
 
 def _constant_text(node: Expression) -> str | None:
@@ -121,6 +130,8 @@ def _arrays_overlap(node: Call) -> Expression:
     if isinstance(left, Literal):
         left, right = right, left
     if not isinstance(right, Literal) or not right.value or None in right.value:
+        return node
+    if len(right.value) > MOST_ELEMENTS or not affordable(left, len(right.value)):
         return node
     tests = tuple(Call("array_contains", (left, Literal(value))) for value in right.value)
     return tests[0] if len(tests) == 1 else Or(tests)

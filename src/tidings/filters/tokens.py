@@ -12,10 +12,11 @@ MAX_LENGTH = 1_000_000
 
 _TOKEN = re.compile(
     r"""
-      (?P<space>   (?: \s+ | --[^\n]* | /\*(?:[^*]|\*(?!/))*\*/ )+ )
+      (?P<space>   (?: \s+ | --[^\n]* | /\*(?:[^*]|\*(?!/))*+\*/ )+ )
+    | (?P<unclosed> /\* )
     | (?P<raw>     [rR](?: '[^']*' | "[^"]*" ) )
     | (?P<name>    [^\W\d]\w* )
-    | (?P<number>  (?: \d+(?:\.\d*)? | \.\d+ ) (?: [eE][+-]?\d+ )? (?P<suffix> \w* ) )
+    | (?P<number>  (?: [0-9]+(?:\.[0-9]*)? | \.[0-9]+ ) (?: [eE][+-]?[0-9]+ )? (?P<suffix> \w* ) )
     | (?P<string>  '(?: [^'\\] | \\. | '' )*' | "(?: [^"\\] | \\. | "" )*" )
     | (?P<quoted>  `(?: [^`] | `` )+` )
     | (?P<op>      <=> | <= | >= | <> | != | == | \|\| | [=<>()+\-*/%,.!\[\]] )
@@ -53,7 +54,8 @@ def tokenize(text: str) -> list[Token]:
             continue
         piece, at = found.group(), found.start()
         if kind == "name":
-            tokens.append(Token("name", piece, at, piece.upper()))
+            # only ASCII letters make keywords: in capitals a dotless i is an I as well
+            tokens.append(Token("name", piece, at, piece.upper() if piece.isascii() else piece))
         elif kind == "op":
             tokens.append(Token("op", piece, at))
         elif kind == "string":
@@ -73,7 +75,7 @@ def tokenize(text: str) -> list[Token]:
 def _number(found: re.Match[str], text: str, at: int) -> Token:
     suffix = found.group("suffix")
     digits = found.group()[: len(found.group()) - len(suffix)]
-    if suffix.upper() not in _SUFFIXES:
+    if not suffix.isascii() or suffix.upper() not in _SUFFIXES:
         raise FilterError(
             f"found '{found.group()[:40]}', expected a number or a name in backticks", text, at
         )

@@ -22,6 +22,7 @@ from tidings.filters.expression import (
     CONDITIONS,
     FLIPPED,
     And,
+    Attribute,
     Between,
     Call,
     Compare,
@@ -35,7 +36,7 @@ from tidings.filters.expression import (
     Or,
     attributes_of,
 )
-from tidings.filters.kinds import kind_of
+from tidings.filters.kinds import is_condition, kind_of
 from tidings.filters.sets import ValueSet
 from tidings.filters.unparse import text_of
 
@@ -83,6 +84,7 @@ class Planter:
         self.attributes = attributes
         self.terms: dict[str, Expression] = {}
         self._kinds: dict[str, str | None] = {}
+        self._never_null: set[str] = set()
 
     def grow(self, node: Expression, want: Want = IS_TRUE) -> Node:
         """The tree of "the condition is true" (or false, not true, not false)."""
@@ -104,22 +106,11 @@ class Planter:
     # -- leaves --------------------------------------------------------------------------------
 
     def _leaf(self, node: Expression, want: Want) -> Node:
-        if isinstance(node, Call):
-            plain = sugar.written_out(node)
-            if plain is not node:
-                return self.grow(plain, want)
+        plain = _plainer(node)
+        if plain is not node:
+            return self.grow(plain, want)
         if not attributes_of(node):
             return self._constant(truth(node, {}), want)
-        if isinstance(node, Between) and not isinstance(node.item, CONDITIONS):
-            low, high = Compare(">=", node.item, node.low), Compare("<=", node.item, node.high)
-            return self.grow(And((low, high)), want)
-        if isinstance(node, Compare):
-            node = _normal_comparison(node)
-            if not isinstance(node, Compare):
-                return self.grow(node, want)
-        elif isinstance(node, In) and not (_all_plain(node) or isinstance(node.item, CONDITIONS)):
-            equal = tuple(Compare("=", node.item, option) for option in node.options)
-            return self.grow(Or(equal), want)
         term, true, false = self._sets(node)
         values = (true, false, ~true, ~false)[want]
         test = self.test(term, values)
@@ -134,14 +125,14 @@ class Planter:
     def _sets(self, node: Expression) -> tuple[Expression, ValueSet, ValueSet]:
         """(term, where the condition is true, where it is false)."""
         match node:
-            case Compare(op, term, Literal(value)) if not _is_list(value):
+            case Compare(op, term, Literal(value)) if _is_scalar(term, value):
                 return (term, *_comparison_sets(op, value))
             case In(item, options) if _all_plain(node):
                 return (item, *_membership_sets([evaluate(o, {}) for o in options]))
-            case IsNull(item) if not isinstance(item, CONDITIONS):
+            case IsNull(item) if not is_condition(item):
                 return item, sets.NULL, sets.NOT_NULL
-            case IsNull(Compare() | In() as inner) if _is_simple(inner):
-                term, true, false = self._sets(_normal_comparison(inner))
+            case IsNull(Compare() | In() | Between() | Call() as leaf) if _plainer(leaf) is leaf:
+                term, true, false = self._sets(leaf)
                 return term, ~(true | false), true | false
             case Call("startswith", (item, Literal(str() as text))):
                 start = sets.prefix(text)
@@ -163,10 +154,12 @@ class Planter:
         if text not in self.terms:
             self.terms[text] = term
             self._kinds[text] = kind_of(term, self.attributes)
-        return self._settled(text, values)
+            if _never_null(term):
+                self._never_null.add(text)
+        return self._tested(text, values)
 
-    def _settled(self, term: str, values: ValueSet) -> Node:
-        """The test with its set in the one form that the term's type leaves open.
+    def settled(self, term: str, values: ValueSet) -> ValueSet:
+        """The set in the one form that the term's type leaves open.
 
         What lies outside the type can't occur, so sets that differ only there are one set: the
         part inside, or "not null" when that is all of it; ends on integers for integers.
@@ -176,9 +169,14 @@ class Planter:
             if kind == "integer":
                 values = sets.whole_numbers(values)
             domain = _DOMAINS[kind]
-            null = values & sets.NULL
             inside = values & domain
-            values = (sets.NOT_NULL if inside == domain else inside) | null
+            if inside == domain:
+                inside = sets.EVERYTHING if term in self._never_null else sets.NOT_NULL
+            values = inside if term in self._never_null else inside | (values & sets.NULL)
+        return values
+
+    def _tested(self, term: str, values: ValueSet) -> Node:
+        values = self.settled(term, values)
         if not values:
             return NEVER
         return ALWAYS if values.is_everything else Test(term, values)
@@ -192,7 +190,7 @@ class Planter:
         return self._joined(items, Any, ALWAYS)
 
     def _joined(self, items: list[Node], kind: type[All] | type[Any], absorbing: Node) -> Node:
-        tests: dict[str, ValueSet] = {}
+        tests: dict[str, list[ValueSet]] = {}
         rest: dict[Node, None] = {}
         stack = list(reversed(items))
         while stack:
@@ -200,17 +198,16 @@ class Planter:
             if isinstance(item, kind):
                 stack.extend(reversed(item.items))
             elif isinstance(item, Test):
-                old = tests.get(item.term)
-                if old is None:
-                    tests[item.term] = item.values
-                else:
-                    both = old & item.values if kind is All else old | item.values
-                    tests[item.term] = both
+                tests.setdefault(item.term, []).append(item.values)
             else:
                 rest[item] = None
         if absorbing in rest:
             return absorbing
-        settled = [self._settled(term, values) for term, values in tests.items()]
+        join = sets.intersect if kind is All else sets.unite
+        settled = [
+            Test(term, parts[0]) if len(parts) == 1 else self._tested(term, join(parts))
+            for term, parts in tests.items()
+        ]
         if absorbing in settled:
             return absorbing
         kept = [node for node in settled if isinstance(node, Test)]
@@ -218,37 +215,110 @@ class Planter:
         return joined[0] if len(joined) == 1 else kind(joined)
 
 
+def simple_test(node: Expression) -> tuple[Attribute, ValueSet] | None:
+    """The attribute and the set of a test that most filters are made of: where it is true.
+
+    The short way for `attribute op constant`, BETWEEN and IN; None for everything else, and the
+    long way gives the same for these.
+    """
+    match node:
+        case Compare(op, Attribute() as attribute, Literal(value)) if op != "<=>":
+            if value is None or _is_list(value):
+                return None
+            place = sets.key(value)
+            if op == "=":
+                return attribute, sets.points([place])
+            if op == "!=":
+                return attribute, sets.comparable(place) - sets.points([place])
+            if op in ("<", "<="):
+                return attribute, sets.below(place, op == "<=")
+            return attribute, sets.above(place, op == ">=")
+        case Between(Attribute() as attribute, Literal(low), Literal(high)):
+            if low is None or high is None or _is_list(low) or _is_list(high):
+                return None
+            return attribute, sets.between(sets.key(low), sets.key(high))
+        case In(Attribute() as attribute, options) if _all_plain(node):
+            values = [option.value for option in options if isinstance(option, Literal)]
+            return attribute, sets.points(sets.key(v) for v in values if v is not None)
+        case _:
+            return None
+
+
 def _is_list(value: object) -> bool:
     return isinstance(value, (tuple, list))
 
 
+def _is_scalar(term: Expression, value: object) -> bool:
+    return not _is_list(value) and not is_condition(term)
+
+
 def _all_plain(node: In) -> bool:
     options_plain = all(isinstance(o, Literal) and not _is_list(o.value) for o in node.options)
-    return options_plain and not isinstance(node.item, CONDITIONS)
+    return options_plain and not is_condition(node.item)
 
 
-def _is_simple(node: Compare | In) -> bool:
-    if isinstance(node, In):
-        return _all_plain(node)
-    return not isinstance(node.left, CONDITIONS) and not isinstance(node.right, CONDITIONS)
+def _never_null(term: Expression) -> bool:
+    return isinstance(term, IsNull) or (isinstance(term, Compare) and term.op == "<=>")
 
 
-def _normal_comparison(node: Expression) -> Expression:
+def _plainer(node: Expression) -> Expression:
+    """The same condition in plainer words, equal in all three truths; a leaf comes back as it is.
+
+    An opaque leaf must come back here as itself, and so must `leaf IS NULL`: that is what makes
+    the text of a canonical form read as that form again.
+    """
+    match node:
+        case Call():
+            return sugar.written_out(node)
+        case Between(item, low, high) if not is_condition(item):
+            return And((Compare(">=", item, low), Compare("<=", item, high)))
+        case Compare():
+            return _plainer_comparison(node)
+        case In(item) if is_condition(item):
+            return _outcome_in(node)
+        case In(item, options) if not _all_plain(node) and sugar.affordable(item, len(options)):
+            return Or(tuple(Compare("=", item, option) for option in options))
+        case IsNull(Not(item)) if is_condition(item):
+            return IsNull(item)
+        case IsNull(IsNull() | IsTruth()):
+            return Literal(False)
+        case IsNull(Compare() | In() | Between() | Call() as item) if is_condition(item):
+            plain = _plainer(item)
+            return node if plain is item or isinstance(plain, (And, Or)) else IsNull(plain)
+        case _:
+            return node
+
+
+# `condition op constant`, where that is the condition itself or its negation
+_KEEPS = {("=", True), (">=", True), ("!=", False), (">", False)}
+_NEGATES = {("!=", True), ("<", True), ("=", False), ("<=", False)}
+
+
+def _plainer_comparison(node: Compare) -> Expression:
     """The constant on the right; a condition compared with a constant is that condition, or not."""
-    if not isinstance(node, Compare):
-        return node
     op, left, right = node.op, node.left, node.right
-    if isinstance(left, Literal):
-        op, left, right = FLIPPED[op], right, left
-    if isinstance(left, CONDITIONS) and isinstance(right, Literal):
-        if isinstance(right.value, bool):
-            if op == "<=>":
-                return IsTruth(left, right.value)
-            if op in ("=", "!="):
-                return left if (op == "=") == right.value else Not(left)
-        elif right.value is None and op == "<=>":
-            return IsNull(left)
-    return Compare(op, left, right)
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        return Compare(FLIPPED[op], right, left)
+    if not isinstance(right, Literal) or not is_condition(left):
+        return node
+    if right.value is None:
+        return IsNull(left) if op == "<=>" else Literal(None)
+    if op == "<=>":
+        return IsTruth(left, right.value)
+    if (op, right.value) in _KEEPS:
+        return left
+    return Not(left) if (op, right.value) in _NEGATES else node
+
+
+def _outcome_in(node: In) -> Expression:
+    """A condition in a list of constants; with both true and false among them it stays opaque."""
+    truths = {option.value for option in node.options if isinstance(option, Literal)}
+    if not all(isinstance(option, Literal) for option in node.options) or {True, False} <= truths:
+        return node
+    if truths == {None}:
+        return Literal(None)
+    plain = node.item if True in truths else Not(node.item)
+    return Or((plain, Literal(None))) if None in truths else plain
 
 
 def _comparison_sets(op: Comparison, value: object) -> tuple[ValueSet, ValueSet]:

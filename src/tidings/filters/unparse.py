@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 from tidings.filters.expression import (
@@ -30,7 +31,9 @@ RESERVED = frozenset(
      "FALSE", "ESCAPE", "DIV"}
 )  # fmt: skip
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+# NUL is not \0: before two digits that would be an octal escape
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t",
+            "\0": "\\u0000"}  # fmt: skip
 _ESCAPED = re.compile(r"[\\'\n\r\t\0]")
 
 # how tightly each kind binds; a child that binds less tightly gets brackets
@@ -44,6 +47,7 @@ def text_of(node: Expression) -> str:
     return _write(node)[0]
 
 
+@lru_cache(maxsize=4096)
 def name_text(path: tuple[str, ...]) -> str:
     return ".".join(_quoted_name(step) for step in path)
 
@@ -113,8 +117,12 @@ def _negated(item: Expression) -> str:
         return _predicate(item, "NOT ")
     if isinstance(item, Call) and item.name in _LIKES:
         return _call(item, "NOT ")[0]
+    if isinstance(item, Compare) and item.op == "<=>":
+        return f"{_inside(item.left, _SUM)} IS DISTINCT FROM {_inside(item.right, _SUM)}"
     if isinstance(item, (Attribute, Call, Literal)):
         return "NOT " + _inside(item, _ATOM)
+    if isinstance(item, Not):
+        return "NOT " + _inside(item, _NOT)
     return f"NOT ({text_of(item)})"
 
 
@@ -138,7 +146,8 @@ def _call(node: Call, no: str) -> tuple[str, int]:
         left, right = _inside(args[0], binding), _inside(args[1], binding + 1)
         return f"{left} {name} {right}", binding
     if name == "negative":
-        return "-" + _inside(args[0], _ATOM), _UNARY
+        text = _inside(args[0], _UNARY)
+        return ("- " if text.startswith("-") else "-") + text, _UNARY  # -- opens a comment
     if name in _LIKES:
         return f"{_inside(args[0], _SUM)} {no}{_LIKES[name]} {_inside(args[1], _SUM)}", _PREDICATE
     if name == "subject_matches":

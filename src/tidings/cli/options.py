@@ -1,0 +1,54 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Types = Annotated[
+    str | None,
+    typer.Option(
+        "--types",
+        metavar="FILE|NAME=TYPE,…",
+        help="Declared attributes: a .json or .toml file of names and types, or name=type,… "
+        "Types: boolean, integer, double, string, date, timestamp, list.",
+        show_default=False,
+    ),
+]
+Others = Annotated[
+    bool,
+    typer.Option("--others", help="Filters may use names that --types does not declare."),
+]
+Dialect = Annotated[
+    str, typer.Option("--dialect", metavar="NAME", help="The language of the filters.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+All = Annotated[bool, typer.Option("--all", help="Show every row, however many there are.")]
+FiltersFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--filters-format",
+        metavar="FORMAT",
+        help="text, json, csv or parquet; otherwise by the extension.",
+        show_default=False,
+    ),
+]
+EventsFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format of the events: json, csv or parquet; otherwise by the extension.",
+        show_default=False,
+    ),
+]
+Nulls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--null",
+        metavar="TEXT",
+        help="Also null in CSV, beside empty fields; may be repeated.",
+        show_default=False,
+    ),
+]

@@ -1,0 +1,108 @@
+"""What people see: tables on stdout, progress on stderr. What programs see: JSON lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tidings.cli.errors import cleaned
+
+Item = TypeVar("Item")
+
+MOST_ROWS = 20  # of a table, without --all
+STEP = 256  # items between two looks at the progress bar
+
+
+def show(*parts: RenderableType) -> None:
+    """Print for people, with nothing but what is asked for in colour."""
+    console = Console(highlight=False, markup=False)
+    for part in parts:
+        console.print(part)
+
+
+def emit(record: Any) -> None:
+    """Print one JSON line."""
+    sys.stdout.buffer.write(msgspec.json.encode(record) + b"\n")
+
+
+def plain(value: object, style: str = "") -> Text:
+    """Text from outside: shown as it is, whatever brackets and escapes it has."""
+    return Text(cleaned(str(value)), style, overflow="fold")
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+    """A table of texts; a column whose name ends in # is one of numbers."""
+    made = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
+    for name in columns:
+        made.add_column(
+            name.rstrip("#"),
+            justify="right" if name.endswith("#") else "left",
+            overflow="fold",
+            no_wrap=name.endswith("#"),
+        )
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
+    return made
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> Table:
+    """Names with their values, one below the other."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column(style="dim", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in rows:
+        made.add_row(name, value if isinstance(value, Text) else plain(value))
+    return made
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """`1 event`, `12,000 events`."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def show_rest(count: int, noun: str) -> None:
+    """Say how many rows were left out, if any."""
+    if count:
+        show(plain(f"and {counted(count, noun)} (--all shows them)", "dim"), "")
+
+
+def tracked(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
+    """The items, with a progress bar on stderr when a person is there to see it."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = [
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn() if total is None else TimeRemainingColumn(),
+    ]
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+    with bar:
+        task = bar.add_task(label, total=total)
+        for count, item in enumerate(items, 1):
+            yield item
+            if count % STEP == 0:
+                bar.update(task, completed=count)

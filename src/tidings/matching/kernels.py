@@ -1,0 +1,370 @@
+"""The hot loops, compiled by Numba: free functions over arrays, no Python objects.
+
+Shapes, used throughout (n events, C columns, K codes of a term, E entries, B boxes, T tests):
+
+    columns   uint16 [C, n + 64]   codes of the events, coarse where a term has over 65,536
+    entry     one access interval of one box: entry_low, entry_high uint32 [E], entry_box uint32 [E]
+    box       box_tests uint32 [B + 1]: its tests are [box_tests[b], box_tests[b + 1])
+    test      test_column uint16, test_low uint16, test_width uint16 [T]
+
+All release the GIL and are cached on disk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.matching.compiling import kernel
+from tidings.matching.vector import inside, lowest_bit
+
+
+@kernel
+def sort_by_code(codes, count, order, starts):  # type: ignore[no-untyped-def]
+    """Counting sort. codes uint32 [n], below count; order uint32 [n]; starts int64 [count + 1]."""
+    starts[:] = 0
+    for i in range(codes.shape[0]):
+        starts[codes[i] + 1] += 1
+    for c in range(count):
+        starts[c + 1] += starts[c]
+    place = starts[:count].copy()
+    for i in range(codes.shape[0]):
+        code = codes[i]
+        order[place[code]] = i
+        place[code] += 1
+
+
+@kernel
+def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
+    """out[c, i] = columns[c, order[i]] for the wanted columns (int64); the padding is anything."""
+    for w in range(wanted.shape[0]):
+        source, target = columns[wanted[w]], out[wanted[w]]
+        for i in range(order.shape[0]):
+            target[i] = source[order[i]]
+
+
+@kernel
+def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-def]
+    """Whether a code lies in one of the sorted, disjoint intervals [first, last)."""
+    low, high = np.int64(first), np.int64(last)
+    while low < high:
+        middle = (low + high) >> 1
+        if highs[middle] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return low < np.int64(last) and lows[low] <= code
+
+
+@kernel
+def list_outcome(list_starts, list_codes, list_state, event, wanted, comparable):  # type: ignore[no-untyped-def]
+    """array_contains as 1 (unknown), 2 (false) or 4 (true); an event's codes are sorted.
+
+    list_state: a bit per family of the elements, bit 7 for what is no list; an element that does
+    not compare with the wanted one leaves the outcome unknown.
+    """
+    first, last = list_starts[event], list_starts[event + 1]
+    end = last
+    while first < last:
+        middle = (first + last) >> 1
+        if list_codes[middle] < wanted:
+            first = middle + 1
+        else:
+            last = middle
+    if first < end and list_codes[first] == wanted:
+        return 4
+    return 1 if np.int64(list_state[event]) & ~np.int64(comparable) != 0 else 2
+
+
+@kernel
+def extras_hold(  # type: ignore[no-untyped-def]
+    first,
+    last,
+    event,
+    extra_kind,
+    extra_column,
+    extra_a,
+    extra_b,
+    exact,
+    set_low,
+    set_high,
+    list_base,
+    list_starts,
+    list_codes,
+    list_state,
+):
+    """The tests that no single 16-bit interval can say: 1 interval sets, 2 elements of lists."""
+    for x in range(first, last):
+        if extra_kind[x] == 1:
+            code = exact[np.int64(extra_column[x]), np.int64(event)]
+            if not interval_holds(set_low, set_high, extra_a[x], extra_b[x], code):
+                return False
+        elif extra_kind[x] == 2:
+            base = list_base[extra_column[x]]
+            outcome = list_outcome(
+                list_starts,
+                list_codes,
+                list_state,
+                base + np.int64(event),
+                extra_a[x],
+                np.int64(extra_b[x]) >> 3,
+            )
+            if np.int64(outcome) & np.int64(extra_b[x]) & 7 == 0:
+                return False
+    return True
+
+
+@kernel
+def join(  # type: ignore[no-untyped-def]
+    position,
+    last,
+    entry_low,
+    entry_high,
+    entry_box,
+    starts,
+    order,
+    columns,
+    box_tests,
+    test_column,
+    test_low,
+    test_width,
+    box_slot,
+    box_flags,
+    dead,
+    box_extras,
+    extra_kind,
+    extra_column,
+    extra_a,
+    extra_b,
+    exact,
+    set_low,
+    set_high,
+    list_base,
+    list_starts,
+    list_codes,
+    list_state,
+    out_event,
+    out_slot,
+    rest_event,
+    rest_box,
+):
+    """The batch join of one access term: entries [position, last) against a sorted batch.
+
+    The events that pass an entry's access test are one slice of the order; the other tests run
+    over it 64 events at a time. Pairs go to out_* (event, slot), and those that need more than the
+    kernel can decide to rest_* (event, box). Stops early when an output could overflow.
+    Returns (position reached, pairs out, pairs rest).
+    """
+    n_out, n_rest = 0, 0
+    room_out, room_rest = out_event.shape[0], rest_event.shape[0]
+    while position < last:
+        box = np.int64(entry_box[position])
+        begin = starts[np.int64(entry_low[position])]
+        end = starts[np.int64(entry_high[position]) + 1]
+        if end == begin or dead[box_slot[box]]:
+            position += 1
+            continue
+        if n_out + (end - begin) > room_out or n_rest + (end - begin) > room_rest:
+            break
+        first, beyond = np.int64(box_tests[box]), np.int64(box_tests[box + 1])
+        flags = box_flags[box]
+        slot = box_slot[box]
+        at = begin
+        while at < end:
+            left = end - at
+            if left >= 64:
+                mask = ~np.uint64(0)
+            else:
+                mask = (np.uint64(1) << np.uint64(left)) - np.uint64(1)
+            test = first
+            while test < beyond and mask != np.uint64(0):
+                column = columns[test_column[test]]
+                mask &= inside(column, at, test_low[test], test_width[test])
+                test += 1
+            while mask != np.uint64(0):
+                event = order[at + lowest_bit(mask)]
+                mask &= mask - np.uint64(1)
+                if flags != 0:
+                    if flags & 1 and not extras_hold(
+                        box_extras[box],
+                        box_extras[box + 1],
+                        event,
+                        extra_kind,
+                        extra_column,
+                        extra_a,
+                        extra_b,
+                        exact,
+                        set_low,
+                        set_high,
+                        list_base,
+                        list_starts,
+                        list_codes,
+                        list_state,
+                    ):
+                        continue
+                    if flags & 2:
+                        rest_event[n_rest] = event
+                        rest_box[n_rest] = box
+                        n_rest += 1
+                        continue
+                out_event[n_out] = event
+                out_slot[n_out] = slot
+                n_out += 1
+            at += 64
+        position += 1
+    return position, n_out, n_rest
+
+
+@kernel
+def probe(  # type: ignore[no-untyped-def]
+    codes,
+    shift,
+    group_column,
+    group_start,
+    group_end,
+    group_width,
+    entry_low,
+    entry_high,
+    entry_box,
+    first_column,
+    first_low,
+    first_width,
+    box_tests,
+    test_column,
+    test_low,
+    test_width,
+    box_slot,
+    box_flags,
+    dead,
+    box_extras,
+    extra_kind,
+    extra_column,
+    extra_a,
+    extra_b,
+    set_low,
+    set_high,
+    list_base,
+    list_starts,
+    list_codes,
+    list_state,
+    out_slot,
+    rest_box,
+):
+    """One event against all entries. codes uint32 [C].
+
+    Entries of a group belong to one term, are sorted by their low end and are at most group_width
+    wide, so those that can hold a code are one slice. A list has the codes of its elements.
+    Returns (matches, rest), or (-1, -1) when an output is full.
+    """
+    n_out, n_rest = 0, 0
+    exact = codes.reshape(codes.shape[0], 1)
+    coarse = (codes >> shift).astype(np.uint16)
+    for group in range(group_column.shape[0]):
+        column = group_column[group]
+        base = list_base[column]
+        looks = 1
+        if base >= 0:
+            looks = list_starts[base + 1] - list_starts[base]
+        for look in range(looks):
+            code = np.int64(codes[column])
+            if base >= 0:
+                code = np.int64(list_codes[list_starts[base] + look])
+            least = code - group_width[group]
+            first, last = group_start[group], group_end[group]
+            while first < last:
+                middle = (first + last) >> 1
+                if np.int64(entry_low[middle]) < least:
+                    first = middle + 1
+                else:
+                    last = middle
+            last = group_end[group]
+            begin = first
+            while first < last:
+                middle = (first + last) >> 1
+                if np.int64(entry_low[middle]) <= code:
+                    first = middle + 1
+                else:
+                    last = middle
+            for entry in range(begin, first):
+                # the high end and the first test in one branch that is almost never taken
+                distance = np.uint16(coarse[first_column[entry]] - first_low[entry])
+                ends = np.int64(entry_high[entry]) >= code
+                if not (ends & (distance <= first_width[entry])):
+                    continue
+                box = np.int64(entry_box[entry])
+                passed = True
+                for test in range(np.int64(box_tests[box]) + 1, np.int64(box_tests[box + 1])):
+                    distance = np.uint16(coarse[test_column[test]] - test_low[test])
+                    if distance > test_width[test]:
+                        passed = False
+                        break
+                if not passed or dead[box_slot[box]]:
+                    continue
+                if box_flags[box] != 0:
+                    if box_flags[box] & 1 and not extras_hold(
+                        box_extras[box],
+                        box_extras[box + 1],
+                        0,
+                        extra_kind,
+                        extra_column,
+                        extra_a,
+                        extra_b,
+                        exact,
+                        set_low,
+                        set_high,
+                        list_base,
+                        list_starts,
+                        list_codes,
+                        list_state,
+                    ):
+                        continue
+                    if box_flags[box] & 2:
+                        if n_rest == rest_box.shape[0]:
+                            return -1, -1
+                        rest_box[n_rest] = box
+                        n_rest += 1
+                        continue
+                if n_out == out_slot.shape[0]:
+                    return -1, -1
+                out_slot[n_out] = box_slot[box]
+                n_out += 1
+    return n_out, n_rest
+
+
+@kernel
+def group_by_event(events, slots, many, seen, starts, out):  # type: ignore[no-untyped-def]
+    """Pairs to one list per event, without repeats. Returns how many are left.
+
+    events, slots uint32 [P]; many uint8 [slots]: filters of several boxes, which alone can repeat;
+    seen int64 [slots], scratch, filled with -1; starts int64 [n + 1]; out uint32 [P].
+    """
+    n = starts.shape[0] - 1
+    starts[:] = 0
+    for i in range(events.shape[0]):
+        starts[events[i] + 1] += 1
+    for e in range(n):
+        starts[e + 1] += starts[e]
+    place = starts[:n].copy()
+    repeats = False
+    for i in range(events.shape[0]):
+        event = events[i]
+        out[place[event]] = slots[i]
+        place[event] += 1
+        repeats = repeats or many[slots[i]] != 0
+    if not repeats:
+        return starts[n]
+    kept = np.int64(0)
+    begin = np.int64(0)
+    for e in range(n):
+        end = starts[e + 1]
+        starts[e] = kept
+        for i in range(begin, end):
+            slot = out[i]
+            if many[slot] != 0:
+                if seen[slot] == e:
+                    continue
+                seen[slot] = e
+            out[kept] = slot
+            kept += 1
+        begin = end
+    starts[n] = kept
+    return kept

@@ -1,0 +1,278 @@
+"""Segments back to tests, several segments to one, and a segment with better access tests.
+
+All of it is array work: no filter is parsed again and no form is kept. A test is found again in one
+of three places: as an entry (or several, for a set of several intervals), as a row of tests, or as
+an extra that says exactly what a row of tests only says roughly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.expression import Expression
+from tidings.matching.access import ElementTest, choose_access
+from tidings.matching.ranks import Ranks
+from tidings.matching.segment import ELEMENT, INTERVALS, Rest, Segment, Term, Tests
+
+Array = npt.NDArray[Any]
+
+
+class Loose(msgspec.Struct):
+    """A segment taken apart: what choose_access needs to put one together."""
+
+    terms: list[Term]
+    tests: Tests
+    slots: Array
+    elements: list[ElementTest]
+    rest: dict[int, Rest]
+    opaque: dict[str, Expression]
+
+
+def take_apart(segment: Segment) -> Loose:
+    """The tests of a segment. Boxes keep their numbers."""
+    arrays, terms = segment.arrays, segment.terms
+    entries: Array = arrays.group_end - arrays.group_start
+    columns = np.repeat(arrays.group_column, entries)
+    is_list = np.zeros(len(terms) + 1, bool)
+    for number, term in enumerate(terms, 1):
+        is_list[number] = term.elements
+    plain = (columns > 0) & ~is_list[columns]
+    extra_box = _owners(arrays.box_extras)
+    exact = arrays.extra_kind == INTERVALS
+
+    # intervals of access tests and of exact extras, then all as sets of one or several intervals
+    counts: Array = (arrays.extra_b - arrays.extra_a)[exact].astype(np.int64)
+    inside = _spread(arrays.extra_a[exact].astype(np.int64), counts)
+    box = np.concatenate([arrays.entry_box[plain], np.repeat(extra_box[exact], counts)])
+    column = np.concatenate([columns[plain], np.repeat(arrays.extra_column[exact], counts)])
+    low = np.concatenate([arrays.entry_low[plain], arrays.set_low[inside]])
+    high = np.concatenate([arrays.entry_high[plain], arrays.set_high[inside]])
+    sets = _as_sets(box.astype(np.int64), column.astype(np.int64), low, high)
+
+    owner = _owners(arrays.box_tests)
+    keys = owner << 16 | arrays.test_column
+    known = extra_box[exact] << 16 | arrays.extra_column[exact]
+    rough = np.isin(keys, known)
+    kept = ~rough
+    tests = Tests(
+        box=np.concatenate([sets.box, owner[kept].astype(np.uint32)]),
+        column=np.concatenate([sets.column, arrays.test_column[kept].astype(np.uint32)]),
+        low=np.concatenate([sets.low, arrays.test_low[kept].astype(np.uint32)]),
+        high=np.concatenate(
+            [sets.high, arrays.test_low[kept].astype(np.uint32) + arrays.test_width[kept]]
+        ),
+        several=np.concatenate([sets.several, np.full(int(kept.sum()), -1, np.int64)]),
+        set_starts=sets.set_starts,
+        set_low=sets.set_low,
+        set_high=sets.set_high,
+    )
+    elements = _elements(segment, columns, is_list, extra_box)
+    return Loose(
+        list(terms), tests, arrays.box_slot, elements, dict(segment.rest), dict(segment.opaque)
+    )
+
+
+def _owners(starts: Array) -> Array:
+    """For each row the box whose run of rows it lies in."""
+    sizes: Array = starts[1:].astype(np.int64) - starts[:-1].astype(np.int64)
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _spread(starts: Array, sizes: Array) -> Array:
+    """starts[i], starts[i] + 1, ... for each i, one after the other."""
+    total = int(sizes.sum())
+    ends = np.cumsum(sizes)
+    out: Array = np.arange(total) - np.repeat(ends - sizes, sizes) + np.repeat(starts, sizes)
+    return out
+
+
+def _as_sets(box: Array, column: Array, low: Array, high: Array) -> Tests:
+    """Intervals to tests: those of one box and column are one set."""
+    order = np.lexsort((low, column, box))
+    box, column, low, high = box[order], column[order], low[order], high[order]
+    first = np.ones(len(box), bool)
+    first[1:] = (box[1:] != box[:-1]) | (column[1:] != column[:-1])
+    starts = np.nonzero(first)[0]
+    ends = np.append(starts[1:], len(box))[: len(starts)]
+    many = ends - starts > 1
+    several = np.full(len(starts), -1, np.int64)
+    several[many] = np.arange(int(many.sum()))
+    sizes = (ends - starts)[many]
+    rows = _spread(starts[many], sizes)
+    last = ends - 1
+    set_starts = np.zeros(int(many.sum()) + 1, np.int64)
+    np.cumsum(sizes, out=set_starts[1:])
+    return Tests(
+        box=box[starts].astype(np.uint32),
+        column=column[starts].astype(np.uint32),
+        low=low[starts].astype(np.uint32),
+        high=high[last].astype(np.uint32),
+        several=several,
+        set_starts=set_starts,
+        set_low=low[rows].astype(np.uint32),
+        set_high=high[rows].astype(np.uint32),
+    )
+
+
+def _elements(
+    segment: Segment, columns: Array, is_list: Array, extra_box: Array
+) -> list[ElementTest]:
+    arrays, terms = segment.arrays, segment.terms
+    out: list[ElementTest] = []
+    for entry in np.nonzero(is_list[columns])[0]:
+        column = int(columns[entry])
+        ranks = terms[column - 1].ranks
+        place = _place_of(ranks, int(arrays.entry_low[entry]))
+        out.append((int(arrays.entry_box[entry]), column, ranks, place, 4))
+    for extra in np.nonzero(arrays.extra_kind == ELEMENT)[0]:
+        column = int(arrays.extra_column[extra])
+        ranks = terms[column - 1].ranks
+        place = _place_of(ranks, int(arrays.extra_a[extra]))
+        out.append((int(extra_box[extra]), column, ranks, place, int(arrays.extra_b[extra]) & 7))
+    return out
+
+
+def _place_of(ranks: Ranks, code: int) -> Any:
+    """The one place that has this code: an element is a point."""
+    from tidings.filters.sets import ValueSet
+
+    found = ValueSet((ranks.cuts[code - 1], ranks.cuts[code])).points()
+    assert found is not None
+    return found[0]
+
+
+def put_together(loose: Loose, histograms: Mapping[str, Array] | None = None) -> Segment:
+    """A segment of these tests, with the access tests that the histograms ask for."""
+    arrays, number = choose_access(
+        loose.tests, loose.slots, loose.terms, loose.elements, set(loose.rest), histograms or {}
+    )
+    rest = {int(number[box]): one for box, one in loose.rest.items()}
+    count = int(loose.slots.max()) + 1 if len(loose.slots) else 0
+    many = (np.bincount(loose.slots, minlength=count) > 1).astype(np.uint8)
+    return Segment(tuple(loose.terms), arrays, rest, loose.opaque, count, many)
+
+
+def merged(segments: Sequence[Segment], dead: Array) -> Loose:
+    """The filters of several segments as those of one, without the dead ones."""
+    parts = [_without(take_apart(segment), dead) for segment in segments]
+    texts = sorted({(term.elements, term.text) for part in parts for term in part.terms})
+    terms: list[Term] = []
+    for elements, text in texts:
+        found = [
+            t for part in parts for t in part.terms if (t.elements, t.text) == (elements, text)
+        ]
+        cuts = sorted(set().union(*(term.ranks.cuts for term in found)))
+        ranks = Ranks(cuts, any(term.ranks.ordered for term in found))
+        terms.append(Term(text, found[0].node, ranks, elements))
+    column_of = {(term.elements, term.text): at for at, term in enumerate(terms, 1)}
+    moved = [_moved(part, terms, column_of) for part in parts]
+    return _concatenated(terms, moved)
+
+
+def _without(loose: Loose, dead: Array) -> Loose:
+    """Without the boxes of dead slots; boxes are numbered anew."""
+    alive = dead[loose.slots] == 0
+    if alive.all():
+        return loose
+    number = np.cumsum(alive) - 1
+    kept = alive[loose.tests.box]
+    tests = loose.tests
+    return Loose(
+        loose.terms,
+        Tests(
+            box=number[tests.box[kept]].astype(np.uint32),
+            column=tests.column[kept],
+            low=tests.low[kept],
+            high=tests.high[kept],
+            several=tests.several[kept],
+            set_starts=tests.set_starts,
+            set_low=tests.set_low,
+            set_high=tests.set_high,
+        ),
+        loose.slots[alive],
+        [(int(number[e[0]]), *e[1:]) for e in loose.elements if alive[e[0]]],
+        {int(number[box]): one for box, one in loose.rest.items() if alive[box]},
+        loose.opaque,
+    )
+
+
+def _moved(loose: Loose, terms: list[Term], column_of: Mapping[tuple[bool, str], int]) -> Loose:
+    """The same tests in the columns and codes of other terms."""
+    tests = loose.tests
+    columns = np.zeros(len(loose.terms) + 1, np.uint32)
+    low, high = tests.low.copy(), tests.high.copy()
+    set_low, set_high = tests.set_low.copy(), tests.set_high.copy()
+    owner = np.zeros(len(tests.set_starts) - 1, np.int64)
+    has = tests.several >= 0
+    owner[tests.several[has]] = tests.column[has]
+    set_column = np.repeat(owner, np.diff(tests.set_starts))
+    for at, term in enumerate(loose.terms, 1):
+        columns[at] = column_of[term.elements, term.text]
+        new_low, new_high = _moves(term.ranks, terms[columns[at] - 1].ranks)
+        rows = tests.column == at
+        low[rows], high[rows] = new_low[tests.low[rows]], new_high[tests.high[rows]]
+        inner = set_column == at
+        set_low[inner] = new_low[tests.set_low[inner]]
+        set_high[inner] = new_high[tests.set_high[inner]]
+    return Loose(
+        terms,
+        Tests(tests.box, columns[tests.column], low, high, tests.several, tests.set_starts,
+              set_low, set_high),
+        loose.slots,
+        [(box, int(columns[column]), terms[columns[column] - 1].ranks, place, outcomes)
+         for box, column, _, place, outcomes in loose.elements],
+        loose.rest,
+        loose.opaque,
+    )  # fmt: skip
+
+
+def _moves(old: Ranks, new: Ranks) -> tuple[Array, Array]:
+    """New codes of old low ends (a cut + 1) and of old high ends (the cut after; the end stays)."""
+    place = np.array([new.place[cut] for cut in old.cuts], np.uint32)
+    low = np.concatenate([[0], place + 1]).astype(np.uint32)
+    high = np.concatenate([place, [len(new.cuts)]]).astype(np.uint32)
+    return low, high
+
+
+def _concatenated(terms: list[Term], parts: list[Loose]) -> Loose:
+    boxes, sets, intervals = 0, 0, 0
+    rows: list[tuple[Array, ...]] = []
+    starts = [np.zeros(1, np.int64)]
+    elements: list[ElementTest] = []
+    rest: dict[int, Rest] = {}
+    opaque: dict[str, Expression] = {}
+    for part in parts:
+        tests = part.tests
+        several = np.where(tests.several >= 0, tests.several + sets, -1)
+        rows.append((tests.box + np.uint32(boxes), tests.column, tests.low, tests.high, several))
+        starts.append(tests.set_starts[1:] + intervals)
+        elements += [(box + boxes, *more) for box, *more in part.elements]
+        rest.update({box + boxes: one for box, one in part.rest.items()})
+        opaque.update(part.opaque)
+        boxes += len(part.slots)
+        sets += len(tests.set_starts) - 1
+        intervals += int(tests.set_starts[-1])
+    used = [slice(0, int(part.tests.set_starts[-1])) for part in parts]
+    box, column, low, high, several = (np.concatenate(c) for c in zip(*rows, strict=True))
+    return Loose(
+        terms,
+        Tests(
+            box,
+            column,
+            low,
+            high,
+            several,
+            np.concatenate(starts),
+            np.concatenate([p.tests.set_low[u] for p, u in zip(parts, used, strict=True)]),
+            np.concatenate([p.tests.set_high[u] for p, u in zip(parts, used, strict=True)]),
+        ),
+        np.concatenate([part.slots for part in parts]),
+        elements,
+        rest,
+        opaque,
+    )

@@ -1,0 +1,261 @@
+"""A segment at work: batches of events joined with it, or single events looked up in it.
+
+The batch join, for each access term in turn: sort the batch by the codes of the term, permute the
+other columns along, and let the kernel sweep the entries. Nothing is kept between calls but the
+tables of the encoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.filters.evaluate import evaluate
+from tidings.filters.expression import attributes_of
+from tidings.filters.form import reads
+from tidings.filters.sets import Key, key
+from tidings.matching import columns, kernels, lists
+from tidings.matching.encoder import Encoder
+from tidings.matching.events import codes_of_event, lookup_of
+from tidings.matching.segment import Rest, Segment
+from tidings.model import Event
+
+Array = npt.NDArray[Any]
+ROOM = 1 << 20  # pairs that an output buffer holds at least
+PADDING = 64
+
+
+class Access(msgspec.Struct, frozen=True):
+    """The entries of one access term: which they are, and the columns that their boxes test."""
+
+    column: int
+    first: int
+    last: int
+    tested: Array
+
+
+class Codes(msgspec.Struct, frozen=True):
+    """A batch in rank space: exact codes, coarse ones with padding, and the lists."""
+
+    exact: Array  # uint32 [C, n]
+    coarse: Array  # uint16 [C, n + 64]
+    list_base: Array  # int64 [C]: where a list column begins in the next two, -1 for others
+    list_starts: Array
+    list_codes: Array
+    list_state: Array
+
+
+class Part:
+    """A segment with its encoders. Safe to use from several threads at once."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.encoders = [Encoder(term.ranks) for term in segment.terms]
+        self._columns = [
+            (at, term, encoder)
+            for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
+        ]
+        self._accesses = list(_accesses(segment))
+        self._lookups = [
+            lookup_of(term.node, None if term.elements else encoder.ranks)
+            for _, term, encoder in self._columns
+        ]
+        self._has_lists = any(term.elements for term in segment.terms)
+        self._no_lists = (np.full(len(segment.terms) + 1, -1, np.int64), *_NO_LISTS)
+        arrays = segment.arrays
+        self._entries = (
+            arrays.shift, arrays.group_column, arrays.group_start, arrays.group_end,
+            arrays.group_width, arrays.entry_low, arrays.entry_high, arrays.entry_box,
+            arrays.first_column, arrays.first_low, arrays.first_width,
+        )  # fmt: skip
+        self._box = (
+            arrays.box_tests, arrays.test_column, arrays.test_low, arrays.test_width,
+            arrays.box_slot, arrays.box_flags,
+        )  # fmt: skip
+        self._extra = (
+            arrays.box_extras, arrays.extra_kind, arrays.extra_column, arrays.extra_a,
+            arrays.extra_b,
+        )  # fmt: skip
+
+    # -- batches -------------------------------------------------------------------------------
+
+    def encode(self, batch: pa.RecordBatch) -> Codes:
+        count, width = batch.num_rows, len(self.segment.terms) + 1
+        exact = np.zeros((width, count), np.uint32)
+        coarse = np.zeros((width, count + PADDING), np.uint16)
+        base = np.full(width, -1, np.int64)
+        found: list[lists.ListCodes] = []
+        for at, term, encoder in self._columns:
+            if term.elements:
+                base[at] = len(found) * (count + 1)
+                column = columns.value_column(term.node, batch)
+                found.append(lists.encode_lists(column, encoder))
+                continue
+            exact[at] = columns.codes_of(term.node, batch, encoder)
+            coarse[at, :count] = exact[at] >> self.segment.arrays.shift[at]
+        return Codes(exact, coarse, base, *_stacked(found))
+
+    def pairs(
+        self, batch: pa.RecordBatch, dead: Array, watch: Callable[[Codes], None] | None = None
+    ) -> tuple[Array, Array]:
+        """(event, slot) of every match; a filter of several boxes may be there more than once.
+
+        `watch` gets the codes of the batch, for statistics.
+        """
+        codes = self.encode(batch)
+        if watch is not None:
+            watch(codes)
+        events: list[Array] = []
+        slots: list[Array] = []
+        unsure: list[tuple[Array, Array]] = []
+        for access in self._accesses:
+            order, starts = self._sorted(access, codes)
+            if len(order) == 0:
+                continue
+            permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
+            kernels.permute(codes.coarse, access.tested, order, permuted)
+            self._join(access, order, starts, permuted, codes, dead, events, slots, unsure)
+        for box_events, boxes in unsure:
+            kept = self._check_rest(batch, box_events, boxes)
+            events.append(box_events[kept])
+            slots.append(self.segment.arrays.box_slot[boxes[kept]])
+        if not events:
+            none = np.zeros(0, np.uint32)
+            return none, none
+        return np.concatenate(events), np.concatenate(slots)
+
+    def _sorted(self, access: Access, codes: Codes) -> tuple[Array, Array]:
+        """The events in the order of an access term, and where each code begins."""
+        base = codes.list_base[access.column]
+        size = len(self.segment.terms[access.column - 1].ranks) if access.column else 1
+        starts = np.zeros(size + 1, np.int64)
+        if base < 0:
+            order = np.empty(codes.exact.shape[1], np.uint32)
+            kernels.sort_by_code(codes.exact[access.column], size, order, starts)
+            return order, starts
+        begin = codes.list_starts[base : base + codes.exact.shape[1] + 1]
+        elements = codes.list_codes[begin[0] : begin[-1]]
+        owners = np.repeat(np.arange(len(begin) - 1, dtype=np.uint32), np.diff(begin))
+        order = np.empty(len(elements), np.uint32)
+        kernels.sort_by_code(elements, size, order, starts)
+        return owners[order], starts
+
+    def _join(
+        self, access: Access, order: Array, starts: Array, permuted: Array, codes: Codes,
+        dead: Array, events: list[Array], slots: list[Array], unsure: list[tuple[Array, Array]],
+    ) -> None:  # fmt: skip
+        arrays = self.segment.arrays
+        room = max(ROOM, len(order))
+        position = access.first
+        while position < access.last:
+            out = np.empty(room, np.uint32), np.empty(room, np.uint32)
+            spare = room if self.segment.rest else len(order)
+            rest = np.empty(spare, np.uint32), np.empty(spare, np.uint32)
+            position, n_out, n_rest = kernels.join(
+                position, access.last, arrays.entry_low, arrays.entry_high, arrays.entry_box,
+                starts, order, permuted, *self._box, dead, *self._extra, codes.exact,
+                arrays.set_low, arrays.set_high, codes.list_base, codes.list_starts,
+                codes.list_codes, codes.list_state, *out, *rest,
+            )  # fmt: skip
+            events.append(out[0][:n_out])
+            slots.append(out[1][:n_out])
+            if n_rest:
+                unsure.append((rest[0][:n_rest], rest[1][:n_rest]))
+
+    def _check_rest(self, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
+        """Which of the pairs pass their residuals, evaluated once per event and term."""
+        needed = np.unique(events)
+        paths = set().union(*(self._paths(rest) for rest in self.segment.rest.values()))
+        found = dict(zip(needed.tolist(), columns.rows(batch, paths, needed), strict=True))
+        values: dict[int, dict[str, Key]] = {}
+        kept = [
+            self._passes(self.segment.rest[box], found[event], values.setdefault(event, {}))
+            for event, box in zip(events.tolist(), boxes.tolist(), strict=True)
+        ]
+        return np.array(kept, bool)
+
+    def _paths(self, rest: Rest) -> set[tuple[str, ...]]:
+        if rest.form is not None:
+            return reads(rest.form)
+        return set().union(*(attributes_of(self.segment.opaque[text]) for text, _ in rest.tests))
+
+    def _passes(self, rest: Rest, event: Event, values: dict[str, Key]) -> bool:
+        if rest.form is not None:
+            return rest.form.holds(event, values)
+        for text, allowed in rest.tests:
+            if text not in values:
+                values[text] = key(evaluate(self.segment.opaque[text], event))
+            if values[text] not in allowed:
+                return False
+        return True
+
+    # -- one event -----------------------------------------------------------------------------
+
+    def probe(self, event: Event, dead: Array) -> list[int]:
+        """The slots of the filters that match one event; one of several boxes may repeat."""
+        codes = np.array(codes_of_event(self._lookups, event), np.uint32)
+        arrays = self.segment.arrays
+        list_codes = self._element_codes(event) if self._has_lists else self._no_lists
+        room = 1024
+        while True:
+            out, rest = np.empty(room, np.uint32), np.empty(room, np.uint32)
+            n_out, n_rest = kernels.probe(
+                codes, *self._entries, *self._box, dead, *self._extra, arrays.set_low,
+                arrays.set_high, *list_codes, out, rest,
+            )  # fmt: skip
+            if n_out >= 0:
+                break
+            room *= 8
+        slots: list[int] = out[:n_out].tolist()
+        values: dict[str, Key] = {}
+        slots.extend(
+            int(arrays.box_slot[box])
+            for box in rest[:n_rest].tolist()
+            if self._passes(self.segment.rest[box], event, values)
+        )
+        return slots
+
+    def _element_codes(self, event: Event) -> tuple[Array, Array, Array, Array]:
+        base = self._no_lists[0].copy()
+        found: list[lists.ListCodes] = []
+        for at, term, encoder in self._columns:
+            if term.elements:
+                base[at] = 2 * len(found)
+                found.append(lists.encode_list(evaluate(term.node, event), encoder))
+        return base, *_stacked(found)
+
+
+def _accesses(segment: Segment) -> Iterator[Access]:
+    arrays = segment.arrays
+    for column in np.unique(arrays.group_column):
+        groups = np.nonzero(arrays.group_column == column)[0]
+        first, last = int(arrays.group_start[groups[0]]), int(arrays.group_end[groups[-1]])
+        boxes = np.unique(arrays.entry_box[first:last]).astype(np.int64)
+        tests = slice(int(arrays.box_tests[boxes[0]]), int(arrays.box_tests[boxes[-1] + 1]))
+        tested = np.unique(arrays.test_column[tests]).astype(np.int64)
+        yield Access(int(column), first, last, tested)
+
+
+_NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8))
+
+
+def _stacked(found: list[lists.ListCodes]) -> tuple[Array, Array, Array]:
+    """Several list columns in one set of arrays: starts, codes, states."""
+    if not found:
+        return _NO_LISTS
+    starts, states = [], []
+    offset = 0
+    for one in found:
+        starts.append(one.starts + offset)
+        offset += len(one.codes)
+        states.append(np.append(one.state, np.uint8(0)))
+    return (
+        np.concatenate(starts),
+        np.concatenate([one.codes for one in found]),
+        np.concatenate(states),
+    )

@@ -1,0 +1,207 @@
+"""Rank space: the values of one term as small integers.
+
+The cuts of all sets that filters test a term with, sorted, divide the line of values into pieces.
+The *code* of a value is the number of cuts before it, so it says in which piece the value lies, and
+every set of every filter is an interval (or a few) of codes, whatever the type was:
+
+    cuts        (2,)      (2, 5, 0)   (2, 5, 1)    (4,)
+    codes    0   |    1       |    2      |    3     |    4
+             absent   below 5      5         above 5    strings
+
+Looking a value up is a bisection. Columns of one type do it in bulk on arrays of that type: numbers
+and times against thresholds, strings against a hash table, and only where some set asks about the
+order of strings by bisection.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters import sets
+from tidings.filters.sets import Cut, ValueSet, key
+from tidings.model import plain
+from tidings.model.values import INT_MAX, INT_MIN
+
+Codes = npt.NDArray[np.uint32]
+
+
+class Ranks:
+    """The sorted cuts of a term. `ordered`: some set asks about the order of strings."""
+
+    def __init__(self, cuts: list[Cut], ordered: bool) -> None:
+        self.cuts = cuts
+        self.ordered = ordered
+
+    def __len__(self) -> int:
+        """The number of codes."""
+        return len(self.cuts) + 1
+
+    @cached_property
+    def place(self) -> dict[Cut, int]:
+        return {cut: at for at, cut in enumerate(self.cuts)}
+
+    def intervals(self, values: ValueSet) -> list[tuple[int, int]]:
+        """A set as (low, high) intervals of codes, both ends inside."""
+        place = self.place
+        top = len(self.cuts)
+        return [
+            (place[low] + 1, top if high is None else place[high])
+            for low, high in values.intervals()
+        ]
+
+    # -- one value -----------------------------------------------------------------------------
+
+    def code(self, value: Any) -> int:
+        """The code of any value."""
+        kind = type(value)
+        if kind is str:
+            code = self.strings.get(value)
+            if code is not None:
+                return code
+            return self.unknown_string if not self.ordered else self._search(value)
+        if kind is int and INT_MIN <= value <= INT_MAX:
+            return self.number_base + bisect_right(self.integer_list, value)
+        return self._search(plain(value))
+
+    def _search(self, value: Any) -> int:
+        return bisect_right(self.cuts, key(value))
+
+    @cached_property
+    def null(self) -> int:
+        return bisect_right(self.cuts, sets.NULL_KEY)
+
+    @cached_property
+    def other(self) -> int:
+        """The code of lists, structs and whatever has no order."""
+        return bisect_right(self.cuts, (sets.OTHER, 0, 0))
+
+    @cached_property
+    def booleans(self) -> tuple[int, int]:
+        return self._search(False), self._search(True)
+
+    # -- numbers -------------------------------------------------------------------------------
+
+    def _inner(self, family: int) -> list[Cut]:
+        first = bisect_right(self.cuts, (family,))
+        last = bisect_right(self.cuts, (family + 1,))
+        return [cut for cut in self.cuts[first:last] if cut[0] == family and len(cut) == 3]
+
+    @cached_property
+    def number_base(self) -> int:
+        """The code of a number below all thresholds."""
+        return bisect_right(self.cuts, (sets.NUMBER,))
+
+    @cached_property
+    def integer_list(self) -> list[int]:
+        """Per cut the least integer after it: x has passed the cut when x >= threshold."""
+        out = []
+        for _, value, after in self._inner(sets.NUMBER):
+            if math.isinf(value):
+                out.append(INT_MAX + 1 if value > 0 else INT_MIN)
+                continue
+            least = math.floor(value) + 1 if after else math.ceil(value)
+            out.append(min(max(least, INT_MIN), INT_MAX + 1))
+        return out
+
+    @cached_property
+    def integers(self) -> npt.NDArray[np.int64]:
+        """Thresholds as an array; those that no 64-bit integer passes are left off."""
+        return np.array([t for t in self.integer_list if t <= INT_MAX], dtype=np.int64)
+
+    @cached_property
+    def doubles(self) -> npt.NDArray[np.float64]:
+        """The same for doubles, NaN last: the threshold of the cut before NaN is NaN itself."""
+        out = [_least_double(value, after) for _, value, after in self._inner(sets.NUMBER)]
+        if (sets.NAN,) in self.place:
+            out.append(math.nan)
+        return np.array(out, dtype=np.float64)
+
+    # -- times ---------------------------------------------------------------------------------
+
+    @cached_property
+    def time_base(self) -> int:
+        return bisect_right(self.cuts, (sets.TIME,))
+
+    @cached_property
+    def times(self) -> npt.NDArray[np.int64]:
+        found = [value + after for _, value, after in self._inner(sets.TIME)]
+        return np.array(found, dtype=np.int64)
+
+    # -- strings -------------------------------------------------------------------------------
+
+    @cached_property
+    def strings(self) -> dict[str, int]:
+        """The code of each string that a cut stands at."""
+        found = dict.fromkeys(cut[1] for cut in self._inner(sets.STRING))
+        if (sets.STRING,) in self.place:
+            found.setdefault("")  # its cut is the start of the family
+        return {text: self._search(text) for text in found}
+
+    @cached_property
+    def unknown_string(self) -> int:
+        """The code of a string that no filter mentions, where order does not matter."""
+        # after the last one that is mentioned and before the end of the family
+        inner = self._inner(sets.STRING)
+        return self.place[inner[-1]] + 1 if inner else bisect_right(self.cuts, (sets.STRING,))
+
+    @cached_property
+    def sorted_strings(self) -> list[str]:
+        return sorted(self.strings)
+
+    @cached_property
+    def string_codes(self) -> tuple[Codes, Codes]:
+        """(code of sorted_strings[i], code of a string between sorted_strings[i - 1] and [i])."""
+        exact = [self.strings[text] for text in self.sorted_strings]
+        base = bisect_right(self.cuts, (sets.STRING,))
+        inner = self._inner(sets.STRING)
+        gaps = [base]
+        at = 0
+        for text in self.sorted_strings:
+            while at < len(inner) and inner[at][1] <= text:
+                at += 1
+            gaps.append(base + at)
+        return np.array(exact, dtype=np.uint32), np.array(gaps, dtype=np.uint32)
+
+
+def _least_double(value: float, after: int) -> float:
+    """The least double that is at least (or, after, above) a number, compared exactly."""
+    try:
+        nearest = float(value)
+    except OverflowError:  # pragma: no branch
+        return math.inf if value > 0 else -math.inf
+    if nearest < value or (after and nearest == value):
+        return math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def asks_order(values: ValueSet) -> bool:
+    """Whether a set tells strings apart that no cut mentions: a range or a prefix does."""
+    cuts = values.cuts
+    at = 0
+    while at < len(cuts):
+        cut = cuts[at]
+        if cut[0] != sets.STRING or len(cut) == 1 or cut[1] == "":
+            at += 1
+        elif cut[2] == 0 and cuts[at + 1 : at + 2] == ((sets.STRING, cut[1], 1),):
+            at += 2  # a point, in or out
+        else:
+            return True
+    return False
+
+
+def merged(left: Ranks, right: Ranks) -> tuple[Ranks, Codes, Codes]:
+    """One rank space for two, and for each the new place of its old cuts."""
+    cuts = sorted(set(left.cuts) | set(right.cuts))
+    both = Ranks(cuts, left.ordered or right.ordered)
+    place = both.place
+    return (
+        both,
+        np.array([place[cut] for cut in left.cuts], dtype=np.uint32),
+        np.array([place[cut] for cut in right.cuts], dtype=np.uint32),
+    )

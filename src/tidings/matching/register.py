@@ -1,0 +1,119 @@
+"""Who has which slot: the ids and texts of filters by number, and the numbers by id.
+
+What came from a snapshot stays in its mapped Arrow columns; what was added since is in lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.filters import Filter
+from tidings.model import TidingsError
+
+
+class Register:
+    """Slots are given in order and never again until `compacted` makes a new register."""
+
+    def __init__(self, ids: Any = None, texts: Any = None) -> None:
+        self._base_ids = ids  # an Arrow ChunkedArray, or None
+        self._base_texts = texts
+        self._base = len(ids) if ids is not None else 0
+        self._ids: list[Hashable] = []
+        self._texts: list[str | Filter] = []
+        self._slots: dict[Hashable, int] | None = None if self._base else {}
+        self.dead = np.zeros(max(1024, self._base), np.uint8)
+
+    @property
+    def size(self) -> int:
+        """One more than the highest slot that was given."""
+        return self._base + len(self._ids)
+
+    @property
+    def slots(self) -> dict[Hashable, int]:
+        """Live ids to slots. Made on first use: opening a snapshot to match needs none of it."""
+        if self._slots is None:
+            known = zip(self._base_ids.to_pylist(), range(self._base), strict=True)
+            self._slots = dict(known)
+        return self._slots
+
+    def give(self, id_: Hashable, filter_: Filter | str) -> int:
+        """A new slot for an id."""
+        slot = self.size
+        self.slots[id_] = slot
+        self._ids.append(id_)
+        self._texts.append(filter_)
+        if slot >= len(self.dead):
+            self.dead = np.concatenate([self.dead, np.zeros(len(self.dead), np.uint8)])
+        return slot
+
+    def slot(self, id_: Hashable) -> int:
+        slot = self.slots.get(id_)
+        if slot is None:
+            raise TidingsError(f"there is no filter with the id {id_!r}")
+        return slot
+
+    def id(self, slot: int) -> Hashable:
+        if slot >= self._base:
+            return self._ids[slot - self._base]
+        found: Hashable = self._base_ids[slot].as_py()
+        return found
+
+    def text(self, slot: int) -> str | Filter:
+        if slot >= self._base:
+            return self._texts[slot - self._base]
+        found: str = self._base_texts[slot].as_py()
+        return found
+
+    def ids_of(self, slots: list[int]) -> list[Hashable]:
+        """The ids of some slots, without repeats."""
+        if not self._base:
+            ids = self._ids
+            return list(dict.fromkeys([ids[slot] for slot in slots]))
+        return list(dict.fromkeys([self.id(slot) for slot in slots]))
+
+    def id_objects(self) -> npt.NDArray[Any]:
+        """All ids by slot, as an array of objects."""
+        out = np.empty(self.size, object)
+        if self._base:
+            out[: self._base] = self._base_ids.to_numpy()
+        out[self._base :] = self._ids
+        return out
+
+    def id_column(self) -> Any:
+        """All ids by slot, as an Arrow array."""
+        try:
+            tail = pa.array(self._ids)
+            if not self._base:
+                return tail
+            base = self._base_ids.combine_chunks()
+            return pa.concat_arrays([base, tail.cast(base.type)]) if self._ids else base
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise TidingsError(
+                "the ids are of several types, which an Arrow list can't hold; use match_pairs"
+            ) from None
+
+    def kill(self, slot: int) -> None:
+        """Mark a slot dead; it is dropped when parts are merged."""
+        self.dead[slot] = 1
+
+    def compacted(self, dead: npt.NDArray[np.uint8]) -> tuple[Register, npt.NDArray[np.int64]]:
+        """A register without the slots that were dead, and the new number of every slot.
+
+        `dead` may be older and shorter than the marks here: slots that came since are all kept.
+        """
+        keep = np.ones(self.size, bool)
+        keep[: len(dead)] = dead[: self.size] == 0
+        kept = np.nonzero(keep)[0].tolist()
+        number = np.cumsum(keep) - 1
+        new = Register()
+        new._ids = [self.id(slot) for slot in kept]
+        new._texts = [self.text(slot) for slot in kept]
+        new._slots = {id_: int(number[slot]) for id_, slot in self.slots.items()}
+        new.dead = np.zeros(max(1024, 2 * len(kept)), np.uint8)
+        new.dead[: len(kept)] = self.dead[kept]
+        return new, number

@@ -1,0 +1,266 @@
+"""A segment: many filters compiled into flat arrays, immutable.
+
+    term      what is tested; each has a rank space and is one *column* of codes of a batch
+    box       a conjunction; its tests lie side by side, the most selective first
+    access    one test of each box is taken out: the one that the fewest events pass. Its interval
+              is an *entry*; entries lie sorted by (term, width class, low end), so that the events
+              of a sorted batch that pass one are a slice, and so that the entries that one event
+              passes are slices too
+    extras    what no single interval of 16-bit codes can say: sets of several intervals, terms of
+              over 65,536 codes, elements of lists; checked on the few that are left
+    rest      residuals and wide filters; evaluated on what is left after that
+
+Column 0 is the same for all events: boxes without an indexable test have their entry there.
+Honest cost, one box of k indexable tests: 6 (k - 1) bytes of tests, 18 of entry, 9 of box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters import sets
+from tidings.filters.expression import Call, Expression, Literal
+from tidings.filters.form import Form
+from tidings.filters.sets import ValueSet
+from tidings.filters.tree import is_opaque
+from tidings.filters.unparse import text_of
+from tidings.matching.access import choose_access
+from tidings.matching.ranks import Ranks, asks_order
+
+EXTRA, REST = 1, 2  # flags of a box
+INTERVALS, ELEMENT = 1, 2  # kinds of extra
+MOST_ENTRIES = 64  # intervals of one set that become entries of their own
+_OUTCOMES = ((sets.NULL, 1), (sets.FALSE, 2), (sets.TRUE, 4))
+
+Array = npt.NDArray[Any]
+
+
+class Term(msgspec.Struct, frozen=True):
+    """A column: what is evaluated, and its rank space. `elements`: of the elements of a list."""
+
+    text: str
+    node: Expression
+    ranks: Ranks
+    elements: bool = False
+
+
+class Arrays(msgspec.Struct, frozen=True):
+    """Everything the kernels need; dtypes and shapes in kernels.py."""
+
+    entry_low: Array
+    entry_high: Array
+    entry_box: Array
+    first_column: Array  # the first test of the entry's box, beside the entry
+    first_low: Array
+    first_width: Array
+    group_column: Array
+    group_start: Array
+    group_end: Array
+    group_width: Array
+    box_tests: Array
+    test_column: Array
+    test_low: Array
+    test_width: Array
+    box_slot: Array
+    box_flags: Array
+    box_extras: Array
+    extra_kind: Array
+    extra_column: Array
+    extra_a: Array
+    extra_b: Array
+    set_low: Array
+    set_high: Array
+    shift: Array  # per column: how far exact codes are shifted to fit 16 bits
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(self, name).nbytes for name in self.__struct_fields__)
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """What is left to evaluate for a box: tests on opaque terms, or the whole of a wide form."""
+
+    tests: tuple[tuple[str, ValueSet], ...] = ()
+    form: Form | None = None
+
+
+class Segment(msgspec.Struct, frozen=True):
+    terms: tuple[Term, ...]  # of columns 1, 2, ...
+    arrays: Arrays
+    rest: Mapping[int, Rest]  # by box
+    opaque: Mapping[str, Expression]  # terms of the rest
+    slots: int  # one more than the highest slot
+    many: Array  # uint8 per slot: a filter of several boxes, which may repeat
+
+
+class Tests(msgspec.Struct):
+    """All indexable tests of a segment as arrays, before an access test is chosen.
+
+    One row per test: box, column, and the interval of codes. A set of several intervals has the
+    hull here and its intervals in set_low / set_high [first, last) of `several`.
+    """
+
+    box: Array
+    column: Array
+    low: Array
+    high: Array
+    several: Array  # -1, or the number of the interval set
+    set_starts: Array
+    set_low: Array
+    set_high: Array
+
+
+class _Gathering:
+    """Forms to rows, in one pass over Python objects; everything after that is arrays."""
+
+    def __init__(self) -> None:
+        self.slot_of_box: list[int] = []
+        self.by_term: dict[str, tuple[list[int], list[ValueSet]]] = {}
+        self.nodes: dict[str, Expression] = {}
+        self.elements: dict[str, tuple[Expression, dict[Any, int]]] = {}
+        self.element_tests: list[tuple[int, str, Any, int]] = []  # box, list, key, outcomes
+        self.rest: dict[int, Rest] = {}
+        self.opaque: dict[str, Expression] = {}
+
+    def add(self, slot: int, form: Form) -> None:
+        boxes = form.boxes if form.boxes is not None else (form.hull,)
+        for box in boxes:
+            number = len(self.slot_of_box)
+            self.slot_of_box.append(slot)
+            left: list[tuple[str, ValueSet]] = []
+            for term, values in box.items():
+                node = form.terms[term]
+                if type(node) is Call and _is_element(node):
+                    self._add_element(number, node, values)
+                elif is_opaque(node):
+                    left.append((term, values))
+                    self.opaque[term] = node
+                else:
+                    found = self.by_term.get(term)
+                    if found is None:
+                        found = self.by_term[term] = ([], [])
+                        self.nodes[term] = node
+                    found[0].append(number)
+                    found[1].append(values)
+            if form.boxes is None:
+                self.rest[number] = Rest(form=form)
+            elif left:
+                self.rest[number] = Rest(tests=tuple(left))
+
+    def _add_element(self, box: int, node: Call, values: ValueSet) -> None:
+        values = values & (sets.NULL | sets.BOOLEANS)
+        outcomes = sum(bit for part, bit in _OUTCOMES if values >= part)
+        wanted = node.args[1]
+        assert isinstance(wanted, Literal)
+        name = text_of(node.args[0])
+        place = sets.key(wanted.value)
+        self.elements.setdefault(name, (node.args[0], {}))[1][place] = 0
+        self.element_tests.append((box, name, place, outcomes))
+
+
+def _is_element(node: Call) -> bool:
+    return (
+        node.name == "array_contains"
+        and isinstance(node.args[1], Literal)
+        and node.args[1].value is not None
+        and not isinstance(node.args[1].value, tuple)
+    )
+
+
+def build_segment(
+    forms: Iterable[tuple[int, Form]], histograms: Mapping[str, Array] | None = None
+) -> Segment:
+    """Compile (slot, form) pairs. `histograms`: events seen per code of a term, by its text."""
+    gathering = _Gathering()
+    for slot, form in forms:
+        if not form.never:
+            gathering.add(slot, form)
+    return _assemble(gathering, histograms or {})
+
+
+def gather_tests(forms: Iterable[tuple[int, Form]]) -> tuple[list[Term], Tests, Array]:
+    """The indexable tests of forms, and the slot of each box; what is not indexable is left out."""
+    gathering = _Gathering()
+    for slot, form in forms:
+        gathering.add(slot, form)
+    terms, tests = _tests_of(gathering)
+    return terms, tests, np.array(gathering.slot_of_box, dtype=np.uint32)
+
+
+def _tests_of(gathering: _Gathering) -> tuple[list[Term], Tests]:
+    terms: list[Term] = []
+    parts: list[tuple[Array, ...]] = []
+    several: list[list[tuple[int, int]]] = []
+    for text in sorted(gathering.by_term):
+        boxes, values = gathering.by_term[text]
+        ranks = _ranks_of(values)
+        terms.append(Term(text, gathering.nodes[text], ranks))
+        parts.append(_rows(len(terms), boxes, values, ranks, several))
+    return terms, _joined(parts, several)
+
+
+def _assemble(gathering: _Gathering, histograms: Mapping[str, Array]) -> Segment:
+    terms, tests = _tests_of(gathering)
+    list_columns: dict[str, int] = {}
+    for name in sorted(gathering.elements):
+        node, places = gathering.elements[name]
+        cuts = sorted({cut for place in places for cut in sets.points([place]).cuts})
+        terms.append(Term(f"elements of {name}", node, Ranks(cuts, False), elements=True))
+        list_columns[name] = len(terms)
+    slots = np.array(gathering.slot_of_box, dtype=np.uint32)
+    elements = [
+        (box, list_columns[name], terms[list_columns[name] - 1].ranks, place, outcomes)
+        for box, name, place, outcomes in gathering.element_tests
+    ]
+    arrays, number = choose_access(tests, slots, terms, elements, set(gathering.rest), histograms)
+    rest = {int(number[box]): one for box, one in gathering.rest.items()}
+    count = int(slots.max()) + 1 if len(slots) else 0
+    many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)
+    return Segment(tuple(terms), arrays, rest, gathering.opaque, count, many)
+
+
+def _ranks_of(values: list[ValueSet]) -> Ranks:
+    cuts: set[Any] = set()
+    ordered = False
+    for one in values:
+        cuts.update(one.cuts)
+        ordered = ordered or asks_order(one)
+    return Ranks(sorted(cuts), ordered)
+
+
+def _rows(
+    column: int,
+    boxes: list[int],
+    values: list[ValueSet],
+    ranks: Ranks,
+    several: list[list[tuple[int, int]]],
+) -> tuple[Array, ...]:
+    place, top = ranks.place, len(ranks.cuts)
+    lows, highs = np.empty(len(values), np.uint32), np.empty(len(values), np.uint32)
+    which = np.full(len(values), -1, np.int64)
+    for at, one in enumerate(values):
+        cuts = one.cuts
+        lows[at] = place[cuts[0]] + 1
+        highs[at] = place[cuts[-1]] if len(cuts) % 2 == 0 else top
+        if len(cuts) > 2:
+            which[at] = len(several)
+            several.append(ranks.intervals(one))
+    return np.array(boxes, np.uint32), np.full(len(boxes), column, np.uint32), lows, highs, which
+
+
+def _joined(parts: list[tuple[Array, ...]], several: list[list[tuple[int, int]]]) -> Tests:
+    kinds = (np.uint32, np.uint32, np.uint32, np.uint32, np.int64)
+    rows = [
+        np.concatenate([part[i] for part in parts]) if parts else np.zeros(0, kind)
+        for i, kind in enumerate(kinds)
+    ]
+    starts = np.zeros(len(several) + 1, np.int64)
+    np.cumsum([len(one) for one in several], out=starts[1:])
+    flat = np.array([pair for one in several for pair in one], np.uint32).reshape(-1, 2)
+    box, column, low, high, which = rows
+    return Tests(box, column, low, high, which, starts, flat[:, 0].copy(), flat[:, 1].copy())

@@ -1,0 +1,235 @@
+"""A matcher on disk: a directory of Arrow files, memory mapped when it is opened.
+
+    manifest.json    format, version, counts, and the size and checksum of every other file
+    NAME.arrow       one file per array of the segment, one column each
+    terms.arrow      text, rank space (its cuts as MessagePack) of each term
+    rest.arrow       what is left to evaluate: box, tests (MessagePack) or the number of a filter
+    filters.arrow    id, text of every filter
+
+Files are written to a new directory that takes the place of the old one in one step, so a reader
+sees the old snapshot or the new one. Every process that opens a snapshot maps the same pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.filters import Attributes, Filter, parse
+from tidings.filters.dialects import Context
+from tidings.filters.sets import ValueSet
+from tidings.filters.sql import parse_term
+from tidings.matching.ranks import Ranks
+from tidings.matching.segment import Arrays, Rest, Segment, Term
+from tidings.model import TidingsError
+
+FORMAT, VERSION = "tidings-matcher", 1
+_CHUNK = 1 << 22
+
+
+class SnapshotError(TidingsError):
+    """A snapshot that can't be read: missing, cut short, altered, or of another version."""
+
+
+class Manifest(msgspec.Struct):
+    format: str
+    version: int
+    filters: int
+    slots: int
+    files: dict[str, tuple[int, str]]  # bytes, checksum
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """What a snapshot holds; ids and texts stay in Arrow memory until they are asked for."""
+
+    segment: Segment
+    ids: Any
+    texts: Any
+
+
+def write(path: Path, segment: Segment, ids: Sequence[Hashable], texts: Sequence[str]) -> None:
+    """Write a snapshot in the place of whatever is at the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not (path / "manifest.json").exists():
+        raise SnapshotError(f"'{path}' is there and is not a snapshot; it is left alone")
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        _write_files(folder, segment, ids, texts)
+        _take_place(folder, path)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _write_files(
+    folder: Path, segment: Segment, ids: Sequence[Hashable], texts: Sequence[str]
+) -> None:
+    for name in Arrays.__struct_fields__:
+        _write(folder / f"{name}.arrow", {"values": pa.array(getattr(segment.arrays, name))})
+    _write(folder / "many.arrow", {"values": pa.array(segment.many)})
+    pack = msgspec.msgpack.encode
+    terms = segment.terms
+    _write(
+        folder / "terms.arrow",
+        {
+            "text": pa.array([_term_text(term) for term in terms], pa.string()),
+            "elements": pa.array([term.elements for term in terms], pa.bool_()),
+            "ordered": pa.array([term.ranks.ordered for term in terms], pa.bool_()),
+            "cuts": pa.array([pack(term.ranks.cuts) for term in terms], pa.binary()),
+        },
+    )
+    rest = sorted(segment.rest.items())
+    box_slot = segment.arrays.box_slot
+    tests = [None if one.form else pack([(t, v.cuts) for t, v in one.tests]) for _, one in rest]
+    _write(
+        folder / "rest.arrow",
+        {
+            "box": pa.array([box for box, _ in rest], pa.uint32()),
+            "tests": pa.array(tests, pa.binary()),
+            "slot": pa.array([int(box_slot[box]) for box, _ in rest], pa.uint32()),
+        },
+    )
+    _write(folder / "filters.arrow", {"id": _id_column(ids), "text": pa.array(texts, pa.string())})
+    files = {p.name: (p.stat().st_size, _checksum(p)) for p in sorted(folder.iterdir())}
+    manifest = Manifest(FORMAT, VERSION, len(ids), segment.slots, files)
+    with (folder / "manifest.json").open("wb") as out:
+        out.write(msgspec.json.format(msgspec.json.encode(manifest)))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _term_text(term: Term) -> str:
+    return term.text.removeprefix("elements of ") if term.elements else term.text
+
+
+def _id_column(ids: Sequence[Hashable]) -> Any:
+    kinds = {type(id_) for id_ in ids}
+    if kinds <= {int} or kinds <= {str}:
+        return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
+    found = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise SnapshotError(f"ids of {found} can't be saved; expected all strings or all integers")
+
+
+def _write(path: Path, columns: Mapping[str, Any]) -> None:
+    table = pa.table(dict(columns))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=max(1, table.num_rows))
+
+
+def _checksum(path: Path) -> str:
+    state = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as source:
+        while chunk := source.read(_CHUNK):
+            state.update(chunk)
+    return state.hexdigest()
+
+
+def _take_place(folder: Path, path: Path) -> None:
+    if path.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        path.rename(old / "snapshot")
+        folder.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        folder.rename(path)
+
+
+def read(
+    path: Path,
+    attributes: Attributes | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    *,
+    verify: bool = True,
+) -> Opened:
+    """Open a snapshot. `verify` reads every byte once to compare checksums."""
+    manifest = _manifest(path)
+    for name, (size, checksum) in manifest.files.items():
+        file = path / name
+        if not file.is_file():
+            raise SnapshotError(f"snapshot '{path}': the file {name} is missing")
+        have = file.stat().st_size
+        if have != size:
+            raise SnapshotError(
+                f"snapshot '{path}': {name} has {have:,} bytes, expected {size:,}; "
+                f"it was cut short or altered"
+            )
+        if verify and _checksum(file) != checksum:
+            raise SnapshotError(f"snapshot '{path}': {name} was altered, its checksum differs")
+    context = Context(attributes, functions or {})
+    arrays = Arrays(**{n: _array(path / f"{n}.arrow") for n in Arrays.__struct_fields__})
+    filters = _read(path / "filters.arrow")
+    texts = filters.column("text")
+    rest, opaque = _read_rest(path, texts, context)
+    segment = Segment(
+        _read_terms(path, context), arrays, rest, opaque, manifest.slots,
+        _array(path / "many.arrow"),
+    )  # fmt: skip
+    return Opened(segment, filters.column("id"), texts)
+
+
+def _manifest(path: Path) -> Manifest:
+    try:
+        raw = (path / "manifest.json").read_bytes()
+    except OSError:
+        raise SnapshotError(f"'{path}' is not a snapshot: it has no manifest.json") from None
+    try:
+        manifest = msgspec.json.decode(raw, type=Manifest)
+    except msgspec.DecodeError as problem:
+        raise SnapshotError(f"snapshot '{path}': the manifest can't be read: {problem}") from None
+    if manifest.format != FORMAT or manifest.version != VERSION:
+        raise SnapshotError(
+            f"snapshot '{path}' is of {manifest.format} version {manifest.version}, expected "
+            f"{FORMAT} version {VERSION}"
+        )
+    return manifest
+
+
+def _read(path: Path) -> Any:
+    try:
+        batches = pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
+    except (pa.ArrowInvalid, OSError) as problem:
+        raise SnapshotError(f"snapshot file '{path}' can't be read: {problem}") from None
+    return batches
+
+
+def _array(path: Path) -> Any:
+    column = _read(path).column("values")
+    return column.chunk(0).to_numpy() if column.num_chunks else np.asarray(column)
+
+
+def _read_terms(path: Path, context: Context) -> tuple[Term, ...]:
+    found = []
+    for row in _read(path / "terms.arrow").to_pylist():
+        cuts = [tuple(cut) for cut in msgspec.msgpack.decode(row["cuts"])]
+        text = f"elements of {row['text']}" if row["elements"] else row["text"]
+        node = parse_term(row["text"], context)
+        found.append(Term(text, node, Ranks(cuts, row["ordered"]), row["elements"]))
+    return tuple(found)
+
+
+def _read_rest(path: Path, texts: Any, context: Context) -> tuple[dict[int, Rest], dict[str, Any]]:
+    rest: dict[int, Rest] = {}
+    opaque: dict[str, Any] = {}
+    for row in _read(path / "rest.arrow").to_pylist():
+        if row["tests"] is None:
+            rest[row["box"]] = Rest(form=_filter(texts[row["slot"]].as_py(), context).form)
+            continue
+        tests = []
+        for text, cuts in msgspec.msgpack.decode(row["tests"]):
+            opaque[text] = opaque.get(text) or parse_term(text, context)
+            tests.append((text, ValueSet(tuple(tuple(cut) for cut in cuts))))
+        rest[row["box"]] = Rest(tests=tuple(tests))
+    return rest, opaque
+
+
+def _filter(text: str, context: Context) -> Filter:
+    return parse(text, attributes=context.attributes, functions=context.functions)

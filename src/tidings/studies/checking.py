@@ -1,0 +1,65 @@
+"""Checks of what an engine found, against the workload's answers and the reference semantics."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from tidings.filters import parse
+from tidings.model import TidingsError
+from tidings.studies.answers import matching_pairs
+from tidings.studies.workloads import Workload
+
+MOST_EVALUATIONS = 200_000
+
+
+class WrongMatches(TidingsError):
+    """An engine that found other matches than the reference semantics; its speed means nothing."""
+
+
+class Reference:
+    """The matches that the first `sample` events of a workload must have.
+
+    They come from the workload's tests. The reference semantics, `Filter.matches`, is then asked
+    about all of them, and about filters that should not match: every one when there are few, else
+    as many at random as MOST_EVALUATIONS allows.
+    """
+
+    def __init__(self, workload: Workload, sample: int) -> None:
+        self.events = workload.events.slice(0, sample).to_pylist()
+        self.lines = workload.event_lines()[: len(self.events)]
+        self._expected: list[set[int]] = [set() for _ in self.events]
+        for event, number in zip(*map(list, matching_pairs(workload, sample)), strict=True):
+            self._expected[event].add(int(number))
+        self.evaluations = self._ask(workload)
+
+    def check(self, found: Sequence[Sequence[object]], way: str) -> None:
+        """Refuse matches, one list of ids per sampled event, that are not the expected ones."""
+        for number, (ids, expected) in enumerate(zip(found, self._expected, strict=True)):
+            if len(ids) == len(expected) and set(ids) == expected:
+                continue
+            missing, wrong = sorted(expected - set(ids)), sorted(set(ids) - expected, key=str)
+            raise WrongMatches(
+                f"{way} is wrong for event {number}: {len(ids)} matches, expected {len(expected)}; "
+                f"missing {missing[:5]}, not expected {wrong[:5]}."
+            )
+
+    def _ask(self, workload: Workload) -> int:
+        texts = dict(workload.texts())
+        rng = random.Random(workload.seed)
+        most = max(1, MOST_EVALUATIONS // max(1, len(self.events)))
+        others = range(len(texts)) if len(texts) <= most else rng.sample(range(len(texts)), most)
+        asked = sorted(set(others).union(*self._expected))
+        count = 0
+        some = set(others)
+        for number in asked:
+            filter_ = parse(texts[number])
+            for event, expected in zip(self.events, self._expected, strict=True):
+                if number in some or number in expected:
+                    count += 1
+                    if filter_.matches(event) is not (number in expected):
+                        raise WrongMatches(
+                            f"The reference semantics and the workload disagree on filter "
+                            f"{number}, {texts[number]!r}, and the event {event!r}."
+                        )
+        return count

@@ -1,0 +1,429 @@
+"""Runs tidings and its peers on the same filters and events, in turn, in one run.
+
+A peer is a folder with a `peer.toml` and a driver. What it needs is fetched and built the first
+time, into a cache folder outside the repository. A peer that can't be fetched, built or run, or
+that can't express the workload, is left out, and one line says why.
+
+    runner                                driver
+    filters.jsonl, events.jsonl  ------>  loads them, builds its index
+    a line on standard input     ------>  a pass over the events
+    one JSON line                <------  how many matches, how long
+    another line, later          ------>  another pass
+
+Drivers stay up between passes, so that rounds alternate between systems without building anew. The
+matches of every pass are held against the workload's own answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import queue
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+
+from tidings.model import EnvironmentProblem
+from tidings.studies.answers import match_counts
+from tidings.studies.matching_bench import Machine, machine
+from tidings.studies.workloads import Workload, make_workload
+
+HOME = "tidings"
+"""The folder of the driver that the others are compared with; it always takes part."""
+
+BUILD_LIMIT = 900.0  # seconds for fetching and building a peer
+_TELLING = re.compile(r"(?i)error|forbidden|denied|could not|cannot|unable|not found|no such")
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `peer.toml` says. `{python}`, `{folder}`, `{build}` and `{peers}` stand for paths."""
+
+    about: str
+    operators: list[str]
+    """The tests that it can express; a workload with others is not for it."""
+    run: list[str]
+    without: str = ""
+    """Why it can't express the others."""
+    needs: list[str] = []
+    """Programs that must be on PATH."""
+    build: list[list[str]] = []
+    environment: dict[str, str] = {}
+    variants: dict[str, list[str]] = {}
+    """System by system, further arguments of the driver; without, the folder's name is the one."""
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """What a driver prints after a pass."""
+
+    system: str
+    version: str
+    filters: int
+    events: int
+    """Those that were done when the time was up."""
+    matches: int
+    build_seconds: float
+    seconds: float
+    us_per_event: float
+    p50_us: float | None = None
+    p99_us: float | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a system did. `status`: ok, wrong (matches), failed, cut (too slow) or skipped."""
+
+    system: str
+    status: str
+    note: str = ""
+    version: str = ""
+    rounds: int = 0
+    events: int = 0
+    matches: int = 0
+    build_seconds: float | None = None
+    us_per_event: float | None = None
+    """The median of the rounds."""
+    p50_us: float | None = None
+    p99_us: float | None = None
+    peak_bytes: int | None = None
+
+
+class PeerReport(msgspec.Struct, frozen=True):
+    """All systems on one workload."""
+
+    machine: Machine
+    workload: str
+    filters: int
+    events: int
+    seed: int
+    rounds: int
+    outcomes: list[Outcome]
+
+    def ratio(self, system: str, base: str) -> float | None:
+        """How many times as long as `base` a system takes per event."""
+        times = {outcome.system: outcome.us_per_event for outcome in self.outcomes}
+        mine, other = times.get(system), times.get(base)
+        return None if mine is None or not other else mine / other
+
+
+class Unavailable(EnvironmentProblem):
+    """A peer that can't take part."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How long is measured, and how often."""
+
+    rounds: int = 3
+    warm_up: float = 5.0
+    limit: float = 20.0
+    """Seconds of a pass."""
+    patience: float = 300.0
+    """Seconds for loading the filters; a system that takes longer is cut."""
+
+
+def read_peers(folder: Path) -> dict[str, Peer]:
+    """The peers of a folder, by name."""
+    found = {}
+    for file in sorted(folder.glob("*/peer.toml")):
+        try:
+            found[file.parent.name] = msgspec.convert(tomllib.loads(file.read_text()), Peer)
+        except (msgspec.ValidationError, tomllib.TOMLDecodeError) as problem:
+            raise EnvironmentProblem(f"{file} can't be used: {problem}.") from problem
+    if HOME not in found:
+        raise EnvironmentProblem(f"There is no driver of tidings in {folder}.")
+    return found
+
+
+def peers_folder() -> Path:
+    """`benchmarks/peers` of the checkout that this package runs from."""
+    folder = Path(__file__).resolve().parents[3] / "benchmarks" / "peers"
+    if not folder.is_dir():
+        raise EnvironmentProblem("Peers are part of a checkout of tidings, not of the package.")
+    return folder
+
+
+def cache_folder() -> Path:
+    """Where peers are built: in XDG_CACHE_HOME, else in ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(base, "tidings", "peers")
+
+
+def compare_peers(
+    name: str,
+    filters: int,
+    events: int,
+    *,
+    seed: int = 1,
+    folder: Path | None = None,
+    chosen: Sequence[str] | None = None,
+    settings: Settings | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> PeerReport:
+    """Run tidings and the chosen peers, all when none are named, on a workload.
+
+    `note` is told what is being done, and why a peer is left out.
+    """
+    folder = folder or peers_folder()
+    settings = settings or Settings()
+    peers = read_peers(folder)
+    wanted = list(peers) if chosen is None else list(chosen)
+    unknown = sorted(set(wanted) - set(peers))
+    if unknown:
+        raise EnvironmentProblem(f"There is no peer {unknown[0]!r}; there are: {', '.join(peers)}.")
+    where = machine()
+    note(f"making {name} with {filters:,} filters and {events:,} events")
+    workload = make_workload(name, filters, events, seed)
+    outcomes: dict[str, Outcome] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="tidings-peers-") as scratch,
+        contextlib.ExitStack() as up,
+    ):
+        files = workload.write(Path(scratch))
+        drivers: list[Driver] = []
+        for peer_name in [HOME, *(other for other in wanted if other != HOME)]:
+            peer = peers[peer_name]
+            try:
+                _refuse_inexpressible(peer, workload)
+                build = prepare(peer_name, peer, folder / peer_name, note=note)
+            except Unavailable as problem:
+                note(f"{peer_name}: skipped: {problem}")
+                outcomes[peer_name] = Outcome(peer_name, "skipped", str(problem))
+                continue
+            for system, more in (peer.variants or {peer_name: []}).items():
+                command = [*_filled(peer.run, folder / peer_name, build), *more, *map(str, files)]
+                command += [str(settings.warm_up), str(settings.limit)]
+                environment = _environment(peer, folder / peer_name, build)
+                driver = Driver(system, command, environment, Path(scratch))
+                drivers.append(up.enter_context(driver))
+        expected = np.cumsum(match_counts(workload))
+        found = _rounds(drivers, settings, expected, note)
+        outcomes.update({outcome.system: outcome for outcome in found})
+    return PeerReport(where, name, filters, events, seed, settings.rounds, list(outcomes.values()))
+
+
+def prepare(
+    name: str, peer: Peer, folder: Path, note: Callable[[str], None] = lambda _: None
+) -> Path:
+    """Build a peer in the cache, unless it is there already, and return where."""
+    for program in peer.needs:
+        if shutil.which(program) is None:
+            raise Unavailable(f"{program} is not on PATH")
+    target = cache_folder() / f"{name}-{_fingerprint(folder)}"
+    if not peer.build:
+        return folder
+    if (target / ".built").exists():
+        return target
+    note(f"building {name}")
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__pycache__"))
+    for command in peer.build:
+        filled = _filled(command, folder, target)
+        try:
+            ran = subprocess.run(
+                filled, cwd=target, env=_environment(peer, folder, target),
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, errors="replace", timeout=BUILD_LIMIT, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            shutil.rmtree(target, ignore_errors=True)
+            raise Unavailable(f"{command[0]} did not finish in {BUILD_LIMIT:.0f} s") from None
+        except OSError as problem:
+            shutil.rmtree(target, ignore_errors=True)
+            raise Unavailable(f"{command[0]} can't be run: {problem.strerror}") from None
+        if ran.returncode != 0:
+            shutil.rmtree(target, ignore_errors=True)
+            raise Unavailable(f"{Path(command[0]).name} failed: {telling_line(ran.stdout)}")
+    (target / ".built").touch()
+    return target
+
+
+class Driver:
+    """A running driver. It is started by the first pass, and ends with the context."""
+
+    def __init__(
+        self, system: str, command: list[str], environment: dict[str, str], scratch: Path
+    ) -> None:
+        self.system = system
+        self._command = command
+        self._environment = environment
+        self._errors = scratch / f"{system.replace(' ', '-')}.stderr"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: queue.Queue[bytes] = queue.Queue()
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def ask(self, patience: float) -> Pass:
+        """Have it make a pass. Raises TimeoutError after `patience` seconds."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended; the end of its output says so
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        try:
+            line = self._lines.get(timeout=patience)
+        except queue.Empty:
+            raise TimeoutError from None
+        try:
+            return msgspec.json.decode(line, type=Pass)
+        except msgspec.DecodeError as problem:
+            said = telling_line(self._errors.read_text(errors="replace")) if not line else problem
+            raise Unavailable(f"the driver failed: {said}") from None
+
+    def peak_bytes(self) -> int | None:
+        """The most memory that it has had, where the system tells."""
+        with contextlib.suppress(OSError, AttributeError, IndexError, ValueError):
+            status = Path(f"/proc/{self._process.pid}/status").read_text()  # type: ignore[union-attr]
+            return int(status.split("VmHWM:")[1].split()[0]) * 1024
+        return None
+
+    def stop(self) -> None:
+        """End it, whatever it is doing."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                with contextlib.suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
+            self._process = None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._errors.open("wb") as errors:
+            try:
+                self._process = subprocess.Popen(
+                    self._command, env=self._environment, stderr=errors,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                )  # fmt: skip
+            except OSError as problem:
+                raise Unavailable(f"{self._command[0]} can't be run: {problem.strerror}") from None
+        assert self._process.stdout is not None
+        threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
+        return self._process
+
+    def _read(self, stream: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in stream:
+                self._lines.put(line)
+        self._lines.put(b"")
+
+
+def _rounds(
+    drivers: list[Driver], settings: Settings, expected: Any, note: Callable[[str], None]
+) -> list[Outcome]:
+    """Ask the drivers in turn, round after round; one that fails is not asked again."""
+    passes: dict[str, list[Pass]] = {driver.system: [] for driver in drivers}
+    peaks: dict[str, int | None] = {}
+    ended: dict[str, Outcome] = {}
+    for number in range(settings.rounds):
+        for driver in drivers:
+            system = driver.system
+            if system in ended:
+                continue
+            note(f"round {number + 1} of {settings.rounds}: {system}")
+            patience = 2 * (settings.warm_up + settings.limit) + 10
+            patience += 0 if passes[system] else settings.patience
+            start = time.monotonic()
+            try:
+                answer = driver.ask(patience)
+            except TimeoutError:
+                ended[system] = Outcome(
+                    system, "cut", f"no answer within {time.monotonic() - start:.0f} s"
+                )
+            except Unavailable as problem:
+                ended[system] = Outcome(system, "failed", str(problem))
+            else:
+                wrong = _mistake(answer, expected)
+                passes[system].append(answer)
+                peaks[system] = driver.peak_bytes()
+                if wrong:
+                    ended[system] = Outcome(system, "wrong", wrong, answer.version)
+            if system in ended:
+                note(f"{system}: {ended[system].status}: {ended[system].note}")
+                driver.stop()
+    return [
+        ended.get(driver.system)
+        or _summary(driver.system, passes[driver.system], peaks[driver.system])
+        for driver in drivers
+    ]
+
+
+def _mistake(answer: Pass, expected: Any) -> str:
+    right = int(expected[answer.events - 1]) if answer.events else 0
+    if answer.matches == right:
+        return ""
+    return f"{answer.matches:,} matches in {answer.events:,} events, expected {right:,}"
+
+
+def _summary(system: str, passes: list[Pass], peak: int | None) -> Outcome:
+    def middle(values: list[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return statistics.median(known) if known else None
+
+    last = passes[-1]
+    return Outcome(
+        system=system,
+        status="ok",
+        version=last.version,
+        rounds=len(passes),
+        events=last.events,
+        matches=last.matches,
+        build_seconds=last.build_seconds,
+        us_per_event=middle([one.us_per_event for one in passes]),
+        p50_us=middle([one.p50_us for one in passes]),
+        p99_us=middle([one.p99_us for one in passes]),
+        peak_bytes=peak,
+    )
+
+
+def _refuse_inexpressible(peer: Peer, workload: Workload) -> None:
+    missing = sorted(workload.filters.operators() - set(peer.operators))
+    if missing:
+        reason = peer.without or f"it can't express {', '.join(missing)}"
+        raise Unavailable(f"not for {workload.name}: {reason}")
+
+
+def telling_line(output: str) -> str:
+    """The line of a failed program's output that says most."""
+    lines = [_ESCAPES.sub("", line).strip() for line in output.splitlines()]
+    lines = [line for line in lines if line]
+    telling = [line for line in lines if _TELLING.search(line)]
+    return (telling or lines[-1:] or ["it said nothing"])[0][:200]
+
+
+def _fingerprint(folder: Path) -> str:
+    """Changes with any file of a peer, so that it is built anew."""
+    digest = hashlib.sha256(sys.version.encode())
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            digest.update(str(file.relative_to(folder)).encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _filled(command: list[str], folder: Path, build: Path) -> list[str]:
+    return [_with_paths(part, folder, build) for part in command]
+
+
+def _with_paths(text: str, folder: Path, build: Path) -> str:
+    return text.format(python=sys.executable, folder=folder, build=build, peers=folder.parent)
+
+
+def _environment(peer: Peer, folder: Path, build: Path) -> dict[str, str]:
+    own = {name: _with_paths(text, folder, build) for name, text in peer.environment.items()}
+    return {**os.environ, **own}

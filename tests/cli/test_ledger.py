@@ -1,0 +1,29 @@
+"""Ledger: counts, first samples, shared nodes."""
+
+from __future__ import annotations
+
+import tidings
+from tidings.cli.ledger import Ledger
+from tidings.cli.subscriptions import Subscription
+
+
+def ledger_of(*texts: str) -> Ledger:
+    ledger = Ledger()
+    for number, text in enumerate(texts):
+        ledger.subscribe(Subscription(number, text), tidings.parse(text))
+    return ledger
+
+
+def test_counts_and_first_samples() -> None:
+    ledger = ledger_of("a > 1", "a > 5", "b = 1")
+    assert [ledger.note(n, {"a": a}) for n, a in enumerate((0, 3, 9))] == [0, 1, 2]
+    told = [(tally.subscription.id, tally.count, tally.first) for tally in ledger.ranked()]
+    assert told == [(0, 2, 1), (1, 1, 2)]
+    assert ledger.ranked()[0].sample_text == "a = 3"
+
+
+def test_equal_filters_share_a_node_and_are_told_in_order() -> None:
+    ledger = ledger_of("a = 1", "b = 1", "a IN (1)", "NOT (a != 1)")
+    assert len(ledger.graph) == 2
+    assert ledger.sharing == 3
+    assert ledger.told({"a": 1, "b": 1}) == [0, 1, 2, 3]

@@ -1,0 +1,38 @@
+"""What is printed: counts, cut texts, and a progress bar only where a person sees it."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from tidings.cli.screen import STEP, counted, cut, tracked
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("total", [None, 3 * STEP])
+def test_progress_goes_to_a_terminal_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, total: int | None
+) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    assert list(tracked(range(3 * STEP), "reading", total)) == list(range(3 * STEP))
+    assert "reading" in screen.getvalue()
+
+
+def test_no_progress_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(tracked(range(3), "reading")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+
+
+def test_words() -> None:
+    assert counted(1, "event") == "1 event"
+    assert counted(12_000, "match", "matches") == "12,000 matches"
+    assert cut("abcdef", 4) == "abc…"
+    assert cut("abc", 4) == "abc"

@@ -1,0 +1,407 @@
+"""What the pages show is what happens: their code is run, their links are followed.
+
+On README.md, ARCHITECTURE.md, CHANGELOG.md and docs/*.md:
+
+    ```python    run in order, one namespace per page; `>>>` examples must print what is shown
+    ```console   `$ tidings ...` and a few harmless commands are run in a copy of docs/examples and
+                 must print what is shown, where `...` stands for anything; others are not run
+    ```sql       each paragraph is a filter
+
+Links between pages lead to files and headings that exist, and so do paths in backticks. Each check
+is a function from a page to a list of problems; the last part of the file holds pages that must
+have some.
+"""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tidings import FilterError, parse
+from tidings.filters import (
+    boxes,
+    builders,
+    covering,
+    expression,
+    form,
+    functions,
+    pins,
+    sql,
+    sugar,
+    tokens,
+)
+from tidings.filters.unparse import RESERVED
+
+TOP = Path(__file__).resolve().parents[2]
+PAGES = [TOP / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
+PAGES += sorted((TOP / "docs").glob("*.md"))
+EXAMPLES = TOP / "docs" / "examples"
+
+# What a console block may run; `make` and `pip` are shown and not run.
+RUN = re.compile(r"(tidings|cat|echo|head|printf)\b")
+NEXT_COMMAND = "<next command>"
+
+
+class Block(NamedTuple):
+    language: str
+    line: int  # of its first line of text
+    text: str
+
+
+class Page(NamedTuple):
+    path: Path
+    text: str
+
+    def blocks(self, language: str) -> list[Block]:
+        return [block for block in blocks_of(self.text) if block.language == language]
+
+
+def blocks_of(text: str) -> list[Block]:
+    """The fenced blocks of a page; a block that is indented loses its indentation."""
+    found: list[Block] = []
+    lines: list[str] | None = None
+    language, indent, start = "", 0, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = re.match(r"( *)```(\w*)\s*$", line)
+        if lines is None and fence:
+            lines, language, indent, start = [], fence[2], len(fence[1]), number + 1
+        elif lines is not None and fence and not fence[2]:
+            found.append(Block(language, start, "".join(f"{one[indent:]}\n" for one in lines)))
+            lines = None
+        elif lines is not None:
+            lines.append(line)
+    if lines is not None:
+        raise ValueError(f"the block that starts at line {start} is not closed")
+    return found
+
+
+def prose_of(text: str) -> str:
+    """The page without its fenced blocks."""
+    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+# -- the checks --------------------------------------------------------------------------------
+
+
+def problems_of_python(page: Page) -> list[str]:
+    """Run the Python of a page, from top to bottom."""
+    space: dict[str, object] = {"__name__": "page"}
+    told: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.REPORT_ONLY_FIRST_FAILURE)
+    for block in page.blocks("python"):
+        name = f"{page.path.name}:{block.line}"
+        if ">>>" not in block.text:
+            exec(compile(block.text, name, "exec"), space)
+            continue
+        test = doctest.DocTestParser().get_doctest(block.text, space, name, name, block.line - 1)
+        runner.run(test, out=told.append, clear_globs=False)
+        space = test.globs
+    return told
+
+
+def problems_of_console(page: Page, folder: Path) -> list[str]:
+    """Run the commands of a page in a folder."""
+    return [
+        f"{page.path.name}:{block.line}: {problem}"
+        for block in page.blocks("console")
+        for problem in _run_console(block, folder)
+    ]
+
+
+def _run_console(block: Block, folder: Path) -> list[str]:
+    steps = [step for step in _steps(block.text) if RUN.match(step[0])]
+    # One shell for the block, so that `echo $?` says how the command before it ended.
+    script = "".join(
+        f"{command}\ncode=$?; echo '{NEXT_COMMAND}'; (exit $code)\n" for command, _ in steps
+    )
+    answer = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    printed = answer.stdout.split(f"{NEXT_COMMAND}\n")
+    checker = doctest.OutputChecker()
+    problems = []
+    for (command, expected), got in zip(steps, printed, strict=False):
+        want, have = _trimmed(expected), _trimmed(got)
+        if not checker.check_output(want, have, doctest.ELLIPSIS):
+            problems.append(f"$ {command}\n--- expected\n{want}--- printed\n{have}")
+    if len(printed) != len(steps) + 1:
+        problems.append(f"only {len(printed) - 1} of {len(steps)} commands were run")
+    return problems
+
+
+def _steps(text: str) -> list[tuple[str, str]]:
+    """(command, output) pairs; a command goes on where its line ends with a backslash."""
+    steps: list[tuple[str, str]] = []
+    going_on = False
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            steps.append((line[2:], ""))
+        elif going_on:
+            steps[-1] = (f"{steps[-1][0]}\n{line.removeprefix('> ')}", "")
+        else:
+            steps[-1] = (steps[-1][0], f"{steps[-1][1]}{line}\n")
+        going_on = line.endswith("\\") and not steps[-1][1]
+    return steps
+
+
+def _trimmed(text: str) -> str:
+    """Without spaces at the ends of lines and empty lines at the end."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).rstrip("\n") + "\n"
+
+
+def _environment() -> dict[str, str]:
+    programs = str(Path(sys.executable).parent)
+    path = os.pathsep.join([programs, os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def problems_of_filters(page: Page) -> list[str]:
+    """Parse the filters of a page."""
+    told = []
+    for block in page.blocks("sql"):
+        for text in filters_of(block):
+            try:
+                parse(text)
+            except FilterError as error:
+                told.append(f"{page.path.name}:{block.line}: {error}\n{error.pointer()}")
+    return told
+
+
+def filters_of(block: Block) -> list[str]:
+    return re.split(r"\n\s*\n", block.text.strip())
+
+
+def problems_of_links(page: Page) -> list[str]:
+    """Follow the links of a page that lead to files."""
+    told = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page.text)):
+        if re.match(r"https?:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.path.parent / name).resolve() if name else page.path
+        if path != page.path and not path.exists():
+            told.append(f"{page.path.name}: there is no file '{name}'")
+        elif anchor:
+            text = page.text if path == page.path else path.read_text()
+            if anchor not in anchors_of(text):
+                told.append(f"{page.path.name}: there is no heading '#{anchor}' in {path.name}")
+    return told
+
+
+def anchors_of(text: str) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ +(.+?) *$", prose_of(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def problems_of_paths(page: Page) -> list[str]:
+    """Look for the files that a page names in backticks."""
+    named = re.findall(r"`((?:src|tests|docs|tools)/[\w./*-]*)`", prose_of(page.text))
+    return [
+        f"{page.path.name}: there is no '{name}'"
+        for name in named
+        if not any(TOP.glob(name.rstrip("/")))
+    ]
+
+
+Check = Callable[[Page], list[str]]
+CHECKS: list[Check] = [
+    problems_of_python,
+    problems_of_filters,
+    problems_of_links,
+    problems_of_paths,
+]
+
+
+# -- the pages ---------------------------------------------------------------------------------
+
+
+def page_of(path: Path) -> Page:
+    return Page(path, path.read_text())
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_page(path: Path, check: Check) -> None:
+    problems = check(page_of(path))
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_console(path: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLES, tmp_path / "examples")
+    problems = problems_of_console(page_of(path), folder)
+    assert not problems, "\n".join(problems)
+
+
+def test_the_pages_have_something_to_check() -> None:
+    languages = [block.language for path in PAGES for block in blocks_of(path.read_text())]
+    assert {"python", "console", "sql"} <= set(languages)
+    commands = [
+        command
+        for path in PAGES
+        for block in page_of(path).blocks("console")
+        for command, _ in _steps(block.text)
+    ]
+    for name in ("check", "match", "explain", "doctor", "demo"):
+        assert any(one.startswith(f"tidings {name} ") for one in commands), name
+
+
+def test_the_notification_of_the_readme_matches_its_filters() -> None:
+    page = page_of(TOP / "README.md")
+    notification = json.loads(page.blocks("json")[0].text)
+    filters = filters_of(page.blocks("sql")[0])
+    assert len(filters) > 3
+    assert [text for text in filters if not parse(text).matches(notification)] == []
+
+
+def test_every_page_is_listed() -> None:
+    index = (TOP / "docs" / "index.md").read_text()
+    unlisted = [p.name for p in (TOP / "docs").glob("*.md") if f"({p.name})" not in index]
+    assert unlisted == ["index.md"]
+
+
+# -- docs/filters.md names everything that the language has -------------------------------------
+
+
+def rows_of(section: str, text: str) -> str:
+    """The code in the tables of a section, without the bars of the table."""
+    body = text.split(f"\n## {section}\n")[1].split("\n## ", maxsplit=1)[0]
+    rows = "\n".join(line.replace("\\|", "¦") for line in body.splitlines() if line[:1] == "|")
+    return "\n".join(re.findall(r"`([^`]+)`", rows)).replace("¦", "|")
+
+
+def function_names() -> set[str]:
+    table = set(functions.FUNCTIONS) | set(functions.ALIASES)
+    return (table | builders._SPECIAL | set(builders._CASTS) | {"cast"}) - builders._PRIVATE
+
+
+def operator_names() -> set[str]:
+    return {*sql._COMPARISONS, *sql._ARITHMETIC, *sql._PREDICATES, "AND", "OR", "!", "DIV"}
+
+
+FILTERS_PAGE = (TOP / "docs" / "filters.md").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(function_names()))
+def test_function_is_specified(name: str) -> None:
+    assert re.search(rf"(?<!\w){name}\(", rows_of("Functions", FILTERS_PAGE))
+
+
+@pytest.mark.parametrize("name", sorted(operator_names()))
+def test_operator_is_specified(name: str) -> None:
+    assert name in rows_of("Operators", FILTERS_PAGE).split()
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_reserved_word_is_listed(name: str) -> None:
+    listed = FILTERS_PAGE.split("These words are reserved")[1].split("**Strings**")[0]
+    assert name in re.findall(r"[A-Z]+", listed)
+
+
+BOUNDS = {
+    "length of a text": tokens.MAX_LENGTH,
+    "depth of brackets": expression.MAX_DEPTH,
+    "length of a regular expression": builders.MAX_PATTERN,
+    "boxes of a form | 64, or the number of tests if that is more, but not over": (
+        form.MOST_OF_TESTS
+    ),
+    "boxes of a form": form.MOST_BOXES,
+    "text of a value that IN or `arrays_overlap` repeats for each option (rule 2)": (
+        sugar.MOST_WRITTEN
+    ),
+    "intersections of boxes": boxes.EFFORT,
+    "comparisons of boxes in one covering": covering.EFFORT,
+    "combinations of points": pins.MOST_POINTS,
+}
+
+
+@pytest.mark.parametrize(("what", "bound"), BOUNDS.items())
+def test_bound_is_that_of_the_code(what: str, bound: int) -> None:
+    section = FILTERS_PAGE.split("\n## Bounds\n")[1]
+    row = section.split(f"\n| {what}")[1]
+    assert re.findall(r"[\d,]*\d", row)[0] == f"{bound:,}"
+
+
+def test_functions_that_spark_lacks_are_marked() -> None:
+    table = FILTERS_PAGE.split("\n## Functions\n")[1].split("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    lacking = {row[3 : row.index("(")] for row in rows if row.endswith("| no |")}
+    private = {name for name in functions.FUNCTIONS if name in builders._PRIVATE}
+    expected = {f.name for f in functions.FUNCTIONS.values() if not f.spark} - private
+    assert lacking == expected | {"subject"}
+
+
+# -- each check can fail -----------------------------------------------------------------------
+
+
+def invented(text: str) -> Page:
+    return Page(TOP / "docs" / "invented.md", text)
+
+
+BROKEN = [
+    (problems_of_python, "```python\n>>> 1 + 1\n3\n```\n"),
+    (problems_of_python, "```python\nx = 1\n```\n```python\n>>> x\n2\n```\n"),
+    (problems_of_filters, "```sql\nprice > 5\n\nprice >> 5\n```\n"),
+    (problems_of_links, "[gone](gone.md)"),
+    (problems_of_links, "# Here\n[gone](#there)"),
+    (problems_of_links, "[gone](filters.md#gone)"),
+    (problems_of_paths, "`src/tidings/gone.py`"),
+]
+
+
+@pytest.mark.parametrize(("check", "text"), BROKEN)
+def test_check_finds_a_problem(check: Check, text: str) -> None:
+    assert len(check(invented(text))) == 1
+
+
+SOUND = [
+    (problems_of_python, "```python\nx = 1\n```\n```python\n>>> x\n1\n```\n"),
+    (problems_of_filters, "```sql\nprice > 5\n\nprice > 6\n```\n"),
+    (problems_of_links, "# Here it is\n[here](#here-it-is) [there](filters.md#values)"),
+    (problems_of_paths, "`src/tidings/filters/` `tests/docs/test_docs.py`"),
+]
+
+
+@pytest.mark.parametrize(("check", "text"), SOUND)
+def test_check_finds_no_problem(check: Check, text: str) -> None:
+    assert check(invented(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("$ echo one\none\n$ echo two three\ntwo ...\n", 0),
+        ("$ echo one\ntwo\n", 1),
+        ("$ echo one\none\ntwo\n", 1),
+        ("$ echo one \\\n>   two\none two\n", 0),
+        ("$ cat /nowhere\ncat: ...\n$ echo $?\n0\n", 1),
+        ("$ make nothing\nis not run\n", 0),
+        ("$ echo one; exit 3\none\n$ echo two\ntwo\n", 1),
+    ],
+)
+def test_console_problems(text: str, count: int, tmp_path: Path) -> None:
+    assert len(problems_of_console(invented(f"```console\n{text}```\n"), tmp_path)) == count
+
+
+def test_a_block_that_is_not_closed_is_an_error() -> None:
+    with pytest.raises(ValueError, match="line 2 is not closed"):
+        blocks_of("```python\n>>> 1\n")

@@ -1,0 +1,102 @@
+"""The engine against the reference semantics: random filters, events and changes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.filters.strategies import Schema, Writer, event, schema
+
+from tidings import Filter, FilterError, parse
+from tidings.matching import Matcher
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    return {
+        "boolean": pa.bool_(), "integer": pa.int64(), "small": pa.int64(), "double": pa.float64(),
+        "string": pa.string(), "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"),
+        "strings": pa.list_(pa.string()), "integers": pa.list_(pa.int64()),
+        "doubles": pa.list_(pa.float64()),
+    }[kind]  # fmt: skip
+
+
+def arrow_schema(of: Schema) -> pa.Schema:
+    """The columns as an Arrow schema, nested ones as structs."""
+    tree: dict[str, Any] = {}
+    for path, kind in of.columns:
+        level = tree
+        for step in path[:-1]:
+            level = level.setdefault(step, {})
+        level[path[-1]] = arrow_type(kind)
+
+    def struct(level: dict[str, Any]) -> list[pa.Field]:
+        return [
+            pa.field(name, pa.struct(struct(below)) if isinstance(below, dict) else below)
+            for name, below in level.items()
+        ]
+
+    return pa.schema(struct(tree))
+
+
+def random_filters(rng: random.Random, of: Schema, count: int) -> list[Filter]:
+    writer = Writer(rng, of, spark=False)
+    found: list[Filter] = []
+    while len(found) < count:
+        try:
+            found.append(parse(writer.filter()))
+        except FilterError:
+            continue
+    return found
+
+
+def expected(filters: dict[Any, Filter], events: list[dict[str, Any]]) -> list[set[Any]]:
+    return [{id_ for id_, f in filters.items() if f.matches(e)} for e in events]
+
+
+@pytest.mark.parametrize("run", range(6))
+def test_random_changes_and_matches_agree_with_the_reference(
+    seed: int, run: int, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed}/{run}")
+    of = schema(rng)
+    matcher = Matcher(background=run % 2 == 0)
+    live: dict[Any, Filter] = {}
+    pool = random_filters(rng, of, 260)
+    for step in range(14):
+        fresh = [(f"s{step}-{n}", pool.pop()) for n in range(rng.choice([1, 5, 30]) if pool else 0)
+                 if pool]  # fmt: skip
+        if rng.random() < 0.5:
+            matcher.add_many(fresh)
+        else:
+            for id_, one in fresh:
+                matcher.add(id_, one.sql() if rng.random() < 0.5 else one)
+        live.update(fresh)
+        for id_ in rng.sample(sorted(live), min(len(live) // 8, 5)):
+            matcher.remove(id_)
+            del live[id_]
+        if live and pool and rng.random() < 0.5:
+            id_ = rng.choice(sorted(live))
+            live[id_] = pool.pop()
+            matcher.replace(id_, live[id_])
+        if rng.random() < 0.25:
+            matcher.merge()
+        if rng.random() < 0.25:
+            matcher.save(tmp_path / "snapshot")
+            matcher = Matcher.open(tmp_path / "snapshot", background=run % 2 == 0)
+        events = [event(rng, of) for _ in range(rng.choice([1, 20, 150]))]
+        want = expected(live, events)
+        assert len(matcher) == len(live)
+        singles = [matcher.match(e) for e in events[:20]]
+        assert [set(ids) for ids in singles] == want[:20], f"step {step}"
+        assert all(len(ids) == len(set(ids)) for ids in singles)
+        batch = pa.RecordBatch.from_pylist(events, schema=arrow_schema(of))
+        lists = matcher.match_batch(batch, threads=rng.choice([1, 2])).to_pylist()
+        assert [set(ids) for ids in lists] == want, f"step {step}"
+        assert all(len(ids) == len(set(ids)) for ids in lists)
+        rows, ids = matcher.match_pairs(pa.Table.from_batches([batch]))
+        assert sorted(zip(rows.tolist(), ids.tolist(), strict=True)) == sorted(
+            (row, id_) for row, found in enumerate(want) for id_ in found
+        )

@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None, folder: Path = FOLDER) -> int:
             folder=folder,
             chosen=options.peers.split(",") if options.peers else None,
             settings=settings,
-            note=lambda text: notes.print(text, style="dim", markup=False),
+            note=lambda text: notes.print(text, style="dim", markup=False, soft_wrap=True),
         )
     except TidingsError as problem:
         notes.print(f"error: {problem}", markup=False)
@@ -60,13 +60,13 @@ def main(arguments: list[str] | None = None, folder: Path = FOLDER) -> int:
         sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
     else:
         out.print(
-            f"{report.workload}: {report.filters:,} filters, {report.events:,} events, one thread; "
-            f"the median of {report.rounds} rounds",
+            f"{report.workload}: {report.filters:,} filters, {report.events:,} events, one thread, "
+            f"rounds: {report.rounds}",
             style="bold",
         )
         out.print(peer_table(report))
         for line in absent_lines(report):
-            out.print(line, markup=False)
+            out.print(line, markup=False, soft_wrap=True)
     return 1 if any(one.status in {"wrong", "failed"} for one in report.outcomes) else 0
 
 

@@ -24,6 +24,7 @@ def test_counts_and_first_samples() -> None:
 
 def test_equal_filters_share_a_node_and_are_told_in_order() -> None:
     ledger = ledger_of("a = 1", "b = 1", "a IN (1)", "NOT (a != 1)")
-    assert len(ledger.graph) == 2
-    assert ledger.sharing == 3
+    graph = ledger.graph()
+    assert len(graph) == 2
+    assert ledger.sharing(graph) == 3
     assert ledger.told({"a": 1, "b": 1}) == [0, 1, 2, 3]

@@ -51,7 +51,7 @@ def refused(problem: FilterError, text: str) -> str:
 
 
 def again_as_itself(one: Filter, text: str) -> None:
-    """Its own text gives the filter again, unless it became too long or, of a deep one, too deep."""
+    """Its text gives the filter again, unless it is too long, or, for a deep filter, too deep."""
     try:
         assert parse(text) == one, text
     except FilterError as problem:
@@ -243,6 +243,7 @@ def test_deep_texts_are_accepted_or_refused(what: str) -> None:
     for depth in DEPTHS:
         watch.run(before * depth + middle + after * depth)
         watch.run(before * depth + middle + after * depth + " = 1")
+        watch.run(before * depth + middle + after * depth + " IS NULL")
         watch.run(before * depth)
         watch.run(before * depth + middle)
     assert watch.outcomes["accepted"] > 0

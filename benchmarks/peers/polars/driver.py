@@ -10,7 +10,7 @@ from typing import Any
 from bounds import Bounds
 from passes import Task, lines_of, serve, serve_batches
 
-BATCH = 1_000
+BATCH = 100  # with more, the joined frame outgrows the memory
 
 
 def main() -> None:

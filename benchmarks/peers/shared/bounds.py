@@ -60,9 +60,9 @@ def _or(value: Any, other: Any) -> Any:
 
 
 def _range(test: dict[str, Any]) -> tuple[Any, Any]:
-    value = test.get("value")
     if test["op"] == "prefix":
-        return value, value + TOP
-    if value is not None:
-        return (value, value) if isinstance(value, str) else (float(value), float(value))
+        return test["value"], test["value"] + TOP
+    if "value" in test:
+        value = _or(test["value"], None)
+        return value, value
     return float(test.get("low", -math.inf)), float(test.get("high", math.inf))

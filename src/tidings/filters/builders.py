@@ -35,7 +35,7 @@ from tidings.filters.kinds import kind_of
 from tidings.filters.tokens import Token
 from tidings.filters.unparse import name_text, text_of
 from tidings.model import FilterError, Type, read_value, type_of
-from tidings.model.values import INT_MAX, INT_MIN, is_number
+from tidings.model.values import INT_MAX, is_number
 
 MAX_PATTERN = 2000
 
@@ -71,16 +71,24 @@ class Builder:
 
     def number(self, token: Token, negative: bool = False) -> int | float:
         sign = "-" if negative else ""
-        if token.text.isdigit() and token.word in ("", "L", "S", "Y"):
-            whole = int(sign + token.text)
-            if INT_MIN <= whole <= INT_MAX:
-                return whole
-            if token.word:
-                self.fail(f"found {sign}{token.text}{token.word}, beyond 64 bits", token.position)
+        if token.word in _BITS:
+            return self._whole(sign, token)
+        if token.text.isdigit() and not token.word and abs(int(token.text)) <= INT_MAX + negative:
+            return int(sign + token.text)
         value = float(sign + token.text)
         if math.isinf(value):
             self.fail(f"found {token.text[:40]}, beyond the largest double", token.position)
-        return struct.unpack("f", struct.pack("f", value))[0] if token.word == "F" else value
+        return _single(value) if token.word == "F" else value
+
+    def _whole(self, sign: str, token: Token) -> int:
+        """A number with one of SQL's suffixes for integers."""
+        shown = f"{sign}{token.text}{token.word}"
+        if not token.text.isdigit():
+            self.fail(f"found {shown}, expected a whole number before {token.word}", token.position)
+        whole, bits = int(sign + token.text), _BITS[token.word]
+        if not -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1):
+            self.fail(f"found {shown}, beyond {bits} bits", token.position)
+        return whole
 
     def typed(self, word: str, kind: Type, at: int) -> Any:
         try:
@@ -251,14 +259,15 @@ class Builder:
         if isinstance(value, tuple):
             self.fail(f"{name} takes one constant, found a list", at)
         kind = _CASTS[name]
-        if type_of(value) == kind:
+        if type_of(value) == kind and name != "float":
             return args[0]
         if kind == "integer" and isinstance(value, float) and abs(value) < 2.0**63:
             return Literal(int(value))
         if kind == "double" and is_number(value):
-            return Literal(float(value))
+            return Literal(_single(float(value)) if name == "float" else float(value))
         if isinstance(value, str):
-            return Literal(self.typed(value, kind, at))
+            read = self.typed(value, kind, at)
+            return Literal(_single(read) if name == "float" else read)
         if kind == "string" and not isinstance(value, float):
             return Literal(_spelled(value))
         if isinstance(value, dt.datetime) and kind == "date":
@@ -320,6 +329,12 @@ class Builder:
         if len(args) != (2 if name == "isa" else 1) or not isinstance(args[0], Attribute):
             self.fail(f"{name} takes an attribute{' and a topic' if name == 'isa' else ''}", at)
         path = args[0].path
+        if self.type(args[0]) not in (None, "string"):
+            self.fail(
+                f"{name} takes a string there, found {name_text(path)}, "
+                f"{article(self.type(args[0]) or '')}",
+                places[0],
+            )
         ontology = self.attributes.ontology(path) if self.attributes else None
         if name == "preorder":
             if ontology is None:
@@ -363,6 +378,18 @@ class Builder:
 
 _LIMITS = {"south": (-90, 90), "north": (-90, 90), "west": (-180, 180), "east": (-180, 180),
            "lat0": (-90, 90), "lon0": (-180, 180), "km": (0, 20038)}  # fmt: skip
+
+
+_BITS = {"L": 64, "S": 16, "Y": 8}
+
+
+def _single(value: float) -> float:
+    """The nearest number of single precision; beyond its range an infinity, as in Spark."""
+    try:
+        found: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return found
 
 
 def _count(least: int, most: int) -> str:

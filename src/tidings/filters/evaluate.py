@@ -79,7 +79,7 @@ def read(event: Event, path: tuple[str, ...]) -> Any:
 def _step(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name)
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [_step(one, name) for one in value]
     return None
 

@@ -166,18 +166,30 @@ class ValueSet:
 
 
 def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
-    if len(low) == 3 and low[2] == 0:
-        place = low
-    elif low[0] in (ABSENT, NAN, STRING, BOOLEAN, NUMBER):
-        first = {ABSENT: 0, NAN: 0, STRING: "", BOOLEAN: len(low) == 3, NUMBER: -_INF}[low[0]]
-        place = (low[0], first, 0)
-    else:
-        return None
-    if high == _cut(place, True):
-        return [place]
-    if low == (BOOLEAN,) and high == (NUMBER,):
-        return [(BOOLEAN, False, 0), (BOOLEAN, True, 0)]
-    return None
+    """The places from one cut to another; None when there is more than the eye can count.
+
+    Some places have nothing between them: null and false, true and -Infinity, Infinity, NaN and ''.
+    """
+    places: list[Key] = []
+    cut = low
+    while cut != high:
+        place = cut if len(cut) == 3 and cut[2] == 0 else _FIRST.get(cut)
+        if place is None:
+            return None
+        places.append(place)
+        cut = _cut(place, True)
+    return places
+
+
+# the place right after a cut that is not before a value, where there is one
+_FIRST: dict[Cut, Key] = {
+    (ABSENT,): NULL_KEY,
+    (BOOLEAN,): (BOOLEAN, False, 0),
+    (BOOLEAN, False, 1): (BOOLEAN, True, 0),
+    (NUMBER,): (NUMBER, -_INF, 0),
+    (NAN,): _NAN_KEY,
+    (STRING,): (STRING, "", 0),
+}
 
 
 def _merge(

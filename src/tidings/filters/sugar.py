@@ -42,11 +42,16 @@ def _like(node: Call) -> Expression:
 
 def _ilike(node: Call) -> Expression:
     """As Spark defines it: LIKE between both in lower case."""
-    item, pattern = Call("lower", (node.args[0],)), _constant_text(node.args[1])
+    item, pattern = _lowered(node.args[0]), _constant_text(node.args[1])
     if pattern is None:
-        return Call("like", (item, Call("lower", (node.args[1],))))
+        return Call("like", (item, _lowered(node.args[1])))
     lowered = Call("like", (item, Literal(pattern.lower())))
     return _pattern(lowered, item, like.split(pattern.lower()))
+
+
+def _lowered(node: Expression) -> Expression:
+    text = _constant_text(node)
+    return Call("lower", (node,)) if text is None else Literal(text.lower())
 
 
 def _pattern(node: Call, item: Expression, parts: tuple[like.Part, ...]) -> Expression:

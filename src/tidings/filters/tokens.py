@@ -57,6 +57,8 @@ def tokenize(text: str) -> list[Token]:
             # only ASCII letters make keywords: in capitals a dotless i is an I as well
             tokens.append(Token("name", piece, at, piece.upper() if piece.isascii() else piece))
         elif kind == "op":
+            if piece == "/" and text.startswith("/*", at):
+                raise FilterError(_bad_character(piece, text, at), text, at)
             tokens.append(Token("op", piece, at))
         elif kind == "string":
             tokens.append(Token("string", _unescaped(piece, text, at), at))

@@ -32,6 +32,7 @@ from tidings.filters.index import HullIndex
 from tidings.filters.sets import Key
 from tidings.matching import kernels, snapshot
 from tidings.matching.columns import as_batch
+from tidings.matching.courtesy import giving_way
 from tidings.matching.merging import Loose, merged, put_together
 from tidings.matching.part import Part
 from tidings.matching.ranks import Ranks
@@ -198,7 +199,7 @@ class Matcher:
 
     def merge(self) -> None:
         """Make one part of all, without what was removed. Matching goes on meanwhile."""
-        with self._merging:
+        with self._merging, giving_way():
             self._seal()
             with self._lock:
                 before = self._state

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tidings.filters.expression import Expression
 from tidings.matching.access import ElementTest, choose_access
-from tidings.matching.ranks import Ranks
+from tidings.matching.ranks import Ranks, merged as merged_ranks
 from tidings.matching.segment import ELEMENT, INTERVALS, Rest, Segment, Term, Tests
 
 Array = npt.NDArray[Any]
@@ -166,8 +166,7 @@ def merged(segments: Sequence[Segment], dead: Array) -> Loose:
         found = [
             t for part in parts for t in part.terms if (t.elements, t.text) == (elements, text)
         ]
-        cuts = sorted(set().union(*(term.ranks.cuts for term in found)))
-        ranks = Ranks(cuts, any(term.ranks.ordered for term in found))
+        ranks = merged_ranks([term.ranks for term in found])
         terms.append(Term(text, found[0].node, ranks, elements))
     column_of = {(term.elements, term.text): at for at, term in enumerate(terms, 1)}
     moved = [_moved(part, terms, column_of) for part in parts]

@@ -284,8 +284,8 @@ def event_lines(events: pa.Table) -> list[bytes]:
         fields = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             values = json_strings(column) if pa.types.is_string(column.type) else _as_text(column)
-            fields.append(glued(f'"{name}":', values))
-        joined = pc.binary_join_element_wise(*fields, ",", null_handling="skip")
+            fields.append(glued(f',"{name}":', values).fill_null(""))
+        joined = pc.utf8_ltrim(glued(*fields), ",")
         lines += glued("{", joined, "}").cast(pa.binary()).to_pylist()
     return lines
 

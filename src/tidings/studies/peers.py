@@ -399,11 +399,11 @@ def _refuse_inexpressible(peer: Peer, workload: Workload) -> None:
 
 
 def telling_line(output: str) -> str:
-    """The line of a failed program's output that says most."""
-    lines = [_ESCAPES.sub("", line).strip() for line in output.splitlines()]
-    lines = [line for line in lines if line]
-    telling = [line for line in lines if _TELLING.search(line)]
-    return (telling or lines[-1:] or ["it said nothing"])[0][:200]
+    """The line of a failed program's output that says most: not one that is set in, as the lines
+    of a stack are."""
+    lines = [line.rstrip() for line in _ESCAPES.sub("", output).splitlines() if line.strip()]
+    telling = [line for line in lines if not line[0].isspace() and _TELLING.search(line)]
+    return (telling or lines[-1:] or ["it said nothing"])[0].strip()[:200]
 
 
 def _fingerprint(folder: Path) -> str:

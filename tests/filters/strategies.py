@@ -692,7 +692,7 @@ def like_pattern(rng: random.Random, escape: str = "\\") -> str:
         else:
             text = rng.choice(STRINGS)
             for special in (escape, "%", "_"):
-                if special in text:
+                if special in text.lower():  # ILIKE puts the pattern in lower case first
                     text = "a"
             if escape not in text:
                 pieces.append(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 PEERS = Path(__file__).resolve().parents[2] / "benchmarks" / "peers"
 LOOP = PEERS / "python-loop" / "driver.py"
 
-# Answers as the protocol says, with matches as they are told on the command line.
+# Answers as the protocol says, with matches that nobody has.
 LIAR = """
 import json, sys
 for _ in sys.stdin:

@@ -1,0 +1,63 @@
+"""Dialects: the one there is, and what is refused before any of them is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidings import FilterError, parse
+from tidings.filters import dialects
+from tidings.filters.dialects import Context
+from tidings.filters.expression import Attribute, Compare, Literal
+
+
+def test_sql_is_the_default() -> None:
+    expected = Compare("=", Attribute(("a",)), Literal(1))
+    assert dialects.read("a = 1", "sql", Context()) == expected
+    assert parse("a = 1", "sql") == parse("a = 1")
+
+
+@pytest.mark.parametrize("name", ["", "SQL", "xpath"])
+def test_an_unknown_dialect_is_refused(name: str) -> None:
+    with pytest.raises(FilterError) as refused:
+        parse("a = 1", name)
+    assert refused.value.reason == f"there is no dialect '{name}', expected one of: sql"
+    assert refused.value.text == "a = 1"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(None, "NoneType"), (5, "int"), (b"a = 1", "bytes"), (["a = 1"], "list"), ({}, "dict")],
+)
+def test_what_is_not_a_text_is_refused(value: Any, kind: str) -> None:
+    with pytest.raises(FilterError) as refused:
+        parse(value)
+    assert refused.value.reason == f"found {kind}, expected the text of a filter"
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "code"),
+    [
+        ("\ud800", 0, "D800"),
+        ("a = '\udfff'", 5, "DFFF"),
+        ("é = '😀' AND \udc00", 12, "DC00"),
+        ("a = '\ud83d\ude00'", 5, "D83D"),  # two halves that would make a whole
+    ],
+)
+def test_half_a_surrogate_pair_is_refused(text: str, position: int, code: str) -> None:
+    with pytest.raises(FilterError, match=f"half a surrogate pair, U\\+{code}") as refused:
+        parse(text)
+    assert refused.value.position == position
+    assert refused.value.text == text
+
+
+def test_a_new_dialect_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    def equals(text: str, context: Context) -> Compare:
+        name, value = text.split(":")
+        return Compare("=", Attribute((name,)), Literal(value + str(len(context.functions))))
+
+    monkeypatch.setitem(dialects.DIALECTS, "pairs", equals)
+    assert parse("a:x", "pairs", functions={"f": len}) == parse("a = 'x1'")
+    with pytest.raises(FilterError, match="expected one of: pairs, sql"):
+        parse("a:x", "other")

@@ -1,0 +1,176 @@
+"""Computed terms where a box pins their attributes to points."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from tidings import parse
+from tidings.filters import pins, sets
+from tidings.filters.boxes import Box
+from tidings.filters.dialects import Context
+from tidings.filters.expression import Expression
+from tidings.filters.sets import ValueSet, key
+from tidings.filters.sql import parse_term
+
+
+def term(text: str, functions: dict[str, Any] | None = None) -> Expression:
+    return parse_term(text, Context(None, functions or {}))
+
+
+def box(**values: Any) -> Box:
+    """A box of points: a list is several, a ValueSet is itself."""
+    return {
+        name: some if isinstance(some, ValueSet) else points(some) for name, some in values.items()
+    }
+
+
+def points(some: Any) -> ValueSet:
+    return sets.points(key(value) for value in (some if isinstance(some, list) else [some]))
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "expected"),
+    [
+        ("lower(a)", box(a="Bo"), ["bo"]),
+        ("lower(a)", box(a=["Bo", "BO", "Al"]), ["bo", "al"]),
+        ("lower(a)", box(a=[None, 5]), [None]),
+        ("a + b", box(a=[1, 2], b=10), [11, 12]),
+        ("a < b", box(a=[1, 9], b=5), [True, False]),
+        ("a < b", box(a=1, b="x"), [None]),
+        ("a DIV 2", box(a=4), [2, None]),  # 4 may be an integer or a double
+        ("a DIV 2", box(a=2**53 + 1), [2**52]),  # that can only be an integer
+        ("a IS NULL", box(a=None), [True]),
+        ("isnan(a)", box(a=math.nan), [True]),
+        ("year(a)", box(a=dt.date(2024, 1, 1)), [2024]),
+        ("coalesce(a, b)", box(a=True, b=[1, "x"]), [True]),
+        # the box leaves it open
+        ("lower(a)", box(), None),
+        ("lower(a)", box(b="x"), None),
+        ("a + b", box(a=1), None),
+        ("a + 1", box(a=sets.above(key(5), True)), None),
+        ("a", box(a=1), None),  # not computed
+        ("reverse(a)", box(a=sets.LISTS), None),
+    ],
+)
+def test_the_image_of_a_term(text: str, given: Box, expected: list[Any] | None) -> None:
+    found = pins.image(term(text), given)
+    assert found == (None if expected is None else points(expected))
+
+
+def test_fields_of_structs() -> None:
+    given = {"u.a": points("x"), "u.b": points("y")}
+    assert pins.image(term("concat(u.a, u.b)"), given) == points("xy")
+    # a struct is more than its fields
+    assert pins.image(term("coalesce(u, u.a)"), {"u": points(None), "u.a": points("x")}) is None
+
+
+@pytest.mark.parametrize(("count", "known"), [(64, True), (65, False)])
+def test_the_most_points(count: int, known: bool) -> None:
+    found = pins.image(term("lower(a)"), box(a=[f"x{n}" for n in range(count)]))
+    assert (found is not None) is known
+    pairs = box(a=[f"x{n}" for n in range(8)], b=[f"x{n}" for n in range(count // 8 + count % 8)])
+    assert (pins.image(term("concat(a, b)"), pairs) is not None) is known
+
+
+def test_a_function_of_the_application_is_not_tried_out() -> None:
+    asked: list[Any] = []
+    own = {"f": asked.append}
+    assert pins.image(term("lower(f(a))", own), box(a="x")) is None
+    assert asked == []
+
+
+DAY = dt.date(2024, 1, 1)
+AT = dt.datetime(2024, 1, 1, 5, tzinfo=dt.UTC)
+NUMBERS = [5, 0.5, 2**53, 2**53 + 1, -(2**63), 2.0**63, math.inf]
+
+
+@pytest.mark.parametrize("value", [None, False, True, *NUMBERS, "", "a", DAY, AT])
+def test_the_values_at_a_place(value: Any) -> None:
+    found = list(pins.values_at(key(value)))
+    assert value in found
+    assert all(key(one) == key(value) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (5, "[5, 5.0]"),
+        (5.0, "[5, 5.0]"),
+        (-0.0, "[0, 0.0, -0.0]"),
+        (2**53 + 1, "[9007199254740993]"),
+        (0.5, "[0.5]"),
+        (math.nan, "[nan]"),
+        (None, "[None]"),
+        (True, "[True]"),
+    ],
+)
+def test_a_number_may_be_an_integer_and_a_double(value: Any, expected: str) -> None:
+    assert repr(list(pins.values_at(key(value)))) == expected
+
+
+def settled(text: str, given: Box) -> Box | None:
+    """The box, with the test that a computed term is true, or is 'bo'."""
+    one = term(text)
+    allowed = points("bo") if text.startswith("lower") else sets.TRUE
+    terms = {text: one} | {name: term(name) for name in given}
+    return pins.settle({text: allowed, **given}, terms)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "expected"),
+    [
+        ("lower(a)", box(a=["Bo", "Al", "BO"]), box(a=["Bo", "BO"])),
+        ("lower(a)", box(a=["Bo", "BO"], b=1), box(a=["Bo", "BO"], b=1)),
+        ("lower(a)", box(a=["Al", None]), None),
+        ("a < b", box(a=1, b=[2, 3]), box(a=1, b=[2, 3])),
+        ("a < b", box(a=1, b=[0, -1]), None),
+    ],
+)
+def test_points_decide(text: str, given: Box, expected: Box | None) -> None:
+    assert settled(text, given) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("lower(a)", box(a=sets.STRINGS)),
+        ("a < b", box(a=1, b=[0, 2])),  # of two attributes: passes for some
+        ("a DIV 2 = 2", box(a=4)),  # passes as 4, not as 4.0
+    ],
+)
+def test_the_test_stays(text: str, given: Box) -> None:
+    found = settled(text, given)
+    assert found is not None
+    assert {name: values for name, values in found.items() if name != text} == given
+    assert text in found
+
+
+def test_one_test_takes_points_away_that_kept_another() -> None:
+    tests = ["length(a) < b", "lower(a) = 'bo'", "a IN ('Bo', 'a long one')", "b IN (5, 9)"]
+    for order in permutations(tests):
+        assert parse(" AND ".join(order)).form.boxes == (box(a="Bo", b=[5, 9]),)
+
+
+def test_settling_changes_no_match(seed: int) -> None:
+    rng = random.Random(seed)
+    pool = ("", "a", "A", "ab", "aB", None)
+    terms = (
+        "lower(a) = 'ab'",
+        "length(a) >= length(b)",
+        "upper(b) = a",
+        "a < b",
+        "reverse(b) = 'ba'",
+    )
+    for _ in range(300):
+        given = [f"{name} IN {tuple(rng.choices(pool[:-1], k=3))}" for name in "ab"]
+        tests = [*rng.sample(terms, k=2), *rng.sample(given, k=rng.randint(1, 2))]
+        one = parse(" AND ".join(tests))
+        for _ in range(20):
+            event = {"a": rng.choice(pool), "b": rng.choice(pool)}
+            assert one.form.holds(event) == one.matches(event), (one, event)

@@ -222,3 +222,29 @@ def test_the_notification_itself_is_not_changed() -> None:
 def test_families_and_articles(kind: str, of: str, text: str) -> None:
     assert (family(kind), article(kind)) == (of, text)
     assert family(None) is None
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"a": "integer", "a.b": "string"}, "'a.b' lies in 'a', which is an integer"),
+        ({"subject": "integer"}, "'subject' has the type 'integer', expected string"),
+    ],
+)
+def test_declarations_that_contradict_each_other(types: Any, message: str) -> None:
+    with pytest.raises(AttributesError, match=message):
+        Attributes(types)
+
+
+def test_a_struct_must_be_one() -> None:
+    declared = Attributes({"user.home.city": "string"})
+    with pytest.raises(
+        NotificationError, match=r"'user\.home': found 5, an integer, expected a st"
+    ):
+        declared.read({"user": {"home": 5}})
+    assert declared.read({"user": None}) == {"user": None}
+    assert declared.read({"user": {"home": None}}) == {"user": {"home": None}}
+
+
+def test_the_lowest_integer_fits_as_a_double() -> None:
+    assert Attributes({"n": "integer"}).read({"n": -(2.0**63)}) == {"n": -(2**63)}

@@ -304,7 +304,12 @@ def test_the_table_is_true_of_the_cases(name: str) -> None:
     function = FUNCTIONS[name]
     assert function.name == name
     assert function.returns in (None, *TYPES)
-    for _, args, found in [case for case in CASES if case[0] == name]:
+    cases = [case for case in CASES if case[0] == name]
+    counts = {len(args) for _, args, _ in cases}
+    if function.most < 64:
+        assert (function.least, function.most) == (min(counts), max(counts))
+        assert len(function.takes) <= function.most
+    for _, args, found in cases:
         assert function.least <= len(args) <= function.most
         if function.strict and None in args:
             assert found is None
@@ -322,7 +327,12 @@ def test_values_of_no_meaning_give_null(name: str) -> None:
         assert called(name, (strange,) * least) is None
 
 
+OWN = {"cidr", "inet", "within_box", "within_km", "subject_field", "subject_length",
+       "subject_matches", "isa", "preorder", "apply"}  # fmt: skip
+
+
 def test_names() -> None:
+    assert {name for name, function in FUNCTIONS.items() if not function.spark} == OWN
     assert set(ALIASES.values()) <= set(FUNCTIONS)
     assert not set(ALIASES) & set(FUNCTIONS)
     assert set(BINDINGS) == BOUND

@@ -21,9 +21,9 @@ from tidings.filters.tokens import MAX_LENGTH
 
 DEEP = 20  # levels of an expression whose texts may need more levels than there may be
 STACK = 300  # frames that the caller has used up already
+# For reading a text, its canonical form, both of its texts, and reading and canonising those again.
 SECONDS = 1.0
-# The texts of a megabyte take their second on a machine that does nothing else.
-LONG_SECONDS = 8.0
+LONG_SECONDS = 8.0  # of half a megabyte
 
 
 def at_depth(frames: int, action: Callable[[], str]) -> str:
@@ -74,7 +74,7 @@ class Watch:
         self.outcomes = {"refused": 0, "accepted": 0}
 
     def run(self, text: str) -> None:
-        start = time.perf_counter()
+        start = time.process_time()  # not the clock: others may be using the machine
         try:
             outcome = at_depth(STACK, lambda: tried(text))
         except AssertionError:
@@ -82,7 +82,7 @@ class Watch:
         except Exception as problem:
             what = f"{type(problem).__name__}: {problem}"
             raise AssertionError(f"{what} on {text[:2000]!r}") from problem
-        took = time.perf_counter() - start
+        took = time.process_time() - start
         self.outcomes[outcome] += 1
         self.slowest = max(self.slowest, (took, text[:200]))
         assert took < self.most, f"{took:.1f} s for {text[:500]!r}"
@@ -268,32 +268,32 @@ def spiral(turns: int) -> str:
 
 LONG: dict[str, Callable[[], str]] = {
     "AND": lambda: joined(" AND ", 10_000, lambda n: f"a{n} = {n}"),
-    "AND of one attribute": lambda: joined(" AND ", 20_000, lambda n: f"a != {n}"),
+    "AND of one attribute": lambda: joined(" AND ", 15_000, lambda n: f"a != {n}"),
     "OR": lambda: joined(" OR ", 10_000, lambda n: f"a{n} = {n}"),
-    "OR of one attribute": lambda: joined(" OR ", 50_000, lambda n: f"a = {n}"),
-    "OR of ranges": lambda: joined(" OR ", 20_000, lambda n: f"a BETWEEN {3 * n} AND {3 * n + 1}"),
-    "OR of NULL": lambda: joined(" OR ", 100_000, lambda _: "NULL"),
+    "OR of one attribute": lambda: joined(" OR ", 20_000, lambda n: f"a = {n}"),
+    "OR of ranges": lambda: joined(" OR ", 10_000, lambda n: f"a BETWEEN {3 * n} AND {3 * n + 1}"),
+    "OR of NULL": lambda: joined(" OR ", 50_000, lambda _: "NULL"),
     "sum": lambda: joined(" + ", 10_000, lambda _: "a") + " = 1",
     "sum of constants": lambda: joined(" + ", 99, lambda _: "1") + " = a",
     "comparisons": lambda: joined(" = ", 10_000, lambda _: "a"),
-    "IN of numbers": lambda: f"a IN ({joined(', ', 100_000, str)})",
-    "IN of strings": lambda: f"a IN ({joined(', ', 60_000, lambda n: repr(str(n)))})",
-    "IN of attributes": lambda: f"a IN ({joined(', ', 30_000, lambda n: f'b{n}')})",
+    "IN of numbers": lambda: f"a IN ({joined(', ', 50_000, str)})",
+    "IN of strings": lambda: f"a IN ({joined(', ', 30_000, lambda n: repr(str(n)))})",
+    "IN of attributes": lambda: f"a IN ({joined(', ', 15_000, lambda n: f'b{n}')})",
     "IN with a long item": lambda: f"coalesce(a, '{'x' * 400_000}') IN (b, c, d, 'e', f, g, h)",
     "IN with a long item of attributes": lambda: (
         f"coalesce(a, '{'x' * 400_000}') IN ({joined(', ', 20_000, lambda n: f'b{n}')})"
     ),
-    "LIKE ANY": lambda: f"a LIKE ANY ({joined(', ', 30_000, lambda n: repr(f'x{n}%'))})",
+    "LIKE ANY": lambda: f"a LIKE ANY ({joined(', ', 15_000, lambda n: repr(f'x{n}%'))})",
     "LIKE ANY of a long item": lambda: (
         f"coalesce(a, '{'x' * 400_000}') LIKE ANY ({joined(', ', 20_000, lambda n: repr(f'x{n}'))})"
     ),
     "arrays_overlap": lambda: f"arrays_overlap(a, array({joined(', ', 50_000, str)}))",
     "arrays_overlap of 500": lambda: f"arrays_overlap(a, array({joined(', ', 500, str)}))",
-    "boxes of their own terms": lambda: joined(" OR ", 5_000, lambda n: f"a{n} = 1 AND b{n} = 1"),
+    "boxes of their own terms": lambda: joined(" OR ", 3_000, lambda n: f"a{n} = 1 AND b{n} = 1"),
     "boxes of their own terms, 250": lambda: (
         joined(" OR ", 250, lambda n: f"a{n} = 1 AND b{n} = 1")
     ),
-    "nested boxes": lambda: joined(" OR ", 10_000, lambda n: f"a > {n} AND b < {n}"),
+    "nested boxes": lambda: joined(" OR ", 5_000, lambda n: f"a > {n} AND b < {n}"),
     "nested boxes, 500": lambda: joined(" OR ", 500, lambda n: f"a > {n} AND b < {n}"),
     "spiral": lambda: spiral(250),
     "boxes of many terms": lambda: joined(
@@ -302,7 +302,7 @@ LONG: dict[str, Callable[[], str]] = {
     "100 boxes of 100 terms": lambda: joined(
         " OR ", 100, lambda m: f"({joined(' AND ', 100, lambda n: f'a{n} = {int(m == n)}')})"
     ),
-    "pairs": lambda: joined(" AND ", 10_000, lambda n: f"(a{n} = 1 OR b{n} = 1)"),
+    "pairs": lambda: joined(" AND ", 5_000, lambda n: f"(a{n} = 1 OR b{n} = 1)"),
     "product of two": lambda: (
         f"({joined(' OR ', 5_000, lambda n: f'a{n} = 1')}) AND "
         f"({joined(' OR ', 5_000, lambda n: f'b{n} = 1')})"
@@ -323,7 +323,7 @@ LONG: dict[str, Callable[[], str]] = {
     "isa": lambda: f"isa(t, '{'a.' * 100_000}a')",
     "unknown function": lambda: f"{'f' * 500_000}(a) = 1",
     "many arguments": lambda: f"coalesce({joined(', ', 50_000, lambda _: 'a')}) = 1",
-    "networks": lambda: joined(" OR ", 5_000, lambda n: f"cidr(a, '10.{n // 256}.{n % 256}.0/24')"),
+    "networks": lambda: joined(" OR ", 2_000, lambda n: f"cidr(a, '10.{n // 256}.{n % 256}.0/24')"),
     "circles": lambda: joined(" OR ", 2_000, lambda n: f"within_km(a, b, {n % 90}, {n % 180}, 9)"),
     "pinned": lambda: (
         f"a IN ({joined(', ', 60, lambda n: repr(f'x{n}'))}) AND "
@@ -357,9 +357,9 @@ def test_length_makes_no_more_than_its_share_of_work() -> None:
         text = joined(by, count, item)
         times = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             assert len(parse(text).key) == 16
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         return min(times)
 
     shapes: list[tuple[Callable[[int], str], str]] = [
@@ -371,5 +371,5 @@ def test_length_makes_no_more_than_its_share_of_work() -> None:
         (lambda n: f"a > {n} AND b < {n}", " OR "),
     ]
     for item, by in shapes:
-        short, long = seconds(1_000, item, by), seconds(8_000, item, by)
-        assert long < 24 * short, (item(7), by, short, long)
+        short, long = seconds(1_000, item, by), seconds(4_000, item, by)
+        assert long < 10 * short, (item(7), by, short, long)

@@ -96,7 +96,9 @@ def test_distances_agree_with_vectors(seed: int) -> None:
         (0, 0, (0, 0, 0), True),
         (-45, 10, (45, -170, 20_016), True),  # the other end of the world
         (90.5, 0, (90, 0, 1_000), False),
+        (-90.5, 0, (-90, 0, 1_000), False),
         (0, 180.5, (0, 180, 1_000), False),
+        (0, -180.5, (0, -180, 1_000), False),
         (0, INF, (0, 0, 20_038), False),
         (NAN, 0, (0, 0, 20_038), False),
         (None, 0, (0, 0, 1), None),

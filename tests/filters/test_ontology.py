@@ -82,6 +82,7 @@ def test_what_is_no_topic_has_no_number(topic: object) -> None:
     [
         ({"a": "a"}, "a"),
         ({"a": "b", "b": "a"}, "a"),
+        ({"a": "a", "x": None, "y": None, "z": None}, "a"),
         ({"a": "r", "b": ["r", "d"], "c": "b", "d": "c"}, "b"),
     ],
 )

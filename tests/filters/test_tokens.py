@@ -158,5 +158,5 @@ def test_what_is_refused_and_where(text: str, position: int, reason: str) -> Non
 
 def test_the_longest_text() -> None:
     assert len(tokenize(" " * MAX_LENGTH)) == 1
-    with pytest.raises(FilterError, match="1,000,001 characters, expected at most 1,000,000"):
+    with pytest.raises(FilterError, match="250,001 characters, expected at most 250,000"):
         tokenize(" " * (MAX_LENGTH + 1))

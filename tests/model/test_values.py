@@ -88,8 +88,8 @@ def test_families_do_not_compare() -> None:
         ([1, "a"], [1, 2], None),
         ([1, "a"], [2, 2], -1),  # decided before the pair that does not compare
         (["a"], [1, 2], None),
-        ([[1], [2]], [[1], [3]], -1),
-        ([[1], None], [[1], [3]], -1),
+        ([[1], [2]], [[1], [3]], None),  # lists hold scalars
+        ([1, [2]], [2, [3]], -1),
         ([True], [1], None),
         ([{"a": 1}], [{"a": 1}], None),
         ([], ["a"], -1),
@@ -178,8 +178,9 @@ def test_what_is_none_of_ours_stays(value: object) -> None:
     assert plain(value) is value
 
 
-def test_a_timestamp_of_pandas_is_not_one_of_pandas_any_more() -> None:
+def test_nothing_of_the_other_type_is_left() -> None:
     assert type(plain(pd.Timestamp("2024-01-01"))) is dt.datetime
+    assert type(plain(Level.HIGH)) is int
 
 
 MICROS: list[tuple[dt.date, int]] = [
@@ -223,3 +224,16 @@ def test_moment_is_the_inverse_of_micros(seed: int) -> None:
 )
 def test_is_number(value: object, expected: bool) -> None:
     assert is_number(value) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.datetime64("2024-01-01T00:00:00", "ns"), dt.datetime(2024, 1, 1)),  # noqa: DTZ001
+        (pd.NA, None),
+        (Decimal("sNaN"), None),
+    ],
+)
+def test_plain_of_what_others_call_a_time_or_nothing(value: Any, expected: Any) -> None:
+    found = plain(value)
+    assert found == expected or (expected is None and found != found)

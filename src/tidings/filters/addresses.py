@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import lru_cache
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -62,12 +63,9 @@ def network_between(first: tuple[object, ...], last: tuple[object, ...]) -> str 
 
 
 def _address_of(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    if not isinstance(text, str) or len(text) not in (9, 33):
+    if not isinstance(text, str) or not re.fullmatch(r"[46][0-9a-f]+", text, re.ASCII):
         return None
-    try:
-        number = int(text[1:], 16)
-    except ValueError:
-        return None
+    number = int(text[1:], 16)
     if text[0] == "4" and len(text) == 9:
         return ipaddress.IPv4Address(number)
     return ipaddress.IPv6Address(number) if text[0] == "6" and len(text) == 33 else None

@@ -61,9 +61,21 @@ class Attributes:
             if kind not in TYPES:
                 expected = ", ".join(TYPES)
                 raise AttributesError(f"'{name}' has the type '{kind}', expected one of {expected}")
+            if path == ("subject",) and kind != "string":
+                raise AttributesError(f"'subject' has the type '{kind}', expected string")
             self._types[path] = kind
             for cut in range(1, len(path)):
                 self._types.setdefault(path[:cut], "struct")
+        self._check_structs()
+
+    def _check_structs(self) -> None:
+        for path in self._types:
+            above = self._types.get(path[:-1], "struct")
+            if above not in ("struct", "list"):
+                raise AttributesError(
+                    f"'{name_text(path)}' lies in '{name_text(path[:-1])}', which is "
+                    f"{article(above)}, expected a struct"
+                )
 
     def __contains__(self, path: object) -> bool:
         return path in self._types
@@ -110,18 +122,25 @@ class Attributes:
 
 def _conform_nested(out: dict[str, Any], path: Path, kind: Type) -> None:
     level = out
-    for step in path[:-1]:
+    for at, step in enumerate(path[:-1]):
         below = level.get(step)
+        if below is None:
+            return
         if not isinstance(below, Mapping):
+            _conform(plain(below), "struct", path[: at + 1])
             return
         level[step] = level = dict(below)
     if level.get(path[-1]) is not None:
         level[path[-1]] = _conform(plain(level[path[-1]]), kind, path)
 
 
+def _fits(value: float) -> bool:
+    return value.is_integer() and -(2.0**63) <= value < 2.0**63
+
+
 def _conform(value: Any, kind: Type, path: Path) -> Any:
     have = type_of(value)
-    if have == kind:
+    if have == kind or value is None:
         return value
     if have == "string" and kind not in ("list", "struct"):
         try:
@@ -132,7 +151,7 @@ def _conform(value: Any, kind: Type, path: Path) -> Any:
             ) from None
     if kind == "double" and have == "integer":
         return float(value)
-    if kind == "integer" and have == "double" and value.is_integer() and abs(value) < 2.0**63:
+    if kind == "integer" and have == "double" and _fits(value):
         return int(value)
     if family(kind) == family(have) == "time":
         return value

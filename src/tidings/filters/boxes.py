@@ -123,6 +123,7 @@ def simplify(union: Iterable[Box], settled: Settled = _as_it_is) -> Union:
         fresh = heap.merge_around(fresh)
         for number in fresh:
             heap.absorb_into(number)
+        fresh &= heap.boxes.keys()
     return sorted(heap.boxes.values(), key=sort_key)
 
 

@@ -261,7 +261,7 @@ class Builder:
         kind = _CASTS[name]
         if type_of(value) == kind and name != "float":
             return args[0]
-        if kind == "integer" and isinstance(value, float) and abs(value) < 2.0**63:
+        if kind == "integer" and isinstance(value, float) and -(2.0**63) <= value < 2.0**63:
             return Literal(int(value))
         if kind == "double" and is_number(value):
             return Literal(_single(float(value)) if name == "float" else float(value))

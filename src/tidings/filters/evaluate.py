@@ -79,7 +79,8 @@ def read(event: Event, path: tuple[str, ...]) -> Any:
 def _step(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name)
-    if isinstance(value, (list, tuple)):
+    value = plain(value)
+    if isinstance(value, list):
         return [_step(one, name) for one in value]
     return None
 

@@ -10,6 +10,7 @@ from tidings.filters.boxes import Box
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, attributes_of
 from tidings.filters.form import Form
+from tidings.filters.kinds import is_condition
 from tidings.filters.sets import key
 from tidings.filters.spell import spell, spell_tree
 from tidings.filters.tree import All, Node, Test
@@ -92,7 +93,7 @@ def _test(form: Form, event: Event, node: Node) -> TestReport:
     if isinstance(node, Test):
         term = form.terms[node.term]
         value = evaluate(term, event)
-        actual = shown(value)
+        actual = "unknown" if value is None and is_condition(term) else shown(value)
         if not isinstance(term, Attribute):
             actual += f" ({_given(form, [node.term], event)})"
         expected = text_of(spell(term, node.values))
@@ -100,8 +101,8 @@ def _test(form: Form, event: Event, node: Node) -> TestReport:
     passed = Form(None, node, {}, form.terms).holds(event)
     expected = text_of(spell_tree(node, form.terms))
     terms = sorted(_terms(node))
-    return TestReport("one of " + ", ".join(terms), _short(expected),
-                      _given(form, terms, event), passed)  # fmt: skip
+    return TestReport(_short("one of " + ", ".join(terms)), _short(expected),
+                      _short(_given(form, terms, event)), passed)  # fmt: skip
 
 
 def _terms(node: Node) -> set[str]:
@@ -120,11 +121,12 @@ def shown(value: Any) -> str:
     """A value as a person reads it."""
     if value is None:
         return "absent"
-    if type_of(value) in (None, "struct"):
+    inside = value if isinstance(value, list) else [value]
+    if any(type_of(one) in (None, "struct", "list") and one is not None for one in inside):
         return _short(repr(value))
     try:
         return _short(literal_text(value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return _short(repr(value))
 
 

@@ -39,6 +39,10 @@ def _integer(value: int) -> int | None:
     return value if INT_MIN <= value <= INT_MAX else None
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _arithmetic(whole: Body, floating: Body) -> Body:
     def body(left: Any, right: Any) -> Any:
         if not (is_number(left) and is_number(right)):
@@ -82,7 +86,7 @@ def _divide(left: Any, right: Any) -> float | None:
 
 
 def _whole_division(left: Any, right: Any) -> int | None:
-    if not (isinstance(left, int) and isinstance(right, int)) or isinstance(left, bool):
+    if not (_is_whole(left) and _is_whole(right)):
         return None
     quotient = _truncated(left, right)
     return None if quotient is None else _integer(quotient)
@@ -126,7 +130,7 @@ def _reversed(value: Any) -> Any:
 
 def _substring(text: Any, start: Any, size: Any = INT_MAX) -> str | None:
     """1-based; 0 counts as 1, a negative start counts from the end."""
-    if not (isinstance(text, str) and isinstance(start, int) and isinstance(size, int)):
+    if not (isinstance(text, str) and _is_whole(start) and _is_whole(size)):
         return None
     first = start - 1 if start > 0 else (0 if start == 0 else len(text) + start)
     last = first + size
@@ -140,7 +144,10 @@ def _part(read: Callable[[dt.datetime], int]) -> Body:
         if not isinstance(value, dt.datetime):
             value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
         elif value.tzinfo is not None:
-            value = value.astimezone(dt.UTC)
+            try:
+                value = value.astimezone(dt.UTC)
+            except OverflowError:  # in UTC it is before the year 1 or after 9999
+                return None
         return read(value)
 
     return body
@@ -151,7 +158,7 @@ def _size(value: Any) -> int | None:
 
 
 def _get(values: Any, index: Any) -> Any:
-    if not isinstance(values, list) or not isinstance(index, int) or isinstance(index, bool):
+    if not isinstance(values, list) or not _is_whole(index):
         return None
     return plain(values[index]) if 0 <= index < len(values) else None
 

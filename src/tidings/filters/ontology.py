@@ -55,8 +55,12 @@ class Ontology:
                 if waiting[child] == 0:
                     ready.append(child)
         if done < len(waiting):
-            looped = sorted(name for name, count in waiting.items() if count)
-            raise AttributesError(f"the ontology has a loop: '{looped[0]}' lies under itself")
+            name = min(name for name, count in waiting.items() if count)
+            seen: set[str] = set()
+            while name not in seen:  # up from there, to a topic that comes round again
+                seen.add(name)
+                name = min(parent for parent in self._parents[name] if waiting[parent])
+            raise AttributesError(f"the ontology has a loop: '{name}' lies under itself")
         numbers: dict[str, int] = {}
         stack = sorted((n for n, names in self._parents.items() if not names), reverse=True)
         while stack:

@@ -16,7 +16,7 @@ def length(subject: Any) -> int | None:
 
 def field(subject: Any, index: Any) -> str | None:
     """The dotted field at an index from 0; null past the last."""
-    if not isinstance(subject, str) or not isinstance(index, int):
+    if not isinstance(subject, str) or not isinstance(index, int) or isinstance(index, bool):
         return None
     fields = subject.split(".")
     return fields[index] if 0 <= index < len(fields) else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tidings.model import FilterError
 
-MAX_LENGTH = 1_000_000
+MAX_LENGTH = 250_000
 
 _TOKEN = re.compile(
     r"""

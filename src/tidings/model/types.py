@@ -60,7 +60,7 @@ def read_value(text: str, kind: Type) -> Any:
     if kind == "double":
         return _read_double(word)
     if kind == "date":
-        return _read_timestamp(word).date()
+        return _read_date(word)
     if kind == "timestamp":
         return _read_timestamp(word)
     raise ValueError(f"a {kind} can't be read from text")
@@ -95,6 +95,15 @@ def _read_double(word: str) -> float:
     return float(word.rstrip("dDfF"))
 
 
+def _read_date(word: str) -> dt.date:
+    """The date that a text begins with; a time and an offset after it change nothing."""
+    found = _DATE.match(word)
+    if not found or word[found.end() : found.end() + 1] not in ("", " ", "T"):
+        raise ValueError(f"'{word[:40]}' is not a date or timestamp")
+    year, month, day = (int(part or 1) for part in found.groups())
+    return dt.date(year, month, day)
+
+
 def _read_timestamp(word: str) -> dt.datetime:
     """ISO 8601 with the liberties that Spark takes: short parts, a space or a T, an offset."""
     found = _DATE.match(word)
@@ -113,6 +122,8 @@ def _read_timestamp(word: str) -> dt.datetime:
     offset = dt.timedelta(0)
     if zone and zone[0] in "+-":
         hours, minutes = int(zone[1:-2].rstrip(":")), int(zone[-2:])
+        if minutes > 59 or hours * 60 + minutes > 18 * 60:
+            raise ValueError(f"'{zone}' is not an offset from UTC")
         offset = dt.timedelta(hours=hours, minutes=minutes) * (1 if zone[0] == "+" else -1)
     try:
         return (

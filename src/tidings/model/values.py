@@ -23,6 +23,7 @@ Event = Mapping[str, Any]
 
 INT_MIN = -(2**63)
 INT_MAX = 2**63 - 1
+_FINER_TIMES = tuple(f"datetime64[{unit}]" for unit in ("ns", "ps", "fs", "as"))  # NumPy's
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
 _MICRO = dt.timedelta(microseconds=1)
@@ -47,6 +48,8 @@ def plain(value: Any) -> Any:
 
 def _plain_of_other(value: Any) -> Any:
     if isinstance(value, Decimal):
+        if value.is_nan():
+            return float("nan")
         if value.is_finite() and value == value.to_integral_value():
             return plain(int(value)) if value.adjusted() < 400 else float(value)
         return float(value)
@@ -58,6 +61,10 @@ def _plain_of_other(value: Any) -> Any:
         return plain(int(value))
     if isinstance(value, (tuple, set, frozenset)):
         return list(value)
+    if type(value).__name__ == "NAType":  # pandas.NA
+        return None
+    if str(getattr(value, "dtype", "")) in _FINER_TIMES:
+        value = value.astype("datetime64[us]")
     item = getattr(value, "item", None)  # a NumPy or Arrow-like scalar
     if callable(item) and getattr(value, "ndim", None) == 0:
         inner = item()
@@ -132,6 +139,8 @@ def _compare_lists(left: list[Any], right: list[Any]) -> int | None:
     """Element by element, then by length; null is below every element and equal to itself."""
     for a, b in zip(left, right, strict=False):
         a, b = plain(a), plain(b)
+        if isinstance(a, list) or isinstance(b, list):
+            return None  # lists hold scalars
         if a is None or b is None:
             order: int | None = (b is None) - (a is None)
         else:

@@ -17,6 +17,7 @@ from tidings.model import TYPES, Type
 
 DAY = dt.date(2024, 2, 29)
 AT = dt.datetime(2024, 2, 29, 10, 30, tzinfo=dt.UTC)
+MIDNIGHT = dt.datetime(2024, 2, 29, tzinfo=dt.UTC)
 NAN, INF = math.nan, math.inf
 
 
@@ -115,9 +116,9 @@ READ: list[tuple[Type, Any, Any]] = [
     ("string", "", ""),
     ("date", DAY, DAY),
     ("date", "2024-02-29", DAY),
-    ("date", AT, AT),  # on one line with dates: nothing to change
+    ("date", MIDNIGHT, DAY),
     ("timestamp", AT, AT),
-    ("timestamp", DAY, DAY),
+    ("timestamp", DAY, MIDNIGHT),
     ("timestamp", "2024-02-29T12:30+02:00", AT),
     ("list", [1, "a"], [1, "a"]),
     ("list", (1, 2), [1, 2]),
@@ -244,6 +245,11 @@ def test_a_struct_must_be_one() -> None:
         declared.read({"user": {"home": 5}})
     assert declared.read({"user": None}) == {"user": None}
     assert declared.read({"user": {"home": None}}) == {"user": {"home": None}}
+
+
+def test_a_time_of_day_is_no_date() -> None:
+    with pytest.raises(NotificationError, match=r"found 2024-02-29 10:30:00\+00:00, a timestamp"):
+        Attributes({"x": "date"}).read({"x": AT})
 
 
 def test_the_lowest_integer_fits_as_a_double() -> None:

@@ -15,6 +15,8 @@ from tidings.model import Event
 
 NEVER, ALWAYS, RESIDUAL = "never-true", "always-true", "residual-only"
 
+SEVERAL = "(several)"  # the term of a clause of a wide filter
+
 MEANING = {
     NEVER: "no event can match it",
     ALWAYS: "every event matches it",
@@ -83,7 +85,7 @@ def _part(form: Form, node: Node) -> Part:
     if isinstance(node, Test):
         term = form.terms[node.term]
         return Part(node.term, text_of(spell(term, node.values)), is_opaque(term))
-    return Part("(several)", text_of(spell_tree(node, form.terms)), False)
+    return Part(SEVERAL, text_of(spell_tree(node, form.terms)), False)
 
 
 def values_read(filter_: Filter, event: Event) -> str:

@@ -58,8 +58,10 @@ app.command("demo")(guarded(show_demo))
 def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that can't show a letter shows its number, and the command goes on.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        # A terminal that can't show a letter shows its number, and the command goes on. A stream
+        # that was closed before we came is None.
+        if stream is not None:
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app(prog_name="tidings")
     except KeyboardInterrupt:

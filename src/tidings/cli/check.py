@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from tidings.cli import options
-from tidings.cli.anatomy import MEANING, Anatomy, dissect
+from tidings.cli.anatomy import MEANING, SEVERAL, Anatomy, Part, dissect
 from tidings.cli.declared import read_types
 from tidings.cli.errors import BAD_INPUT, BadInput, report
 from tidings.cli.screen import counted, emit, facts, plain, show, table
@@ -62,6 +62,12 @@ def check_filters(
     return code
 
 
+def _decided(part: Part, wide: bool) -> str:
+    if part.residual or (wide and part.term == SEVERAL):
+        return "one by one"
+    return "index"
+
+
 def _given(filters: list[str]) -> Iterable[Subscription]:
     """The filters of the command line, numbered."""
     for number, text in enumerate(filters, 1):
@@ -88,5 +94,7 @@ def _show(one: Subscription, anatomy: Anatomy) -> None:
     show(plain(where + anatomy.filter, "bold"), facts(rows), "")
     for number, box in enumerate(anatomy.boxes, 1):
         title = f"box {number}: {counted(len(box), 'test')}"
-        tests = [(p.term, p.set, "one by one" if p.residual else "index") for p in box]
+        if anatomy.wide:
+            title = f"{counted(len(box), 'clause')}, all of which must hold"
+        tests = [(p.term, p.set, _decided(p, anatomy.wide)) for p in box]
         show(plain(title, "bold"), table(["term", "set", "decided by"], tests), "")

@@ -55,6 +55,14 @@ def report(problem: Exception) -> None:
             print(f"    {line}", file=sys.stderr)
 
 
+def remark(note: str) -> None:
+    """Something worth knowing, on stderr."""
+    label = "note:"
+    if sys.stderr.isatty():
+        label = typer.style(label, fg="yellow", bold=True)
+    print(f"{label} {cleaned(note)}", file=sys.stderr)
+
+
 def guarded(command: Callable[Params, int | None]) -> Callable[Params, None]:
     """A command that gives its exit code, as one that ends with it, whatever goes wrong."""
 

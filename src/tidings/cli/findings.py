@@ -57,13 +57,14 @@ def _of_one(own: list[Parsed]) -> Iterator[Finding]:
     first: dict[bytes, Subscription] = {}
     sound: list[Parsed] = []
     for one, filter_ in own:
-        earlier = first.setdefault(filter_.key, one)
+        odd = anatomy.oddities(filter_)
+        empty = anatomy.NEVER in odd or anatomy.ALWAYS in odd  # all of these are equal
+        earlier = one if empty else first.setdefault(filter_.key, one)
         if earlier is not one:
             yield Finding(DUPLICATE, one, earlier)
             continue
-        odd = anatomy.oddities(filter_)
         yield from (Finding(kind, one) for kind in odd)
-        if anatomy.NEVER not in odd and anatomy.ALWAYS not in odd:
+        if not empty:
             sound.append((one, filter_))
     yield from _covered(sound)
 

@@ -52,6 +52,7 @@ class Ledger:
         if self._loaded < len(self.tallies):
             fresh = enumerate(self.tallies[self._loaded :], self._loaded)
             self._matcher.add_many((place, tally.filter) for place, tally in fresh)
+            self._matcher.merge()  # compiled now, not searched one by one
             self._loaded = len(self.tallies)
         return self._matcher
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Annotated, Any
 
@@ -12,9 +12,10 @@ from rich.table import Table
 
 from tidings.cli import options
 from tidings.cli.declared import Declared, read_types
-from tidings.cli.errors import BadInput
+from tidings.cli.errors import BadInput, remark
 from tidings.cli.events import read_events
 from tidings.cli.files import STDIN
+from tidings.cli.hints import Watch
 from tidings.cli.ledger import Ledger, Tally
 from tidings.cli.screen import MOST_ROWS, counted, emit, show, show_rest, table, tracked
 from tidings.cli.subscriptions import read_subscriptions
@@ -53,16 +54,29 @@ def match_events(
 
     With --json, one line per event that matches, as soon as it is known: event (its index, from
     0) and ids (of the filters).
+
+    Attributes that filters ask for and events never have, or have with values that do not compare,
+    are named at the end, on stderr.
     """
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
     declared = read_types(types, others)
     ledger = _ledger(filters, filters_format, dialect, declared)
-    rows = enumerate(islice(read_events(events, format_, declared, nulls or []), limit))
+    watch = Watch(tally.filter for tally in ledger.tallies)
+    read = islice(read_events(events, format_, declared, nulls or []), limit)
+    rows = enumerate(_watched(read, watch))
     if json:
         _emit_matches(ledger, rows, at_once=events == STDIN)
     else:
         _show_matches(ledger, tracked(rows, "matching"), None if every else MOST_ROWS)
+    for note in watch.notes():
+        remark(note)
+
+
+def _watched(events: Iterable[Mapping[str, Any]], watch: Watch) -> Iterator[Mapping[str, Any]]:
+    for event in events:
+        watch.look(event)
+        yield event
 
 
 def _ledger(path: str, given: str | None, dialect: str, declared: Declared) -> Ledger:

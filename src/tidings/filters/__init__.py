@@ -2,7 +2,7 @@
 
 from tidings.filters.attributes import Attributes
 from tidings.filters.explain import BoxReport, Explanation, TestReport
-from tidings.filters.filter import Filter, parse
+from tidings.filters.filter import Filter, need_filter, need_mapping, parse
 from tidings.filters.ontology import Ontology
 
 __all__ = [
@@ -12,5 +12,7 @@ __all__ = [
     "Filter",
     "Ontology",
     "TestReport",
+    "need_filter",
+    "need_mapping",
     "parse",
 ]

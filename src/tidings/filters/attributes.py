@@ -7,6 +7,7 @@ that it is compared with, and `x > 10` on an integer is known to be `x >= 11`.
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +20,8 @@ from tidings.model import (
     Event,
     NotificationError,
     Type,
+    micros,
+    moment,
     plain,
     read_value,
     type_of,
@@ -51,6 +54,7 @@ class Attributes:
         self.closed = closed
         self._types: dict[Path, Type] = {("subject",): "string"}
         self._ontologies: dict[Path, Ontology] = {}
+        self._open: set[Path] = set()  # structs whose fields are not declared one by one
         for name, kind in types.items():
             path = tuple(name.split("."))
             if not all(path):
@@ -64,6 +68,8 @@ class Attributes:
             if path == ("subject",) and kind != "string":
                 raise AttributesError(f"'subject' has the type '{kind}', expected string")
             self._types[path] = kind
+            if kind == "struct":
+                self._open.add(path)
             for cut in range(1, len(path)):
                 self._types.setdefault(path[:cut], "struct")
         self._check_structs()
@@ -95,6 +101,8 @@ class Attributes:
     def problem(self, path: Path) -> str | None:
         """One sentence on why a filter may not use this name; None when it may."""
         if not self.closed or path in self._types:
+            return None
+        if any(path[:size] in self._open for size in range(1, len(path))):
             return None
         near = self.near(path)
         hint = f"did you mean {' or '.join(near)}?" if near else f"expected {self._some_names()}"
@@ -153,9 +161,12 @@ def _conform(value: Any, kind: Type, path: Path) -> Any:
         return float(value)
     if kind == "integer" and have == "double" and _fits(value):
         return int(value)
-    if family(kind) == family(have) == "time":
-        return value
-    found = f"{value!r}, {article(have)}" if have else repr(value)
+    if kind == "timestamp" and have == "date":
+        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    if kind == "date" and have == "timestamp" and type_of(moment(micros(value))) == "date":
+        return moment(micros(value))  # a midnight
+    text = str(value) if isinstance(value, dt.date) else repr(value)
+    found = f"{text[:60]}, {article(have)}" if have else text[:60]
     raise NotificationError(
-        f"attribute '{name_text(path)}': found {found[:80]}, expected {article(kind)}"
+        f"attribute '{name_text(path)}': found {found}, expected {article(kind)}"
     )

@@ -11,7 +11,7 @@ from tidings.filters.attributes import Attributes
 from tidings.filters.explain import Explanation
 from tidings.filters.expression import Expression
 from tidings.filters.tree import is_opaque
-from tidings.model import Event
+from tidings.model import Event, FilterError, NotificationError
 
 
 def parse(
@@ -28,6 +28,20 @@ def parse(
     """
     context = dialects.Context(attributes, functions or {})
     return Filter(dialects.read(text, dialect, context), attributes)
+
+
+def need_filter(value: object) -> None:
+    """FilterError unless it is a filter."""
+    if not isinstance(value, Filter):
+        raise FilterError(f"found {type(value).__name__}, expected a Filter; parse() makes one")
+
+
+def need_mapping(event: object) -> None:
+    """NotificationError unless it is a mapping of names to values."""
+    if not isinstance(event, Mapping):
+        raise NotificationError(
+            f"found {type(event).__name__}, expected a mapping of names to values"
+        )
 
 
 class Filter:
@@ -62,6 +76,7 @@ class Filter:
 
     def matches(self, event: Event) -> bool:
         """Whether a notification matches, by the reference semantics."""
+        need_mapping(event)
         return evaluate.truth(self._expression, event) is True
 
     def covers(self, other: Filter) -> bool:
@@ -69,6 +84,7 @@ class Filter:
 
         True is certain. False may mean that it could not be shown.
         """
+        need_filter(other)
         return self.key == other.key or covering.covers(self.form, other.form)
 
     def canonical(self) -> Filter:
@@ -79,6 +95,7 @@ class Filter:
 
     def explain(self, event: Event) -> Explanation:
         """Which tests passed and which failed, expected and actual."""
+        need_mapping(event)
         return explain.explain(self.form, event)
 
     def sql(self) -> str:

@@ -68,6 +68,12 @@ def key(value: Any) -> Key:
     return _OTHER_KEY
 
 
+def family_of(value: Any) -> int:
+    """The family of a value, NaN counting as a number."""
+    family: int = key(value)[0]
+    return NUMBER if family == NAN else family
+
+
 def _cut(place: Key, after: bool) -> Cut:
     """The cut before or after a place, written in the one way that the invariant asks for."""
     family, value = place[0], place[1]

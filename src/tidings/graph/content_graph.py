@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from tidings.filters import Filter
+from tidings.filters import Filter, need_filter, need_mapping
 from tidings.filters.index import HullIndex
 from tidings.filters.sets import Key
 from tidings.model import Event, GraphError
@@ -89,6 +89,7 @@ class ContentGraph:
 
     def insert(self, filter_: Filter) -> Node:
         """The node of this filter: the one that is there, or a new one in its place."""
+        need_filter(filter_)
         known = self._by_key.get(filter_.key)
         if known is not None:
             return known
@@ -185,6 +186,7 @@ class ContentGraph:
 
     def matching(self, event: Event) -> list[Node]:
         """All nodes whose filter matches the notification."""
+        need_mapping(event)
         values: dict[str, Key] = {}
         found = self._index.may_hold(event, values)
         return sorted(node for node in found if node.filter.form.holds(event, values))

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.filters import Attributes
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Call, Expression, attributes_of
 from tidings.matching.encoder import Encoder
@@ -37,6 +38,35 @@ def as_batch(events: Any) -> pa.RecordBatch:
     raise NotificationError(
         f"found {type(events).__name__}, expected an Arrow RecordBatch or Table, or a DataFrame"
     )
+
+
+def conformed(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
+    """Text columns read as the types that are declared for them, or NotificationError.
+
+    Columns of other types are taken as they are: Arrow has typed them.
+    """
+    for at, field in enumerate(batch.schema):
+        kind = attributes.type((field.name,))
+        if kind in (None, "string", "list", "struct") or not _is_text(field.type):
+            continue
+        column = batch.column(at)
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        name = field.name
+        read = [attributes.read({name: value})[name] for value in column.dictionary.to_pylist()]
+        values = pa.array(read, _ARROW[str(kind)]).take(column.indices)
+        batch = batch.set_column(at, name, values)
+    return batch
+
+
+_ARROW = {"boolean": pa.bool_(), "integer": pa.int64(), "double": pa.float64(),
+          "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC")}  # fmt: skip
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def attribute(batch: pa.RecordBatch, path: Path) -> Any:

@@ -26,12 +26,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters import Attributes, Explanation, Filter, parse
+from tidings.filters import Attributes, Explanation, Filter, need_mapping, parse
 from tidings.filters.form import Form
 from tidings.filters.index import HullIndex
 from tidings.filters.sets import Key
 from tidings.matching import kernels, snapshot
-from tidings.matching.columns import as_batch
+from tidings.matching.columns import as_batch, conformed
 from tidings.matching.courtesy import giving_way
 from tidings.matching.merging import Loose, merged, put_together
 from tidings.matching.part import Part
@@ -273,6 +273,9 @@ class Matcher:
         """The ids of the filters that match one event: a mapping, or JSON text of an object."""
         if isinstance(event, (str, bytes)):
             event = _decoded(event)
+        need_mapping(event)
+        if self.attributes is not None:
+            event = self.attributes.read(event)
         slots: list[int] = []
         if self._fresh:
             with self._lock:  # so that no filter is between fresh and sealed
@@ -315,6 +318,8 @@ class Matcher:
 
     def _lists(self, batch: pa.RecordBatch, threads: int) -> tuple[Array, Array, Register]:
         """(starts, slots): the slots of the filters that match event i are slots[starts[i]:...]."""
+        if self.attributes is not None:
+            batch = conformed(batch, self.attributes)
         with self._lock:
             self._seal()
             state = self._state

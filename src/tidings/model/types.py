@@ -14,7 +14,9 @@ TYPES: tuple[Type, ...] = get_args(Type)
 
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.ASCII)
 _TIME = re.compile(
-    r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?\s*(Z|UTC|[+-]\d{1,2}:?\d{2})?", re.ASCII
+    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?)?"
+    r"\s*(?:Z|UTC|GMT|([+-])(\d{1,2})(?::?(\d{2}))?)?",
+    re.ASCII,
 )
 _SPECIAL = {
     "nan": float("nan"),
@@ -98,7 +100,8 @@ def _read_double(word: str) -> float:
 def _read_date(word: str) -> dt.date:
     """The date that a text begins with; a time and an offset after it change nothing."""
     found = _DATE.match(word)
-    if not found or word[found.end() : found.end() + 1] not in ("", " ", "T"):
+    rest = word[found.end() :] if found else ""
+    if not found or (rest and (rest[0] not in " T" or not found.group(3))):
         raise ValueError(f"'{word[:40]}' is not a date or timestamp")
     year, month, day = (int(part or 1) for part in found.groups())
     return dt.date(year, month, day)
@@ -117,18 +120,17 @@ def _read_timestamp(word: str) -> dt.datetime:
     clock = _TIME.fullmatch(rest[1:]) if rest[0] in " T" and found.group(3) else None
     if not clock:
         raise ValueError(f"'{word[:40]}' is not a date or timestamp")
-    hour, minute, second, fraction, zone = clock.groups()
+    hour, minute, second, fraction, sign, hours, minutes = clock.groups()
     micro = int(((fraction or "") + "000000")[:6])
-    offset = dt.timedelta(0)
-    if zone and zone[0] in "+-":
-        hours, minutes = int(zone[1:-2].rstrip(":")), int(zone[-2:])
-        if minutes > 59 or hours * 60 + minutes > 18 * 60:
-            raise ValueError(f"'{zone}' is not an offset from UTC")
-        offset = dt.timedelta(hours=hours, minutes=minutes) * (1 if zone[0] == "+" else -1)
+    offset = dt.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    if int(minutes or 0) > 59 or offset > dt.timedelta(hours=18):
+        raise ValueError(f"'{word[:40]}' is more than 18 hours from UTC")
+    if sign == "-":
+        offset = -offset
     try:
         return (
             moment.replace(
-                hour=int(hour), minute=int(minute), second=int(second or 0), microsecond=micro
+                hour=int(hour), minute=int(minute or 0), second=int(second or 0), microsecond=micro
             )
             - offset
         )

@@ -55,6 +55,8 @@ def _plain_of_other(value: Any) -> Any:
         return float(value)
     if isinstance(value, dt.datetime):
         return _datetime_of(value)
+    if isinstance(value, dt.time):  # of no type of ours: as it is written
+        return value.isoformat()
     if isinstance(value, (dt.date, str, float, Mapping)):
         return value
     if isinstance(value, int):

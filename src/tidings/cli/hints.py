@@ -1,0 +1,97 @@
+"""Notes on filters and events that do not fit each other, for whoever wonders why nothing matched.
+
+Types are not declared by default, and a test on a value of another family is unknown: a typo in a
+name, or a date that is text in one file and a date in another, gives no match and no error. So the
+first events are looked at, and what the filters ask for and the events never had is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tidings import Filter
+from tidings.filters import sets
+from tidings.filters.evaluate import read
+from tidings.filters.expression import Attribute
+from tidings.filters.form import Form, reads
+from tidings.filters.tree import Node, Test
+from tidings.filters.unparse import name_text
+
+LOOKED_AT = 1_000  # events
+
+_NAMES = {
+    sets.BOOLEAN: "booleans", sets.NUMBER: "numbers", sets.STRING: "strings",
+    sets.TIME: "dates or timestamps", sets.OTHER: "lists or structs",
+}  # fmt: skip
+_TYPES = {sets.BOOLEAN: "boolean", sets.NUMBER: "double", sets.STRING: "string",
+          sets.TIME: "timestamp"}  # fmt: skip
+
+
+class Watch:
+    """What filters compare attributes with, and what the first events had there."""
+
+    def __init__(self, filters: Iterable[Filter]) -> None:
+        self._wanted: dict[tuple[str, ...], set[int]] = {}
+        for one in filters:
+            for path in reads(one.form):
+                self._wanted.setdefault(path, set())
+            for path, families in _compared(one.form):
+                self._wanted[path] |= families
+        self._seen: dict[tuple[str, ...], set[int]] = {path: set() for path in self._wanted}
+        self._left = LOOKED_AT
+
+    def look(self, event: Any) -> None:
+        """Take note of an event, unless enough were looked at."""
+        if self._left > 0:
+            self._left -= 1
+            for path, seen in self._seen.items():
+                seen.add(sets.family_of(read(event, path)))
+
+    def notes(self) -> Iterator[str]:
+        """One sentence for each attribute that does not fit."""
+        if self._left == LOOKED_AT:
+            return
+        count = LOOKED_AT - self._left
+        events = "the event has" if count == 1 else f"the first {count:,} events have"
+        for path in sorted(self._wanted):
+            name, wanted = name_text(path), self._wanted[path]
+            seen = self._seen[path] - {sets.ABSENT}
+            if not seen:
+                yield f"filters ask for {name}, but {events} no such attribute"
+            elif wanted and not wanted & seen:
+                have, want = _listed(seen), _listed(wanted)
+                kind = next((_TYPES[f] for f in sorted(wanted) if f in _TYPES), "string")
+                yield (
+                    f"{name} is compared with {want}, but {events} {have} there, so these "
+                    f"tests are unknown; --types {name}={kind} reads it as what the filters expect"
+                )
+
+
+def _listed(families: set[int]) -> str:
+    return " and ".join(_NAMES[family] for family in sorted(families) if family in _NAMES)
+
+
+def _compared(form: Form) -> Iterator[tuple[tuple[str, ...], set[int]]]:
+    """(attribute, families of the values that it is compared with)."""
+    for term, values in _tests(form):
+        node = form.terms[term]
+        if isinstance(node, Attribute):
+            families = {cut[0] for cut in values.cuts if len(cut) == 3}
+            yield node.path, families
+
+
+def _tests(form: Form) -> Iterator[tuple[str, sets.ValueSet]]:
+    if form.boxes is not None:
+        for box in form.boxes:
+            yield from box.items()
+    elif form.tree is not None:
+        yield from _tests_of(form.tree)
+
+
+def _tests_of(node: Node) -> Iterator[tuple[str, sets.ValueSet]]:
+    if isinstance(node, Test):
+        yield node.term, node.values
+    else:
+        for item in node.items:
+            yield from _tests_of(item)

@@ -183,6 +183,21 @@ def test_simplify_of_few(union: Union, simple: Union) -> None:
     assert boxes.simplify(union) == simple
 
 
+def test_simplify_drops_what_it_made_itself() -> None:
+    """In one pass two boxes merge on a, two on b, and the first result lies in the second."""
+
+    def box(a: tuple[int, int], b: tuple[int, int]) -> Box:
+        return {
+            term: sets.above(key(low), True) & sets.below(key(high), False)
+            for term, (low, high) in (("a", a), ("b", b))
+        }
+
+    small = [box((0, 1), (1, 3)), box((1, 2), (1, 3))]
+    large = [box((0, 3), (0, 2)), box((0, 3), (2, 4))]
+    other: Box = {"c": sets.NULL}
+    assert boxes.simplify([*small, *large, other]) == [box((0, 3), (0, 4)), other]
+
+
 def test_subtract_leaves_disjoint_pieces_of_what_is_outside(seed: int) -> None:
     rng = random.Random(seed)
     empty = 0

@@ -20,6 +20,7 @@ from tests.filters import strategies
 from tidings import Attributes, Filter, Ontology, parse
 from tidings.filters.evaluate import truth
 from tidings.filters.expression import And, Expression, Literal, Not, Or, attributes_of, children
+from tidings.model import type_of
 
 Report = Callable[[str], None]
 
@@ -110,6 +111,27 @@ def test_does_not_cover(outer: str, inner: str) -> None:
     assert not parse(outer).covers(parse(inner))
 
 
+def wide(test: str) -> str:
+    return " AND ".join(f"(a{n} = 1 OR {test.format(n)})" for n in range(9))
+
+
+def test_wide_filters_compute_terms_from_points_too() -> None:
+    outer = parse(wide("lower(b{}) = 'x'"))
+    assert outer.form.boxes is None
+    assert outer.covers(parse(" AND ".join(f"b{n} IN ('x', 'X')" for n in range(9))))
+    assert not outer.covers(parse(" AND ".join(f"b{n} IN ('x', 'Y')" for n in range(9))))
+    assert not outer.covers(parse(" AND ".join(f"b{n} = '{'xxxxxxxxy'[n]}'" for n in range(9))))
+
+
+def test_what_takes_too_long_is_not_covered() -> None:
+    """When the effort is spent the answer is no, also for what would have come out true."""
+    outer = parse(" OR ".join(f"x = {n} AND y > {n}" for n in range(500)))
+    inside = " OR ".join(f"x = {n} AND y > {n + 1}" for n in range(499))
+    assert outer.covers(parse("x = 7 AND y > 8 OR x = 9 AND y > 11"))
+    assert not outer.covers(parse(f"{inside} OR x = 499 AND y > 0"))
+    assert not parse(wide("b{} = 1")).covers(parse(wide("b{} >= 1")))
+
+
 def test_types_make_more_covering_known() -> None:
     attributes = Attributes({"n": "integer", "s": "string"})
 
@@ -167,9 +189,16 @@ def dropped(rng: random.Random, node: Expression) -> Expression:
 
 
 def corner_events(
-    rng: random.Random, nodes: list[Expression], schema: strategies.Schema, number: int
+    rng: random.Random,
+    nodes: list[Expression],
+    schema: strategies.Schema,
+    number: int,
+    declared: Attributes | None,
 ) -> Iterator[dict[str, Any]]:
-    """Notifications made of the constants of the filters, values beside them, and null."""
+    """Notifications made of the constants of the filters, values beside them, and null.
+
+    With declared attributes a value has the declared type: others are not let in.
+    """
     constants: list[Any] = [None, True, False, 0, -0.0, "", "a", float("nan")]
     stack = list(nodes)
     while stack:
@@ -178,6 +207,10 @@ def corner_events(
         if isinstance(node, Literal) and not isinstance(node.value, tuple):
             constants += beside(node.value)
     paths = sorted(set().union(*(attributes_of(node) for node in nodes)))
+    fitting = {
+        path: [c for c in constants if declared is None or fits(c, declared.type(path))]
+        for path in paths
+    }
     for _ in range(number):
         event = strategies.event(rng, schema) if rng.random() < 0.5 else {}
         for path in paths:
@@ -187,8 +220,12 @@ def corner_events(
                     below = level.get(step)
                     level[step] = below if isinstance(below, dict) else {}
                     level = level[step]
-                level[path[-1]] = rng.choice(constants)
+                level[path[-1]] = rng.choice(fitting[path])
         yield event
+
+
+def fits(value: Any, kind: str | None) -> bool:
+    return value is None or type_of(value) == kind
 
 
 def beside(value: Any) -> list[Any]:
@@ -201,21 +238,27 @@ def beside(value: Any) -> list[Any]:
     return [value]
 
 
-def check_soundness(rng: random.Random, pairs: int, events: int) -> tuple[int, int]:
+def check_soundness(
+    rng: random.Random, pairs: int, events: int, with_types: bool = False
+) -> tuple[int, int]:
     """(how many pairs were covered, how many notifications were tried)."""
     covered = tried = done = 0
     while done < pairs:
-        schema = strategies.schema(rng)
-        writer = strategies.Writer(rng, schema, spark=rng.random() < 0.5)
+        schema = strategies.schema(rng, dotted=not with_types)
+        declared = schema.attributes() if with_types else None
+        spark = with_types or rng.random() < 0.5
+        writer = strategies.Writer(rng, schema, spark=spark, declared=with_types)
         for _ in range(100):
-            one, other = (parse(writer.filter(depth=2)).expression for _ in range(2))
+            one, other = (
+                parse(writer.filter(depth=2), attributes=declared).expression for _ in range(2)
+            )
             left, right = related(rng, one, other)
             for outer, inner in ((left, right), (right, left)):
                 done += 1
-                if not Filter(outer).covers(Filter(inner)):
+                if not Filter(outer, declared).covers(Filter(inner, declared)):
                     continue
                 covered += 1
-                for event in corner_events(rng, [outer, inner], schema, events):
+                for event in corner_events(rng, [outer, inner], schema, events, declared):
                     tried += 1
                     wrong = truth(inner, event) is True and truth(outer, event) is not True
                     assert not wrong, (Filter(outer).sql(), Filter(inner).sql(), event)
@@ -226,6 +269,12 @@ def test_covering_is_never_wrong(seed: int, report: Report) -> None:
     covered, tried = check_soundness(random.Random(seed), 10_000, 25)
     report(f"{covered} of 10,000 pairs covered; {tried} notifications tried")
     assert covered > 2_000
+
+
+def test_covering_with_types_is_never_wrong(seed: int, report: Report) -> None:
+    covered, tried = check_soundness(random.Random(seed), 3_000, 25, with_types=True)
+    report(f"{covered} of 3,000 pairs covered; {tried} notifications tried")
+    assert covered > 600
 
 
 @pytest.mark.slow

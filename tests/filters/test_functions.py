@@ -275,6 +275,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("preorder", ("x",), None),
     ("preorder", (5,), None),
     ("preorder", (None,), None),
+    ("preorder", ("a", "mark"), 0),
     ("apply", ("shout", "a"), ["A", 2**70]),
     ("apply", ("shout", None), None),
 ]  # fmt: skip

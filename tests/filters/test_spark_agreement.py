@@ -17,6 +17,7 @@ from tests.filters import oracle, strategies
 from tidings import Attributes, Filter, FilterError, parse
 from tidings.filters.evaluate import truth
 from tidings.filters.expression import IsNull, Not
+from tidings.model import Type, micros, read_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,3 +146,41 @@ def test_listed_difference_is_still_one(spark: SparkSession, case: dict[str, Any
         without = {"spark.sql.ansi.enabled": "false"}
         with oracle.settings(spark, oracle.INTERPRETED | without):
             assert sparks(spark, case) == case["without_ansi"]
+
+
+# -- reading text as a type --------------------------------------------------------------------
+
+CASTS: dict[Type, dict[str, list[str]]] = json.loads((CASES / "casts.json").read_text())
+
+
+def read_or_none(text: str, kind: Type) -> Any:
+    try:
+        return read_value(text, kind)
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("kind", CASTS)
+def test_text_is_read_as_spark_reads_it(spark: SparkSession, kind: Type) -> None:
+    from pyspark.sql.functions import col, expr
+
+    def cast(words: list[str]) -> dict[str, Any]:
+        """What Spark makes of each word; times in microseconds, as Python has not all of them."""
+        frame = spark.createDataFrame([(word,) for word in words], "word string").coalesce(1)
+        value = expr(f"try_cast(word AS {'BIGINT' if kind == 'integer' else kind})")
+        if kind in ("date", "timestamp"):
+            value = expr(f"unix_micros(CAST(try_cast(word AS {kind}) AS TIMESTAMP))")
+        return {row[0]: row[1] for row in frame.select(col("word"), value).collect()}
+
+    cases = CASTS[kind]
+    for word, theirs in cast(cases["alike"]).items():
+        ours_read = read_or_none(word, kind)
+        if kind in ("date", "timestamp") and ours_read is not None:
+            ours_read = micros(ours_read)
+        assert repr(ours_read) == repr(theirs), word
+    for word in cases["only_ours"]:
+        assert cast([word]) == {word: None}
+        assert read_or_none(word, kind) is not None
+    for word in cases["only_spark"]:
+        assert cast([word])[word] is not None
+        assert read_or_none(word, kind) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.studies.fake_peers import LIAR, add_loop, add_peer
+from tests.studies.fake_peers import LIAR, LOOP, add_loop, add_peer, shared_code
 
 from tidings.model import EnvironmentProblem
 from tidings.studies import make_workload, match_counts, peer_table
@@ -71,6 +71,23 @@ def test_systems_take_turns_and_are_compared(folder: Path) -> None:
     assert peer_table(report).row_count == 2
     assert absent_lines(report) == []
     assert msgspec.json.decode(msgspec.json.encode(report), type=PeerReport) == report
+
+
+def test_peers_and_systems_can_be_chosen(folder: Path) -> None:
+    run = ["{python}", str(LOOP)]
+    both: dict[str, list[str]] = {"twin": [], "twin again": []}
+    add_peer(folder, "twins", run=run, environment=shared_code(), variants=both)
+    add_loop(folder, "other")
+    settings = Settings(rounds=1, warm_up=0, limit=5, patience=30)
+
+    def ran(*chosen: str) -> list[str]:
+        report = compare_peers("mixed", 5, 5, folder=folder, chosen=chosen, settings=settings)
+        assert all(one.status == "ok" for one in report.outcomes)
+        return [one.system for one in report.outcomes]
+
+    assert ran() == ran("tidings") == ["tidings"]
+    assert ran("twins") == ["tidings", "twin", "twin again"]
+    assert ran("twin again", "other") == ["tidings", "other", "twin again"]
 
 
 def test_a_peer_with_other_matches_is_wrong(folder: Path) -> None:

@@ -14,7 +14,7 @@ from bounds import Bounds
 from passes import Task, lines_of, serve, serve_batches
 
 TYPES = {"text": "VARCHAR", "number": "DOUBLE"}
-BATCH = 1_000
+BATCH = 200
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from bounds import Bounds
 from passes import Task, lines_of, serve, serve_batches
 
-BATCH = 100  # with more, the joined frame outgrows the memory
+BATCH = 20  # with more, the joined frame outgrows the memory
 
 
 def main() -> None:

@@ -123,23 +123,26 @@ class Attributes:
         for path, kind in self._types.items():
             if len(path) == 1 and out.get(path[0]) is not None:
                 out[path[0]] = _conform(plain(out[path[0]]), kind, path)
-            elif len(path) > 1 and kind != "struct":
-                _conform_nested(out, path, kind)
+            elif len(path) > 1 and kind != "struct" and path[0] in out:
+                out[path[0]] = _conform_below(out[path[0]], path, kind, 1)
         return out
 
 
-def _conform_nested(out: dict[str, Any], path: Path, kind: Type) -> None:
-    level = out
-    for at, step in enumerate(path[:-1]):
-        below = level.get(step)
-        if below is None:
-            return
-        if not isinstance(below, Mapping):
-            _conform(plain(below), "struct", path[: at + 1])
-            return
-        level[step] = level = dict(below)
-    if level.get(path[-1]) is not None:
-        level[path[-1]] = _conform(plain(level[path[-1]]), kind, path)
+def _conform_below(value: Any, path: Path, kind: Type, depth: int) -> Any:
+    """A struct (or each struct of a list) with what lies at the rest of the path conformed."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_conform_below(one, path, kind, depth) for one in value]
+    if not isinstance(value, Mapping):
+        return _conform(plain(value), "struct", path[:depth])
+    out, name = dict(value), path[depth]
+    if out.get(name) is not None:
+        if depth == len(path) - 1:
+            out[name] = _conform(plain(out[name]), kind, path)
+        else:
+            out[name] = _conform_below(out[name], path, kind, depth + 1)
+    return out
 
 
 def _fits(value: float) -> bool:

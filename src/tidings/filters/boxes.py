@@ -3,7 +3,7 @@
 A box is a conjunction of tests, one set per term; a term without a test is free. As a picture, over
 two terms:
 
-    volume                           a union of two boxes, one inside the other's shadow:
+    volume                           a union of two boxes that overlap:
       |     +-----+                  price in [1, 5]  AND volume in [2, 9]
       |  +--+--+  |                  price in [3, 9]  AND volume in [4, 12]
       +--------------- price

@@ -326,7 +326,7 @@ class Builder:
     def _topic(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        if len(args) != (2 if name == "isa" else 1) or not isinstance(args[0], Attribute):
+        if not (2 if name == "isa" else 1) <= len(args) <= 2 or not isinstance(args[0], Attribute):
             self.fail(f"{name} takes an attribute{' and a topic' if name == 'isa' else ''}", at)
         path = args[0].path
         if self.type(args[0]) not in (None, "string"):
@@ -339,7 +339,11 @@ class Builder:
         if name == "preorder":
             if ontology is None:
                 self.fail(f"{name_text(path)} has no ontology", places[0])
-            return Call(name, args, ontology)
+            # the numbers of one ontology mean nothing in another, so the term says which it is
+            mark = ontology.fingerprint
+            if len(args) == 2 and self._string(name, args[1], places[1]) != mark:
+                self.fail(f"the number is of another ontology, expected '{mark}'", places[1])
+            return Call(name, (args[0], Literal(mark)), ontology)
         topic = self._string(name, args[1], places[1])
         if ontology is not None and topic not in ontology:
             near = ontology.near(topic)

@@ -23,7 +23,7 @@ from tidings.filters import boxes as algebra, pins
 from tidings.filters.attributes import Attributes
 from tidings.filters.boxes import Box
 from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import And, Attribute, Call, Expression, attributes_of, children
+from tidings.filters.expression import And, Attribute, Expression, attributes_of
 from tidings.filters.sets import Key, ValueSet, intersect, key
 from tidings.filters.tree import NEVER, All, Any, Node, Planter, Test, simple_test
 from tidings.model import Event
@@ -193,14 +193,13 @@ def _packed(node: Node) -> bytes:
 
 def encode(form: Form) -> bytes:
     """The one byte encoding: MessagePack of plain lists, read in docs/filters.md."""
-    names = {term: _identity(term, node) for term, node in form.terms.items()}
     if form.boxes is not None:
         body: Anything = [
-            [[names[term], values.cuts] for term, values in box.items()] for box in form.boxes
+            [[term, values.cuts] for term, values in box.items()] for box in form.boxes
         ]
         return msgspec.msgpack.encode([ENCODING, 0, body])
     assert form.tree is not None
-    return msgspec.msgpack.encode([ENCODING, 1, _packed_tree(form.tree, names)])
+    return msgspec.msgpack.encode([ENCODING, 1, _packed_tree(form.tree)])
 
 
 def digest(encoded: bytes) -> bytes:
@@ -208,23 +207,11 @@ def digest(encoded: bytes) -> bytes:
     return hashlib.blake2b(encoded, digest_size=16, person=b"tidings.filter").digest()
 
 
-def _packed_tree(node: Node, names: Mapping[str, str] | None = None) -> list[Anything]:
+def _packed_tree(node: Node) -> list[Anything]:
     if isinstance(node, Test):
-        return [names[node.term] if names else node.term, node.values.cuts]
-    items = [_packed_tree(item, names) for item in node.items]
+        return [node.term, node.values.cuts]
+    items = [_packed_tree(item) for item in node.items]
     return [isinstance(node, All), *items]
-
-
-def _identity(term: str, node: Expression) -> str:
-    """A term's text, with the fingerprints of the ontologies that its numbers come from."""
-    marks = []
-    stack = [node]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, Call) and hasattr(one.bound, "fingerprint"):
-            marks.append(one.bound.fingerprint)
-        stack.extend(children(one))
-    return "@".join([term, *marks])
 
 
 def reads(form: Form) -> set[tuple[str, ...]]:

@@ -217,8 +217,21 @@ def _like(text: str, pattern: str) -> bool | None:
     return None if compiled is None else compiled.fullmatch(text) is not None
 
 
-def _applied(body: Body, _name: str, *values: Any) -> Any:
-    return plain(body(*values))
+def _applied(body: Body, name: str, *values: Any) -> Any:
+    try:
+        return plain(body(*values))
+    except Exception as problem:  # whatever an application's function does, matching goes on
+        warnings.warn(
+            f"the function '{name}' raised {type(problem).__name__}: {problem}; it counts as null",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def _preorder(tree: Any, name: Any, _fingerprint: Any = None) -> int | None:
+    found: int | None = tree.number(name)
+    return found
 
 
 def _table() -> dict[str, Function]:
@@ -271,7 +284,7 @@ def _table() -> dict[str, Function]:
         Function("subject_length", subjects.length, 1, 1, "integer", text, spark=False),
         Function("subject_matches", subjects.matches, 2, 2, "boolean", text * 2, spark=False),
         Function("isa", subjects.isa, 2, 2, "boolean", text * 2, spark=False),
-        Function("preorder", lambda tree, v: tree.number(v), 1, 1, "integer", text, spark=False),
+        Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
         Function("apply", _applied, 0, 64, None, spark=False),
     ]
     return {row.name: row for row in rows}

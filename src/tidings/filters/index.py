@@ -78,7 +78,8 @@ class HullIndex(Generic[Item]):
             if self._uses[term] == 0:
                 del self._uses[term], self._terms[term]
                 for path in attributes_of(form.terms[term]):
-                    self._computed.get(name_text(path), {}).pop(term, None)
+                    if term in self._computed.get(name_text(path), {}):
+                        _drop(self._computed, name_text(path), term)
         for place in _tested_places(form):
             _drop(self._tested, place, item)
         for path in reads(form):

@@ -106,7 +106,7 @@ def _isa(node: Call) -> Expression:
     if node.bound is None:
         below = Call("startswith", (item, Literal(topic + ".")))
         return Or((Compare("=", item, Literal(topic)), below))
-    number = Call("preorder", (item,), node.bound)
+    number = Call("preorder", (item, Literal(node.bound.fingerprint)), node.bound)
     spans = node.bound.spans(topic)
     return Or(tuple(Between(number, Literal(a), Literal(b)) for a, b in spans))
 

@@ -144,9 +144,8 @@ class ContentGraph:
             parent._children.discard(node)
         for child in node._children:
             child._parents.discard(node)
-        for parent in node._parents:
-            reached = _reach({parent}, up=False)
-            for child in node._children - reached:
+        for child in node._children:
+            for parent in node._parents - _reach({child}, up=True):
                 parent._children.add(child)
                 child._parents.add(parent)
         node._parents, node._children = set(), set()

@@ -14,8 +14,8 @@ TYPES: tuple[Type, ...] = get_args(Type)
 
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.ASCII)
 _TIME = re.compile(
-    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?)?"
-    r"\s*(?:Z|UTC|GMT|([+-])(\d{1,2})(?::?(\d{2}))?)?",
+    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?"
+    r"\s*(?:Z|UTC|GMT|([+-])(\d{1,2})(?::(\d{1,2}))?|([+-])(\d{2})(\d{2}))?)?",
     re.ASCII,
 )
 _SPECIAL = {
@@ -120,8 +120,9 @@ def _read_timestamp(word: str) -> dt.datetime:
     clock = _TIME.fullmatch(rest[1:]) if rest[0] in " T" and found.group(3) else None
     if not clock:
         raise ValueError(f"'{word[:40]}' is not a date or timestamp")
-    hour, minute, second, fraction, sign, hours, minutes = clock.groups()
+    hour, minute, second, fraction, *zone = clock.groups()
     micro = int(((fraction or "") + "000000")[:6])
+    sign, hours, minutes = zone[:3] if zone[0] else zone[3:]  # +1:30, or +0130
     offset = dt.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
     if int(minutes or 0) > 59 or offset > dt.timedelta(hours=18):
         raise ValueError(f"'{word[:40]}' is more than 18 hours from UTC")

@@ -129,7 +129,7 @@ class Settings(msgspec.Struct, frozen=True):
     warm_up: float = 5.0
     limit: float = 20.0
     """Seconds of a pass."""
-    patience: float = 300.0
+    patience: float = 900.0
     """Seconds for loading the filters; a system that takes longer is cut."""
 
 
@@ -171,17 +171,14 @@ def compare_peers(
     settings: Settings | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> PeerReport:
-    """Run tidings and the chosen peers, all when none are named, on a workload.
+    """Run tidings and the chosen peers or systems, all when none are named, on a workload.
 
     `note` is told what is being done, and why a peer is left out.
     """
     folder = folder or peers_folder()
     settings = settings or Settings()
     peers = read_peers(folder)
-    wanted = list(peers) if chosen is None else list(chosen)
-    unknown = sorted(set(wanted) - set(peers))
-    if unknown:
-        raise EnvironmentProblem(f"There is no peer {unknown[0]!r}; there are: {', '.join(peers)}.")
+    systems = _chosen(peers, chosen)
     where = machine()
     note(f"making {name} with {filters:,} filters and {events:,} events")
     workload = make_workload(name, filters, events, seed)
@@ -192,7 +189,7 @@ def compare_peers(
     ):
         files = workload.write(Path(scratch))
         drivers: list[Driver] = []
-        for peer_name in [HOME, *(other for other in wanted if other != HOME)]:
+        for peer_name, variants in systems.items():
             peer = peers[peer_name]
             try:
                 _refuse_inexpressible(peer, workload)
@@ -201,7 +198,7 @@ def compare_peers(
                 note(f"{peer_name}: skipped: {problem}")
                 outcomes[peer_name] = Outcome(peer_name, "skipped", str(problem))
                 continue
-            for system, more in (peer.variants or {peer_name: []}).items():
+            for system, more in variants.items():
                 command = [*_filled(peer.run, folder / peer_name, build), *more, *map(str, files)]
                 command += [str(settings.warm_up), str(settings.limit)]
                 environment = _environment(peer, folder / peer_name, build)
@@ -321,6 +318,30 @@ class Driver:
             for line in stream:
                 self._lines.put(line)
         self._lines.put(b"")
+
+
+def _chosen(
+    peers: dict[str, Peer], chosen: Sequence[str] | None
+) -> dict[str, dict[str, list[str]]]:
+    """Peers with those of their systems that are asked for, tidings first and always.
+
+    The name of a peer stands for all its systems.
+    """
+    systems = {name: peer.variants or {name: []} for name, peer in peers.items()}
+    known = [*peers, *(system for variants in systems.values() for system in variants)]
+    for name in chosen or ():
+        if name not in known:
+            raise EnvironmentProblem(
+                f"There is no peer {name!r}; there are: {', '.join(dict.fromkeys(known))}."
+            )
+    wanted = {HOME: systems.pop(HOME)}
+    for peer, variants in systems.items():
+        asked = variants
+        if chosen is not None and peer not in chosen:
+            asked = {system: more for system, more in variants.items() if system in chosen}
+        if asked:
+            wanted[peer] = asked
+    return wanted
 
 
 def _rounds(

@@ -86,3 +86,36 @@ def test_nothing_is_added_when_one_is_refused() -> None:
     with pytest.raises(TidingsError):
         matcher.add_many([("a", "x = 1"), ("b", "x =")])
     assert len(matcher) == 0
+
+
+def test_a_replaced_filter_is_always_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEAL_AT", 40)
+    matcher = Matcher()
+    matcher.add("a", "x = 1")
+    done = threading.Event()
+    found: set[tuple[Any, ...]] = set()
+
+    def read() -> None:
+        batch = pa.RecordBatch.from_pylist([{"x": 1}])
+        while not done.is_set():
+            found.add(tuple(matcher.match({"x": 1})))
+            found.add(tuple(matcher.match_batch(batch).to_pylist()[0]))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(600):
+        matcher.replace("a", f"x < {5 + number}" if number % 2 else "x = 1")
+    done.set()
+    reader.join()
+    assert found == {("a",)}
+
+
+def test_churn_leaves_nothing_behind() -> None:
+    matcher = Matcher(background=False)
+    matcher.add_many((n, f"x = {n}") for n in range(6000))
+    for round_ in range(20):
+        for n in range(1024):
+            matcher.replace(n, f"x = {n + round_}")
+        matcher.merge()
+    assert matcher._state.register.size < 2 * 6000
+    assert len(matcher) == 6000

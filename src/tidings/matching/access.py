@@ -186,7 +186,7 @@ def _laid_out(
     width = (high - low).astype(np.int64)
     wide_class = np.zeros(len(width), np.int64)
     some = width > 0
-    wide_class[some] = 1 + np.log2(width[some]).astype(np.int64) // 2  # each class 8 times wider
+    wide_class[some] = 1 + np.log2(width[some]).astype(np.int64) // 2  # each class 4 times wider
     order = np.lexsort((low, wide_class, column))
     column, low, high, owner = column[order], low[order], high[order], owner[order]
     wide_class, width = wide_class[order], width[order]

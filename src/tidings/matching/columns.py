@@ -71,9 +71,12 @@ def _is_text(kind: Any) -> bool:
 
 def attribute(batch: pa.RecordBatch, path: Path) -> Any:
     """The column at a path; nulls where there is none. Through a list it is made row by row."""
-    at = batch.schema.get_field_index(path[0])
-    if at < 0:
+    places = batch.schema.get_all_field_indices(path[0])
+    if not places:
         return pa.nulls(batch.num_rows)
+    if len(places) > 1:
+        raise NotificationError(f"there are {len(places)} columns '{path[0]}', expected one")
+    at = places[0]
     column = batch.column(at)
     for name in path[1:]:
         if pa.types.is_dictionary(column.type):

@@ -27,7 +27,7 @@ from tidings.matching import kernels
 from tidings.matching.access import choose_access
 from tidings.matching.compiling import kernel
 from tidings.matching.part import PADDING
-from tidings.matching.segment import Arrays, Term, Tests, gather_tests
+from tidings.matching.segment import MOST_TERMS, Arrays, Term, Tests, gather_tests
 
 Array = npt.NDArray[Any]
 BATCH = 65536
@@ -46,6 +46,8 @@ def cover_pairs(forms: Sequence[Form], progress: Progress | None = None) -> Pair
     """All pairs of different forms of which the first covers the second, as computed."""
     special = {n for n, form in enumerate(forms) if form.never}
     plain = [n for n in range(len(forms)) if n not in special and _is_plain(forms[n])]
+    if len({term for n in plain for term in forms[n].hull}) >= MOST_TERMS:
+        plain = []  # more columns than the join has room for
     above, below, rough = _join_hulls(forms, plain, special, progress)
     doubtful = np.array([not _is_certain(form) for form in forms], bool)
     keep = above != below
@@ -140,8 +142,11 @@ class _Joiner:
         self.runs = []
         for column in np.unique(arrays.group_column):
             groups = np.nonzero(arrays.group_column == column)[0]
-            run = int(arrays.group_start[groups[0]]), int(arrays.group_end[groups[-1]])
-            self.runs.append((int(column), *run))
+            first, last = int(arrays.group_start[groups[0]]), int(arrays.group_end[groups[-1]])
+            boxes = arrays.entry_box[first:last].astype(np.int64)
+            tests = slice(arrays.box_tests[boxes.min()], arrays.box_tests[boxes.max() + 1])
+            tested = np.unique(arrays.test_column[tests]).astype(np.int64)
+            self.runs.append((int(column), first, last, tested))
         slots = int(arrays.box_slot.max()) + 1 if len(arrays.box_slot) else 1
         self.dead = np.zeros(slots, np.uint8)
 
@@ -152,13 +157,12 @@ class _Joiner:
         both = np.zeros((2 * low.shape[0], count + PADDING), np.uint16)
         both[0::2, :count] = low >> arrays.shift[:, None]
         both[1::2, :count] = high >> arrays.shift[:, None]
-        everything = np.arange(both.shape[0])
         none, one = np.zeros(0, np.uint32), np.zeros(1, np.uint32)
-        for column, position, last in self.runs:
+        for column, position, last, tested in self.runs:
             order, starts = np.empty(count, np.uint32), np.empty(self.sizes[column] + 1, np.int64)
             kernels.sort_by_code(low[column], self.sizes[column], order, starts)
             permuted = np.empty_like(both)
-            kernels.permute(both, everything, order, permuted)
+            kernels.permute(both, tested, order, permuted)
             while position < last:
                 event, slot = np.empty(ROOM, np.uint32), np.empty(ROOM, np.uint32)
                 rest = np.empty(count, np.uint32)
@@ -238,7 +242,7 @@ def _mark_parents(starts, above, is_parent, seen):  # type: ignore[no-untyped-de
             middle = above[i]
             for j in range(starts[middle], starts[middle + 1]):
                 seen[above[j]] = node
-                if here[above[j]] != node:
+                if here[above[j]] != node and above[j] != node:
                     missing += 1
         for i in range(starts[node], starts[node + 1]):
             is_parent[i] = seen[above[i]] != node
@@ -269,10 +273,18 @@ def equals_of(pairs: Pairs, count: int) -> tuple[Array, Pairs]:
     back = pairs.below * count + pairs.above
     mutual = np.isin(forth, back)
     first = np.arange(count)
+
+    def leader(number: int) -> int:
+        while first[number] != number:
+            first[number] = first[first[number]]
+            number = int(first[number])
+        return number
+
     for above, below in zip(pairs.above[mutual], pairs.below[mutual], strict=True):
-        first[max(above, below)] = min(first[max(above, below)], above, below)
-    for number in range(count):  # an equal of an equal is an equal
-        first[number] = first[first[number]]
+        one, other = leader(int(above)), leader(int(below))
+        first[max(one, other)] = min(one, other)
+    for number in np.unique(np.concatenate([pairs.above[mutual], pairs.below[mutual]])):
+        first[number] = leader(int(number))
     above, below = first[pairs.above], first[pairs.below]
     real = above != below
     return first, Pairs(above[real], below[real])

@@ -86,6 +86,7 @@ class Matcher:
         self._fresh: dict[int, Form] = {}
         self._index: HullIndex[int] = HullIndex()
         self._dead_count = 0
+        self._replaced = 0
         self._worker: threading.Thread | None = None
 
     # -- changes -------------------------------------------------------------------------------
@@ -112,11 +113,14 @@ class Matcher:
                 for id_, (filter_, form) in taken.items():
                     self._put(id_, filter_, form)
             else:
-                give = self._state.register.give
-                self._append(
-                    build_segment((give(id_, filter_), form) for id_, (filter_, form) in
-                                  taken.items())
-                )  # fmt: skip
+                register = self._state.register
+                start = register.size
+                segment = build_segment(
+                    (start + at, form) for at, (_, form) in enumerate(taken.values())
+                )
+                for id_, (filter_, _) in taken.items():
+                    register.give(id_, filter_)
+                self._append(segment)
         self._tidy()
         return len(taken)
 
@@ -133,8 +137,10 @@ class Matcher:
         form = self._parsed(filter).form
         with self._lock:
             old = self._state.register.slot(id)
+            self._replaced += 1  # odd: a reader that sees this looks again
             self._put(id, filter, form)
             self._kill(old)
+            self._replaced += 1
         self._tidy()
 
     def __len__(self) -> int:
@@ -193,9 +199,14 @@ class Matcher:
         return (
             len(self._fresh) >= SEAL_AT
             or len(state.parts) > MOST_PARTS
-            or self._dead_count > max(SEAL_AT, state.register.size // 4)
+            or self._wasteful(state.register)
             or any(sealed.statistics.due() for sealed in state.parts)
         )
+
+    @staticmethod
+    def _wasteful(register: Register) -> bool:
+        """Whether more than a quarter of the slots are of filters that are gone."""
+        return register.gone > max(SEAL_AT, register.size // 4)
 
     def merge(self) -> None:
         """Make one part of all, without what was removed. Matching goes on meanwhile."""
@@ -209,7 +220,7 @@ class Matcher:
             if not parts or (len(parts) == 1 and not count and not _drifted(parts[0])):
                 return
             loose = merged([sealed.part.segment for sealed in parts], dead)
-            compact = count > max(SEAL_AT, len(dead) // 4)
+            compact = self._wasteful(before.register)
             if compact:
                 loose.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[loose.slots]
             new = _sealed(loose, parts)
@@ -276,6 +287,15 @@ class Matcher:
         need_mapping(event)
         if self.attributes is not None:
             event = self.attributes.read(event)
+        while True:
+            before = self._replaced
+            ids = self._match_now(event)
+            if before == self._replaced and before % 2 == 0:
+                return ids
+            with self._lock:  # a filter was being replaced: wait until that is done, look again
+                pass
+
+    def _match_now(self, event: Event) -> list[Hashable]:
         slots: list[int] = []
         if self._fresh:
             with self._lock:  # so that no filter is between fresh and sealed
@@ -323,7 +343,7 @@ class Matcher:
         with self._lock:
             self._seal()
             state = self._state
-        dead = state.register.dead
+            dead = state.register.dead.copy()  # of this moment: a replaced filter is there once
         pieces = [batch.slice(at, BATCH) for at in range(0, batch.num_rows, BATCH)]
         many = _many(state.parts, len(dead))
 

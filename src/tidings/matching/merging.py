@@ -41,9 +41,11 @@ def take_apart(segment: Segment) -> Loose:
     is_list = np.zeros(len(terms) + 1, bool)
     for number, term in enumerate(terms, 1):
         is_list[number] = term.elements
-    plain = (columns > 0) & ~is_list[columns]
     extra_box = _owners(arrays.box_extras)
     exact = arrays.extra_kind == INTERVALS
+    known = extra_box[exact] << 16 | arrays.extra_column[exact]
+    plain = (columns > 0) & ~is_list[columns]
+    plain &= ~np.isin(arrays.entry_box.astype(np.int64) << 16 | columns, known)
 
     # intervals of access tests and of exact extras, then all as sets of one or several intervals
     counts: Array = (arrays.extra_b - arrays.extra_a)[exact].astype(np.int64)
@@ -56,7 +58,6 @@ def take_apart(segment: Segment) -> Loose:
 
     owner = _owners(arrays.box_tests)
     keys = owner << 16 | arrays.test_column
-    known = extra_box[exact] << 16 | arrays.extra_column[exact]
     rough = np.isin(keys, known)
     kept = ~rough
     tests = Tests(

@@ -5,6 +5,7 @@ What came from a snapshot stays in its mapped Arrow columns; what was added sinc
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable
 from typing import Any
 
@@ -23,6 +24,7 @@ class Register:
         self._base_ids = ids  # an Arrow ChunkedArray, or None
         self._base_texts = texts
         self._base = len(ids) if ids is not None else 0
+        self._lock = threading.Lock()
         self._ids: list[Hashable] = []
         self._texts: list[str | Filter] = []
         self._slots: dict[Hashable, int] | None = None if self._base else {}
@@ -36,9 +38,10 @@ class Register:
     @property
     def slots(self) -> dict[Hashable, int]:
         """Live ids to slots. Made on first use: opening a snapshot to match needs none of it."""
-        if self._slots is None:
-            known = zip(self._base_ids.to_pylist(), range(self._base), strict=True)
-            self._slots = dict(known)
+        with self._lock:
+            if self._slots is None:
+                known = zip(self._base_ids.to_pylist(), range(self._base), strict=True)
+                self._slots = dict(known)
         return self._slots
 
     def give(self, id_: Hashable, filter_: Filter | str) -> int:
@@ -86,16 +89,24 @@ class Register:
 
     def id_column(self) -> Any:
         """All ids by slot, as an Arrow array."""
+        kinds = {type(id_) for id_ in self._ids}
+        base = self._base_ids.combine_chunks() if self._base else None
+        if base is not None:
+            kinds.add(int if pa.types.is_integer(base.type) else str)
         try:
-            tail = pa.array(self._ids)
-            if not self._base:
-                return tail
-            base = self._base_ids.combine_chunks()
-            return pa.concat_arrays([base, tail.cast(base.type)]) if self._ids else base
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            if len(kinds) > 1:
+                raise TypeError
+            tail = pa.array(self._ids, base.type if base is not None else None)
+        except (TypeError, OverflowError, UnicodeEncodeError, pa.ArrowException):
             raise TidingsError(
-                "the ids are of several types, which an Arrow list can't hold; use match_pairs"
+                "the ids are of several types, or of one that Arrow can't hold; use match_pairs"
             ) from None
+        return tail if base is None else pa.concat_arrays([base, tail])
+
+    @property
+    def gone(self) -> int:
+        """How many slots are of filters that are gone."""
+        return self.size - len(self.slots)
 
     def kill(self, slot: int) -> None:
         """Mark a slot dead; it is dropped when parts are merged."""

@@ -34,7 +34,7 @@ from tidings.matching.ranks import Ranks, asks_order
 
 EXTRA, REST = 1, 2  # flags of a box
 INTERVALS, ELEMENT = 1, 2  # kinds of extra
-MOST_ENTRIES = 64  # intervals of one set that become entries of their own
+MOST_TERMS = 30_000  # columns: their numbers, and twice those, fit 16 bits
 _OUTCOMES = ((sets.NULL, 1), (sets.FALSE, 2), (sets.TRUE, 4))
 
 Array = npt.NDArray[Any]
@@ -137,7 +137,7 @@ class _Gathering:
                 node = form.terms[term]
                 if type(node) is Call and _is_element(node):
                     self._add_element(number, node, values)
-                elif is_opaque(node):
+                elif is_opaque(node) or self._is_full(term):
                     left.append((term, values))
                     self.opaque[term] = node
                 else:
@@ -151,6 +151,10 @@ class _Gathering:
                 self.rest[number] = Rest(form=form)
             elif left:
                 self.rest[number] = Rest(tests=tuple(left))
+
+    def _is_full(self, term: str) -> bool:
+        """Whether a new term would be one too many: it is then evaluated with the rest."""
+        return len(self.by_term) >= MOST_TERMS and term not in self.by_term
 
     def _add_element(self, box: int, node: Call, values: ValueSet) -> None:
         values = values & (sets.NULL | sets.BOOLEANS)

@@ -6,8 +6,9 @@
     rest.arrow       what is left to evaluate: box, tests (MessagePack) or the number of a filter
     filters.arrow    id, text of every filter
 
-Files are written to a new directory that takes the place of the old one in one step, so a reader
-sees the old snapshot or the new one. Every process that opens a snapshot maps the same pages.
+Files are written to a new directory that then takes the place of the old one; between the two
+renames there is for a moment none, and a reader who comes just then tries again. Every process that
+opens a snapshot maps the same pages.
 """
 
 from __future__ import annotations
@@ -123,6 +124,7 @@ def _write(path: Path, columns: Mapping[str, Any]) -> None:
     table = pa.table(dict(columns))
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=max(1, table.num_rows))
+    _sync(path)
 
 
 def _checksum(path: Path) -> str:
@@ -134,13 +136,28 @@ def _checksum(path: Path) -> str:
 
 
 def _take_place(folder: Path, path: Path) -> None:
+    folder.chmod(0o755)
     if path.exists():
         old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
         path.rename(old / "snapshot")
-        folder.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
+        try:
+            folder.rename(path)
+        except OSError:
+            (old / "snapshot").rename(path)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
     else:
         folder.rename(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tidings.filters import Attributes
@@ -192,9 +192,6 @@ class Writer:
     def call(self, name: str, *args: str) -> str:
         name = self.rng.choice((name, name, name.upper()))
         return f"{name}({', '.join(args)})"
-
-    def pick(self, *ways: Callable[[int], Text], depth: int) -> Text:
-        return self.rng.choice(ways)(depth)
 
     # -- conditions ----------------------------------------------------------------------------
 
@@ -734,11 +731,3 @@ def quoted(rng: random.Random, text: str, *, escape_wildcards: bool = False) -> 
     if len(text) > 1 and rng.random() < 0.05:  # two side by side are one
         return f"{quote}{quote} {literal}"
     return literal
-
-
-def flattened(nested: Mapping[str, Any]) -> list[Any]:
-    """The values of a notification, those of structs and lists among them."""
-    out: list[Any] = []
-    for one in nested.values():
-        out.extend(flattened(one) if isinstance(one, Mapping) else [one])
-    return out

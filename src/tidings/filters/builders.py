@@ -207,7 +207,8 @@ class Builder:
         node = Call(name, args)
         if function.strict and any(isinstance(arg, Literal) and arg.value is None for arg in args):
             return Literal(None)
-        if all(isinstance(arg, Literal) for arg in args):
+        # a regular expression may run for very long, so it waits for an event
+        if name != "rlike" and all(isinstance(arg, Literal) for arg in args):
             value = evaluate(node, {})
             return Literal(tuple(value) if isinstance(value, list) else value)
         return node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidings.filters.attributes import Attributes, family
-from tidings.filters.expression import CONDITIONS, Attribute, Call, Expression, Literal
+from tidings.filters.expression import CONDITIONS, Attribute, Call, Expression, Literal, children
 from tidings.filters.functions import FUNCTIONS, OPERATORS
 from tidings.model import type_of
 
@@ -41,3 +41,13 @@ def is_condition(node: Expression) -> bool:
     if isinstance(node, Call):
         return FUNCTIONS[node.name].returns == "boolean"
     return isinstance(node, CONDITIONS)
+
+
+def is_unbounded(term: Expression) -> bool:
+    """Whether computing a term may take any time: an application's function, a regular expression.
+
+    These are computed when an event is matched and at no other time.
+    """
+    if isinstance(term, Call) and term.name in ("apply", "rlike"):
+        return True
+    return any(is_unbounded(part) for part in children(term))

@@ -13,7 +13,8 @@ from typing import Any
 from tidings.filters import sets
 from tidings.filters.boxes import Box
 from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Attribute, Call, Expression, attributes_of, children
+from tidings.filters.expression import Attribute, Expression, attributes_of
+from tidings.filters.kinds import is_unbounded
 from tidings.filters.sets import Key, ValueSet
 from tidings.filters.unparse import name_text
 from tidings.model import moment
@@ -23,7 +24,7 @@ MOST_POINTS = 64  # combinations of points that a term is computed on
 
 def image(term: Expression, box: Box) -> ValueSet | None:
     """The values that a computed term can take in a box; None when the box leaves it open."""
-    if isinstance(term, Attribute) or _calls_application(term):
+    if isinstance(term, Attribute) or is_unbounded(term):
         return None
     paths = sorted(attributes_of(term))
     choices: list[list[Any]] = []
@@ -52,13 +53,6 @@ def _computed(term: Expression, paths: list[tuple[str, ...]], values: tuple[Any,
             level = level.setdefault(step, {})
         level[path[-1]] = value
     return sets.key(evaluate(term, event))
-
-
-def _calls_application(term: Expression) -> bool:
-    """Whether an application's own function is called somewhere: it is not ours to try out."""
-    if isinstance(term, Call) and term.name == "apply":
-        return True
-    return any(_calls_application(part) for part in children(term))
 
 
 def values_at(place: Key) -> Iterator[Any]:

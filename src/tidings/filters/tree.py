@@ -36,7 +36,7 @@ from tidings.filters.expression import (
     Or,
     attributes_of,
 )
-from tidings.filters.kinds import is_condition, kind_of
+from tidings.filters.kinds import is_condition, is_unbounded, kind_of
 from tidings.filters.sets import ValueSet
 from tidings.filters.unparse import text_of
 
@@ -109,7 +109,7 @@ class Planter:
         plain = _plainer(node)
         if plain is not node:
             return self.grow(plain, want)
-        if not attributes_of(node):
+        if not attributes_of(node) and not is_unbounded(node):
             return self._constant(truth(node, {}), want)
         term, true, false = self._sets(node)
         values = (true, false, ~true, ~false)[want]

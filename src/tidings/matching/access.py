@@ -63,6 +63,8 @@ def choose_access(
 ) -> tuple[Arrays, Array]:
     """The arrays of a segment, with the best access test of each box taken out, and the new number
     of each box."""
+    from tidings.matching.segment import EXTRA, REST
+
     count = len(slots)
     share = shares(tests, terms, histograms)
     order = np.lexsort((share, tests.box))
@@ -78,8 +80,8 @@ def choose_access(
     entries, element_access = _entries(tests, access, elements, count)
     extras = _extras(tests, access, elements, element_access, shift)
     flags = np.zeros(count, np.uint8)
-    flags[[row[0] for row in extras]] |= 1
-    flags[sorted(rest)] |= 2
+    flags[[row[0] for row in extras]] |= EXTRA
+    flags[sorted(rest)] |= REST
 
     kept = order[~first]
     return _laid_out(tests, kept, entries, slots, flags, extras, shift)
@@ -92,7 +94,7 @@ def _entries(
     has = access >= 0
     rows = access[has]
     boxes = np.nonzero(has)[0]
-    split = (tests.several[rows] >= 0) & (_sizes(tests, tests.several[rows]) <= MOST_INTERVALS)
+    split = _is_split(tests, rows)
     columns = [tests.column[rows[~split]]]
     lows, highs = [tests.low[rows[~split]]], [tests.high[rows[~split]]]
     owners = [boxes[~split]]
@@ -110,7 +112,7 @@ def _entries(
         if owner in without and outcomes == 4:  # a list that holds the element, and nothing else
             without.discard(owner)
             taken.add(number)
-            code = ranks.place[sets.points([place]).cuts[0]] + 1
+            code = _element_code(ranks, place)
             columns.append(np.array([column]))
             lows.append(np.array([code]))
             highs.append(np.array([code]))
@@ -124,11 +126,18 @@ def _entries(
     return (joined[0], joined[1], joined[2], joined[3]), taken
 
 
-def _sizes(tests: Tests, which: Array) -> Array:
+def _is_split(tests: Tests, rows: Array) -> Array:
+    """Which access tests are sets of few intervals: each interval becomes an entry of its own."""
+    which = tests.several[rows]
     if len(tests.set_starts) == 1:
-        return np.zeros(len(which), np.int64)
-    sizes = np.diff(tests.set_starts)
-    return sizes[np.maximum(which, 0)]
+        return np.zeros(len(which), bool)
+    sizes = np.diff(tests.set_starts)[np.maximum(which, 0)]
+    few: Array = (which >= 0) & (sizes <= MOST_INTERVALS)
+    return few
+
+
+def _element_code(ranks: Ranks, place: Any) -> int:
+    return ranks.place[sets.points([place]).cuts[0]] + 1
 
 
 def _extras(
@@ -141,14 +150,13 @@ def _extras(
     several = tests.several >= 0
     split = np.zeros(len(tests.box), bool)
     rows = access[access >= 0]
-    small = (tests.several[rows] >= 0) & (_sizes(tests, tests.several[rows]) <= MOST_INTERVALS)
-    split[rows[small]] = True
+    split[rows[_is_split(tests, rows)]] = True
     for row in np.nonzero(several & ~split)[0]:
         first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
         out.append((int(tests.box[row]), INTERVALS, int(tests.column[row]), int(first), int(last)))
     for number, (owner, column, ranks, place, outcomes) in enumerate(elements):
         if number not in taken:
-            code = ranks.place[sets.points([place]).cuts[0]] + 1
+            code = _element_code(ranks, place)
             comparable = 0b1100 if place[0] in (sets.NUMBER, sets.NAN) else 1 << place[0]
             out.append((owner, ELEMENT, column, code, outcomes | comparable << 3))
     coarse = (shift[tests.column] > 0) & ~several

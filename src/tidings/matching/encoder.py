@@ -82,7 +82,7 @@ class Encoder:
     # -- numbers and times ---------------------------------------------------------------------
 
     @cached_property
-    def _integer_table(self) -> tuple[int, Codes] | None:
+    def integer_table(self) -> tuple[int, Codes] | None:
         thresholds = self.ranks.integers
         if len(thresholds) == 0 or int(thresholds[-1]) - int(thresholds[0]) > _TABLE_SPAN:
             return None
@@ -95,8 +95,8 @@ class Encoder:
 
     def _integers(self, values: npt.NDArray[np.int64]) -> Codes:
         out = np.empty(len(values), dtype=np.uint32)
-        if self._integer_table is not None:
-            lookup.rank_by_table(values, *self._integer_table, out)
+        if self.integer_table is not None:
+            lookup.rank_by_table(values, *self.integer_table, out)
         else:
             lookup.rank_integers(values, self.ranks.integers, self.ranks.number_base, out)
         return out

@@ -46,6 +46,7 @@ Functions = Mapping[str, Callable[..., Any]]
 BATCH = 65536
 SEAL_AT = 1024  # fresh filters that are made a part of their own in the background
 MOST_PARTS = 4
+WATCH_EVERY = 16  # single events of which one is counted
 
 
 class _Sealed(msgspec.Struct, frozen=True):
@@ -87,6 +88,7 @@ class Matcher:
         self._index: HullIndex[int] = HullIndex()
         self._dead_count = 0
         self._replaced = 0
+        self._asked = 0
         self._worker: threading.Thread | None = None
 
     # -- changes -------------------------------------------------------------------------------
@@ -257,8 +259,8 @@ class Matcher:
             number[list(slots.values())] = np.arange(len(slots))
             loose.slots = number[loose.slots]
             texts = [_text(state.register.text(slot)) for slot in slots.values()]
-            segment = _sealed(loose, state.parts).part.segment
-            snapshot.write(Path(path), segment, list(slots), texts)
+            part = _sealed(loose, state.parts).part
+            snapshot.write(Path(path), part.segment, part.index, list(slots), texts)
 
     @classmethod
     def open(
@@ -273,7 +275,7 @@ class Matcher:
         """A matcher over a snapshot, mapped into memory. `verify=False` skips the checksums."""
         found = snapshot.read(Path(path), attributes, functions, verify=verify)
         matcher = cls(attributes, functions=functions, background=background)
-        part = Part(found.segment)
+        part = Part(found.segment, ready=found.probe)
         register = Register(found.ids, found.texts)
         matcher._state = _State((_Sealed(part, Statistics(part)),), register)
         return matcher
@@ -304,8 +306,12 @@ class Matcher:
         else:
             state = self._state
         dead = state.register.dead
+        self._asked += 1
+        watch = self._asked % WATCH_EVERY == 0
         for sealed in state.parts:
-            slots += sealed.part.probe(event, dead)
+            slots += sealed.part.probe(event, dead, sealed.statistics.count_one if watch else None)
+        if watch:
+            self._tidy()
         return state.register.ids_of(slots)
 
     def _match_fresh(self, event: Event) -> list[int]:
@@ -385,7 +391,7 @@ class Matcher:
             "boxes": sum(len(segment.arrays.box_slot) for segment in segments),
             "terms": sum(len(segment.terms) for segment in segments),
             "residual_boxes": sum(len(segment.rest) for segment in segments),
-            "index_bytes": sum(segment.arrays.nbytes for segment in segments),
+            "index_bytes": sum(sealed.part.nbytes for sealed in state.parts),
         }
 
 
@@ -426,7 +432,7 @@ def _joined(
 def _sealed(loose: Loose, parts: tuple[_Sealed, ...]) -> _Sealed:
     """A part of these tests, with access tests chosen by what the old parts saw."""
     counts = _moved_counts(parts, {t.text: t.ranks for t in loose.terms if not t.elements})
-    part = Part(put_together(loose, counts))
+    part = Part(put_together(loose, counts), counts)
     seen = sum(sealed.statistics.seen for sealed in parts)
     return _Sealed(part, Statistics(part, counts, seen))
 

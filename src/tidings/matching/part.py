@@ -7,7 +7,8 @@ tables of the encoders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -21,7 +22,9 @@ from tidings.filters.form import reads
 from tidings.filters.sets import Key, key
 from tidings.matching import columns, kernels, lists
 from tidings.matching.encoder import Encoder
-from tidings.matching.events import codes_of_event, lookup_of
+from tidings.matching.events import Lookup, lookup_of, numbers_of, values_of_event
+from tidings.matching.probe import Probe, build_probe
+from tidings.matching.probe_kernels import probe
 from tidings.matching.segment import Rest, Segment
 from tidings.model import Event
 
@@ -53,26 +56,25 @@ class Codes(msgspec.Struct, frozen=True):
 class Part:
     """A segment with its encoders. Safe to use from several threads at once."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(
+        self,
+        segment: Segment,
+        counts: Mapping[str, Array] | None = None,
+        ready: Probe | None = None,
+    ) -> None:
         self.segment = segment
+        self._counts = counts
+        self._ready = ready
         self.encoders = [Encoder(term.ranks) for term in segment.terms]
         self._columns = [
             (at, term, encoder)
             for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
         ]
         self._accesses = list(_accesses(segment))
-        self._lookups = [
-            lookup_of(term.node, None if term.elements else encoder.ranks)
-            for _, term, encoder in self._columns
-        ]
+        self._several = bool(segment.many.any())  # a filter of two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
         self._no_lists = (np.full(len(segment.terms) + 1, -1, np.int64), *_NO_LISTS)
         arrays = segment.arrays
-        self._entries = (
-            arrays.shift, arrays.group_column, arrays.group_start, arrays.group_end,
-            arrays.group_width, arrays.entry_low, arrays.entry_high, arrays.entry_box,
-            arrays.first_column, arrays.first_low, arrays.first_width,
-        )  # fmt: skip
         self._box = (
             arrays.box_tests, arrays.test_column, arrays.test_low, arrays.test_width,
             arrays.box_slot, arrays.box_flags,
@@ -81,6 +83,12 @@ class Part:
             arrays.box_extras, arrays.extra_kind, arrays.extra_column, arrays.extra_a,
             arrays.extra_b,
         )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, with those for single events as soon as there are any."""
+        ready = self.__dict__.get("index", self._ready)
+        return self.segment.arrays.nbytes + (0 if ready is None else ready.nbytes)
 
     # -- batches -------------------------------------------------------------------------------
 
@@ -196,29 +204,56 @@ class Part:
 
     # -- one event -----------------------------------------------------------------------------
 
-    def probe(self, event: Event, dead: Array) -> list[int]:
-        """The slots of the filters that match one event; one of several boxes may repeat."""
-        codes = np.array(codes_of_event(self._lookups, event), np.uint32)
+    @cached_property
+    def index(self) -> Probe:
+        """What single events are looked up in. Made for the first of them: batches need none."""
+        return self._ready or build_probe(self.segment, self._counts)
+
+    @cached_property
+    def _lookups(self) -> list[Lookup]:
+        return [
+            lookup_of(at, term.node, None if term.elements else term.ranks)
+            for at, term, _ in self._columns
+        ]
+
+    @cached_property
+    def _for_one(self) -> tuple[Array, ...]:
+        """What the kernel takes for every event alike, up to the marks of the dead."""
+        numbers = numbers_of([None if t.elements else encoder for _, t, encoder in self._columns])
+        return *numbers, self.segment.arrays.shift, *self.index.arrays, *self._box
+
+    def probe(
+        self, event: Event, dead: Array, watch: Callable[[Array], None] | None = None
+    ) -> list[int]:
+        """The slots of the filters that match one event. `watch` gets its codes."""
+        values = values_of_event(self._lookups, event)
         arrays = self.segment.arrays
         list_codes = self._element_codes(event) if self._has_lists else self._no_lists
         room = 1024
         while True:
-            out, rest = np.empty(room, np.uint32), np.empty(room, np.uint32)
-            n_out, n_rest = kernels.probe(
-                codes, *self._entries, *self._box, dead, *self._extra, arrays.set_low,
-                arrays.set_high, *list_codes, out, rest,
+            found = np.empty(room, np.uint32)
+            count = probe(
+                values, *self._for_one, dead, *self._extra, arrays.set_low, arrays.set_high,
+                *list_codes, found,
             )  # fmt: skip
-            if n_out >= 0:
+            if count >= 0:
                 break
             room *= 8
-        slots: list[int] = out[:n_out].tolist()
+            values = values[: len(self._lookups) + 1]  # integers are codes now
+        if watch is not None:
+            watch(values)
+        boxes = found[:count]
+        if self.segment.rest:
+            boxes = self._settled(boxes, event)
+        slots: list[int] = arrays.box_slot[boxes].tolist()
+        return list(dict.fromkeys(slots)) if self._several else slots
+
+    def _settled(self, boxes: Array, event: Event) -> Array:
+        """The boxes that pass what is left to evaluate."""
         values: dict[str, Key] = {}
-        slots.extend(
-            int(arrays.box_slot[box])
-            for box in rest[:n_rest].tolist()
-            if self._passes(self.segment.rest[box], event, values)
-        )
-        return slots
+        rest = self.segment.rest
+        kept = [box not in rest or self._passes(rest[box], event, values) for box in boxes.tolist()]
+        return boxes[kept]
 
     def _element_codes(self, event: Event) -> tuple[Array, Array, Array, Array]:
         base = self._no_lists[0].copy()

@@ -73,11 +73,10 @@ class Register:
         return found
 
     def ids_of(self, slots: list[int]) -> list[Hashable]:
-        """The ids of some slots, without repeats."""
         if not self._base:
             ids = self._ids
-            return list(dict.fromkeys([ids[slot] for slot in slots]))
-        return list(dict.fromkeys([self.id(slot) for slot in slots]))
+            return [ids[slot] for slot in slots]
+        return [self.id(slot) for slot in slots]
 
     def id_objects(self) -> npt.NDArray[Any]:
         """All ids by slot, as an array of objects."""

@@ -47,7 +47,16 @@ class Statistics:
         step = max(1, codes.exact.shape[1] // SAMPLE)
         for at, text, size in self._terms:
             self.counts[text] += np.bincount(codes.exact[at, ::step], minlength=size)
-        self.seen += min(codes.exact.shape[1], SAMPLE)
+        self._saw(min(codes.exact.shape[1], SAMPLE))
+
+    def count_one(self, codes: Array) -> None:
+        """Take note of a single event, by its codes."""
+        for at, text, _ in self._terms:
+            self.counts[text][codes[at]] += 1
+        self._saw(1)
+
+    def _saw(self, events: int) -> None:
+        self.seen += events
         if self.seen >= FADE:
             self.seen //= 2
             self._next_look = self.seen + FADE // 4

@@ -63,6 +63,7 @@ def test_random_changes_and_matches_agree_with_the_reference(
     rng = random.Random(f"{seed}/{run}")
     if run % 3:  # few filters are worth no grid: have them in one all the same
         monkeypatch.setattr("tidings.matching.probe.LEAST_VISITS", 0)
+    monkeypatch.setattr("tidings.matching.matcher.LEAST_PIECE", 32)
     of = schema(rng)
     matcher = Matcher(background=run % 2 == 0)
     live: dict[Any, Filter] = {}
@@ -98,6 +99,8 @@ def test_random_changes_and_matches_agree_with_the_reference(
         lists = matcher.match_batch(batch, threads=rng.choice([1, 2])).to_pylist()
         assert [set(ids) for ids in lists] == want, f"step {step}"
         assert all(len(ids) == len(set(ids)) for ids in lists)
+        counts = matcher.match_counts(batch, threads=rng.choice([1, 2]))
+        assert counts.tolist() == [len(ids) for ids in want], f"step {step}"
         rows, ids = matcher.match_pairs(pa.Table.from_batches([batch]))
         assert sorted(zip(rows.tolist(), ids.tolist(), strict=True)) == sorted(
             (row, id_) for row, found in enumerate(want) for id_ in found

@@ -173,7 +173,7 @@ class _Joiner:
                     self.dead, arrays.box_extras, arrays.extra_kind, arrays.extra_column,
                     arrays.extra_a, arrays.extra_b, low, none, none,
                     np.full(1, -1), np.zeros(1, np.int64), one, np.zeros(1, np.uint8),
-                    event, slot, rest, rest,
+                    event, slot, rest, rest, self.dead, np.zeros(0, np.int64),
                 )  # fmt: skip
                 yield slot[:pairs], event[:pairs]
 

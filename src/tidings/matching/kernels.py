@@ -146,12 +146,16 @@ def join(  # type: ignore[no-untyped-def]
     out_slot,
     rest_event,
     rest_box,
+    many,
+    counts,
 ):
     """The batch join of one access term: entries [position, last) against a sorted batch.
 
     The events that pass an entry's access test are one slice of the order; the other tests run
     over it 64 events at a time. Pairs go to out_* (event, slot), and those that need more than the
-    kernel can decide to rest_* (event, box). Stops early when an output could overflow.
+    kernel can decide to rest_* (event, box). Stops early when an output could overflow. Where
+    counts (int64, one per event, or none at all) are wanted, a match of a filter of one box is
+    counted and not written.
     Returns (position reached, pairs out, pairs rest).
     """
     n_out, n_rest = 0, 0
@@ -168,6 +172,7 @@ def join(  # type: ignore[no-untyped-def]
         first, beyond = np.int64(box_tests[box]), np.int64(box_tests[box + 1])
         flags = box_flags[box]
         slot = box_slot[box]
+        counted = counts.shape[0] != 0 and many[slot] == 0
         at = begin
         while at < end:
             left = end - at
@@ -206,6 +211,9 @@ def join(  # type: ignore[no-untyped-def]
                         rest_box[n_rest] = box
                         n_rest += 1
                         continue
+                if counted:
+                    counts[event] += 1
+                    continue
                 out_event[n_out] = event
                 out_slot[n_out] = slot
                 n_out += 1

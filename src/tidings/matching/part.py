@@ -85,6 +85,19 @@ class Part:
         )  # fmt: skip
 
     @property
+    def is_probed(self) -> bool:
+        """Whether single events are looked up here."""
+        return "_for_one" in self.__dict__
+
+    def prepare(self) -> None:
+        """Make now what the first single event would wait for."""
+        _ = self._lookups, self._for_one
+
+    def with_segment(self, segment: Segment) -> Part:
+        """The same part with other slots."""
+        return Part(segment, self._counts, self.__dict__.get("index", self._ready))
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all arrays, with those for single events as soon as there are any."""
         ready = self.__dict__.get("index", self._ready)
@@ -109,12 +122,18 @@ class Part:
         return Codes(exact, coarse, base, *_stacked(found))
 
     def pairs(
-        self, batch: pa.RecordBatch, dead: Array, watch: Callable[[Codes], None] | None = None
+        self,
+        batch: pa.RecordBatch,
+        dead: Array,
+        watch: Callable[[Codes], None] | None = None,
+        counts: Array | None = None,
     ) -> tuple[Array, Array]:
         """(event, slot) of every match; a filter of several boxes may be there more than once.
 
-        `watch` gets the codes of the batch, for statistics.
+        `watch` gets the codes of the batch, for statistics. Given `counts` (int64 per event), the
+        matches of filters of one box are counted there instead, if nothing is left to evaluate.
         """
+        counts = _NO_COUNTS if counts is None else counts
         codes = self.encode(batch)
         if watch is not None:
             watch(codes)
@@ -127,7 +146,8 @@ class Part:
                 continue
             permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
             kernels.permute(codes.coarse, access.tested, order, permuted)
-            self._join(access, order, starts, permuted, codes, dead, events, slots, unsure)
+            outputs = events, slots, unsure, counts
+            self._join(access, order, starts, permuted, codes, dead, *outputs)
         for box_events, boxes in unsure:
             kept = self._check_rest(batch, box_events, boxes)
             events.append(box_events[kept])
@@ -156,6 +176,7 @@ class Part:
     def _join(
         self, access: Access, order: Array, starts: Array, permuted: Array, codes: Codes,
         dead: Array, events: list[Array], slots: list[Array], unsure: list[tuple[Array, Array]],
+        counts: Array,
     ) -> None:  # fmt: skip
         arrays = self.segment.arrays
         room = max(ROOM, len(order))
@@ -168,7 +189,7 @@ class Part:
                 position, access.last, arrays.entry_low, arrays.entry_high, arrays.entry_box,
                 starts, order, permuted, *self._box, dead, *self._extra, codes.exact,
                 arrays.set_low, arrays.set_high, codes.list_base, codes.list_starts,
-                codes.list_codes, codes.list_state, *out, *rest,
+                codes.list_codes, codes.list_state, *out, *rest, self.segment.many, counts,
             )  # fmt: skip
             events.append(out[0][:n_out])
             slots.append(out[1][:n_out])
@@ -276,6 +297,7 @@ def _accesses(segment: Segment) -> Iterator[Access]:
         yield Access(int(column), first, last, tested)
 
 
+_NO_COUNTS = np.zeros(0, np.int64)
 _NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8))
 
 

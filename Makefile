@@ -41,7 +41,7 @@ lock: $(MADE) ## write constraints.txt anew, with the newest versions
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Both stamps are written last, so a set-up that was interrupted starts again.
 $(READY): $(MADE) pyproject.toml constraints.txt

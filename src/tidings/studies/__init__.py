@@ -9,16 +9,10 @@ from tidings.studies.conjunctions import (
     StructuredFilter,
     sql_of_tests,
 )
-from tidings.studies.matching_bench import (
-    Engine,
-    MatchReport,
-    MatchRun,
-    bench_matching,
-    new_matcher,
-    parse_lines,
-    schema_of_lines,
-    settle,
-)
+from tidings.studies.json_lines import parse_lines, schema_of_lines
+from tidings.studies.machine import Machine
+from tidings.studies.match_report import MatchReport, MatchRun
+from tidings.studies.matching_bench import Engine, bench_matching, new_matcher, settle
 from tidings.studies.peers import (
     Outcome,
     PeerReport,
@@ -28,7 +22,15 @@ from tidings.studies.peers import (
     peers_folder,
     read_peers,
 )
-from tidings.studies.tables import absent_lines, growth_table, match_table, peer_table
+from tidings.studies.tables import (
+    absent_lines,
+    checked_line,
+    growth_table,
+    machine_line,
+    match_sections,
+    match_table,
+    peer_table,
+)
 from tidings.studies.workloads import RECIPES, Recipe, Workload, make_workload
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "AttributeTest",
     "Conjunctions",
     "Engine",
+    "Machine",
     "MatchReport",
     "MatchRun",
     "Outcome",
@@ -49,10 +52,13 @@ __all__ = [
     "absent_lines",
     "bench_matching",
     "cache_folder",
+    "checked_line",
     "compare_peers",
     "growth_table",
+    "machine_line",
     "make_workload",
     "match_counts",
+    "match_sections",
     "match_table",
     "matching_pairs",
     "new_matcher",

@@ -5,24 +5,92 @@ from __future__ import annotations
 from rich import box
 from rich.table import Table
 
-from tidings.studies.matching_bench import MatchReport
+from tidings.studies.machine import Machine
+from tidings.studies.match_report import MatchReport, MatchRun
 from tidings.studies.peers import HOME, PeerReport
 
 BATCH = f"{HOME} batch"
 
 
+def machine_line(machine: Machine) -> str:
+    """Where and with what it was measured."""
+    load = "" if machine.load is None else f", load {machine.load:.1f} at the start"
+    named = f" {machine.processor}" if machine.processor else ""
+    return (
+        f"{machine.system}, {machine.processors} x{named or ' processor'}{load}; "
+        f"Python {machine.python}, NumPy {machine.numpy}, pyarrow {machine.pyarrow}"
+    )
+
+
+def match_sections(report: MatchReport) -> list[tuple[str, Table]]:
+    """All tables of a report, each with a line that says what is in it and in which unit."""
+    run = report.runs[0]
+    sections = [
+        (
+            f"{run.events:,} events in batches of {min(run.batch, run.events):,}: µs per event, "
+            f"medians of {run.repeats} (range: of pairs)",
+            match_table(report),
+        ),
+        (f"One event at a time, in µs ({run.one_dict.events:,} events)", single_table(report)),
+        ("The index; the first batch compiles kernels or loads them", index_table(report)),
+    ]
+    if report.growth:
+        counted = any(one.counts is not None for one in report.growth)
+        sections.append(
+            (
+                "Growth: the exponent e of time ~ filters^e"
+                + (", with matches written out and only counted" if counted else ""),
+                growth_table(report),
+            )
+        )
+    return sections
+
+
 def match_table(report: MatchReport) -> Table:
-    """One row per run; times in microseconds per event."""
+    """Batches: one row per run."""
+    several = len({run.threads for run in report.runs}) > 1
+    counted = any(run.counts is not None for run in report.runs)
     table = _table(
-        "workload", "filters#", "threads#", "matches/event#", "build s#", "pairs us#", "lists us#",
-        "JSON us#", "dict p50#", "dict p99#", "JSON p50#", "JSON p99#", "bytes/filter#",
+        "workload", "filters#", "threads#", "matches/event#", *(["counts#"] if counted else []),
+        "pairs#", "range#", "lists#", "from JSON#", *(["speed-up#"] if several else []),
     )  # fmt: skip
+    base: MatchRun | None = None
     for run in report.runs:
+        if base is None or (base.workload, base.filters) != (run.workload, run.filters):
+            base = run  # the first number of threads that was asked for
+        counts = [_number(run.counts.median if run.counts else None)] if counted else []
+        gain = [f"{base.pairs.median / run.pairs.median:.2f}"] if several else []
         table.add_row(
             run.workload, f"{run.filters:,}", str(run.threads), _number(run.matches_per_event),
-            _number(run.build_seconds), _number(run.pairs.median), _number(run.lists.median),
-            _number(run.json_batches.median), _number(run.one_dict.p50),
-            _number(run.one_dict.p99), _number(run.one_json.p50), _number(run.one_json.p99),
+            *counts, _number(run.pairs.median),
+            f"{_number(run.pairs.best)}-{_number(run.pairs.worst)}", _number(run.lists.median),
+            _number(run.json_batches.median), *gain,
+        )  # fmt: skip
+    return table
+
+
+def single_table(report: MatchReport) -> Table:
+    """Single events: one row per number of filters."""
+    table = _table("workload", "filters#", "dict p50#", "dict p99#", "JSON p50#", "JSON p99#")
+    for run in _distinct(report):
+        table.add_row(
+            run.workload, f"{run.filters:,}", _number(run.one_dict.p50), _number(run.one_dict.p99),
+            _number(run.one_json.p50), _number(run.one_json.p99),
+        )  # fmt: skip
+    return table
+
+
+def index_table(report: MatchReport) -> Table:
+    """What filters cost: one row per number of filters."""
+    table = _table(
+        "workload", "filters#", "build s#", "filters/s#", "first batch s#", "index MB#",
+        "bytes/filter#",
+    )  # fmt: skip
+    for run in _distinct(report):
+        table.add_row(
+            run.workload, f"{run.filters:,}", _number(run.build_seconds),
+            f"{run.filters_per_second:,.0f}", _number(run.first_batch_seconds),
+            _number(None if run.index_bytes is None else run.index_bytes / 1e6),
             _number(run.bytes_per_filter),
         )  # fmt: skip
     return table
@@ -30,13 +98,32 @@ def match_table(report: MatchReport) -> Table:
 
 def growth_table(report: MatchReport) -> Table:
     """How times grow: the exponent e of filters**e."""
-    table = _table("workload", "from#", "to#", "pairs#", "lists#", "counts#", "dict p50#")
+    counted = any(one.counts is not None for one in report.growth)
+    table = _table(
+        "workload", "threads#", "from#", "to#", *(["counts#"] if counted else []), "pairs#",
+        "lists#", "dict p50#",
+    )  # fmt: skip
     for grown in report.growth:
+        counts = [_number(grown.counts)] if counted else []
         table.add_row(
-            grown.workload, f"{grown.smallest:,}", f"{grown.largest:,}", _number(grown.pairs),
-            _number(grown.lists), _number(grown.counts), _number(grown.one_dict),
+            grown.workload, str(grown.threads), f"{grown.smallest:,}", f"{grown.largest:,}",
+            *counts, _number(grown.pairs), _number(grown.lists), _number(grown.one_dict),
         )  # fmt: skip
     return table
+
+
+def checked_line(report: MatchReport) -> str:
+    """What was held against the reference before anything was measured."""
+    asked = sum(run.checked_evaluations for run in _distinct(report))
+    return (
+        f"checked first: all matches of {report.runs[0].checked_events:,} events per row, "
+        f"with {asked:,} evaluations of filters"
+    )
+
+
+def _distinct(report: MatchReport) -> list[MatchRun]:
+    """A run for each workload and number of filters."""
+    return list({(run.workload, run.filters): run for run in report.runs}.values())
 
 
 def peer_table(report: PeerReport) -> Table:
@@ -66,7 +153,10 @@ def absent_lines(report: PeerReport) -> list[str]:
 
 def _table(*columns: str) -> Table:
     """A name that ends in # is a column of numbers."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True,
+        header_style="bold",
+    )  # fmt: skip
     for name in columns:
         if name.endswith("#"):
             table.add_column(name.rstrip("#"), justify="right", no_wrap=True)

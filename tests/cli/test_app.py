@@ -16,7 +16,7 @@ import tidings
 
 MAIN = "from tidings.cli import main; main()"
 COMMANDS = ["check", "match", "explain", "doctor", "demo", "bench"]
-HELP = [*COMMANDS[:-1], "bench match"]
+HELP = [*COMMANDS[:-1], "bench match", "bench compare"]
 
 
 def start(*args: str, code: str = MAIN) -> subprocess.Popen[str]:

@@ -1,7 +1,8 @@
-"""`tidings bench`: how fast it is here."""
+"""`tidings bench`: how fast it is here, and whether a change made it faster or slower."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +25,7 @@ Seed = Annotated[
 
 @bench.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Measure how fast filters are matched."""
+    """Measure how fast filters are matched, and compare two revisions."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -124,11 +125,94 @@ def bench_match(
     _remark_load(report.machine)
 
 
-def _workloads(names: list[str]) -> list[str]:
+def bench_compare(
+    first: Annotated[
+        str, typer.Argument(metavar="REV1", help="The revision to compare with.", hidden=True)
+    ],
+    second: Annotated[
+        str, typer.Argument(metavar="REV2", help="The revision that is judged.", hidden=True)
+    ],
+    repository: Annotated[
+        Path,
+        typer.Option("--repository", metavar="DIR", help="A checkout of tidings."),
+    ] = Path(),
+    workload: Annotated[
+        str,
+        typer.Option(
+            "--workload", metavar="NAME", help="mixed, equality, ranges, prefix or flights."
+        ),
+    ] = "mixed",
+    filters: Annotated[
+        str, typer.Option("--filters", metavar="N", help="How many filters.")
+    ] = "10k",
+    events: Annotated[
+        str, typer.Option("--events", metavar="N", help="How many events.")
+    ] = "65536",
+    rounds: Annotated[
+        int,
+        typer.Option("--rounds", metavar="N", min=5, help="How often each is measured."),
+    ] = 10,
+    builds: Annotated[
+        int,
+        typer.Option(
+            "--builds", metavar="N", min=0, help="In how many rounds filters are loaded anew."
+        ),
+    ] = 5,
+    threshold: Annotated[
+        float,
+        typer.Option(
+            "--threshold", metavar="PERCENT", min=0, help="Changes up to this do not matter."
+        ),
+    ] = 3.0,
+    seed: Seed = 1,
+    json: options.Json = False,
+) -> int:
+    """Compare the speed of two revisions, and say which differences are noise.
+
+    REV1 and REV2 are revisions as git has them (a tag, a branch, HEAD~1); . is the working tree
+    with all changes. Both are measured on the same filters and events, one right after the other,
+    round after round. The sources are copied to a temporary folder, and nothing is left behind.
+
+    For each measure: the median of the ratios REV2 / REV1, and an interval that it surely lies in.
+    improvement or regression: the whole interval is beyond --threshold; noise: it is not; too few:
+    fewer than 5 ratios. Revisions that find different matches are not compared.
+
+    With --json, one object: machine, workload, first, second, verdicts.
+
+    Exit code: 0 when nothing got worse, 1 when there is a regression, 2 on bad input.
+    """
+    names = _workloads([workload], several=False)
+    sizes = read_amount(filters, "--filters"), read_amount(events, "--events")
+    from tidings import studies
+
+    with working() as note:
+        report = studies.compare_revisions(
+            first, second, folder=repository, workload=names[0], filters=sizes[0],
+            events=sizes[1], rounds=rounds, builds=builds, seed=seed, threshold=threshold / 100,
+            note=note,
+        )  # fmt: skip
+    if json:
+        emit(report)
+    else:
+        show(
+            plain(f"{report.second} compared with {report.first}", "bold"),
+            f"{report.workload}: {report.filters:,} filters, {report.events:,} events, "
+            f"{report.rounds} rounds, seed {report.seed}; both find {report.matches:,} matches",
+            plain(studies.machine_line(report.machine), "dim"),
+            "",
+            studies.compare_table(report),
+            "",
+            *studies.compare_lines(report),
+        )
+        _remark_load(report.machine)
+    return 1 if any(one.word == "regression" for one in report.verdicts) else 0
+
+
+def _workloads(names: list[str], several: bool = True) -> list[str]:
     load_pyarrow()
     from tidings.studies import RECIPES
 
-    known = [*RECIPES, "all"]
+    known = [*RECIPES, "all"] if several else list(RECIPES)
     for name in names:
         if name not in known:
             raise BadInput(f"--workload is {name!r}, expected one of {', '.join(known)}")
@@ -148,3 +232,4 @@ def _remark_load(machine: Machine) -> None:
 
 
 bench.command("match")(guarded(bench_match))
+bench.command("compare")(guarded(bench_compare))

@@ -2,6 +2,7 @@
 
 from tidings.studies.answers import match_counts, matching_pairs
 from tidings.studies.checking import WrongMatches
+from tidings.studies.comparing import Comparison, Disagreement, compare_revisions
 from tidings.studies.conjunctions import (
     Attribute,
     AttributeTest,
@@ -25,6 +26,8 @@ from tidings.studies.peers import (
 from tidings.studies.tables import (
     absent_lines,
     checked_line,
+    compare_lines,
+    compare_table,
     growth_table,
     machine_line,
     match_sections,
@@ -37,7 +40,9 @@ __all__ = [
     "RECIPES",
     "Attribute",
     "AttributeTest",
+    "Comparison",
     "Conjunctions",
+    "Disagreement",
     "Engine",
     "Machine",
     "MatchReport",
@@ -53,7 +58,10 @@ __all__ = [
     "bench_matching",
     "cache_folder",
     "checked_line",
+    "compare_lines",
     "compare_peers",
+    "compare_revisions",
+    "compare_table",
     "growth_table",
     "machine_line",
     "make_workload",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
+from tidings.studies.comparing import Comparison
 from tidings.studies.machine import Machine
 from tidings.studies.match_report import MatchReport, MatchRun
 from tidings.studies.peers import HOME, PeerReport
+from tidings.studies.revision import Revision
 
 BATCH = f"{HOME} batch"
+_STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
 
 
 def machine_line(machine: Machine) -> str:
@@ -145,6 +151,35 @@ def peer_table(report: PeerReport) -> Table:
     return table
 
 
+def compare_table(report: Comparison) -> Table:
+    """One row per measure, with the change from the first revision to the second."""
+    names = [_short(revision) for revision in (report.first, report.second)]
+    table = _table("measure", "unit", *(f"{name}#" for name in names), "change#", "interval#",
+                   "verdict")  # fmt: skip
+    for one in report.verdicts:
+        table.add_row(
+            one.measure.name, one.measure.unit, _number(one.first), _number(one.second),
+            f"{_percent(one.ratio)} %", f"{_percent(one.low)} to {_percent(one.high)} %",
+            Text(one.word, _STYLES.get(one.word, "")),
+        )  # fmt: skip
+    return table
+
+
+def compare_lines(report: Comparison) -> list[str]:
+    """What the table of a comparison rests on, and what it comes to."""
+    sure = {one.rounds: one.confidence for one in report.verdicts}
+    told = ", ".join(f"{100 * sure[count]:.0f} % sure from {count}" for count in sorted(sure))
+    words = Counter(one.word for one in report.verdicts)
+    found = [
+        f"{words[word] or 'no'} {word}{'s' * (words[word] > 1)}"
+        for word in ("regression", "improvement")
+    ]
+    return [
+        f"change, interval: of the median ratio of adjacent runs; {told} pairs",
+        f"{', '.join(found)}; the rest is not surely more than {100 * report.threshold:g} %",
+    ]
+
+
 def absent_lines(report: PeerReport) -> list[str]:
     """Why each of the other systems is not in the table."""
     absent = (one for one in report.outcomes if one.status != "ok")
@@ -163,6 +198,16 @@ def _table(*columns: str) -> Table:
         else:
             table.add_column(name, no_wrap=True)
     return table
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}"
+
+
+def _short(revision: Revision) -> str:
+    if not revision.commit:
+        return "working tree"
+    return revision.name if len(revision.name) <= 16 else revision.commit
 
 
 def _number(value: float | None) -> str:

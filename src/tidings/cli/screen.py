@@ -115,10 +115,14 @@ def working() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+    columns = [TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
+    # Drawn only when there is something to tell: a thread that turns a spinner would be measured.
+    bar = Progress(
+        *columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
+        auto_refresh=False,
+    )  # fmt: skip
     with bar:
         task = bar.add_task("starting")
-        yield lambda text: bar.update(task, description=text)
+        yield lambda text: bar.update(task, description=text, refresh=True)

@@ -22,34 +22,36 @@ Seed = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="What filters and events are drawn from.")
 ]
 
+Workloads = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload",
+        metavar="NAME",
+        help="mixed, equality, ranges, prefix, flights or all; may be repeated. [default: mixed]",
+        show_default=False,
+    ),
+]
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filters",
+        metavar="N",
+        help="How many filters, such as 10000, 10k or 1M; may be repeated. [default: 10k]",
+        show_default=False,
+    ),
+]
+
 
 @bench.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Measure how fast filters are matched, and compare two revisions."""
+    """Measure how fast filters are matched and changed, and compare two revisions."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
 def bench_match(
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--workload",
-            metavar="NAME",
-            help="mixed, equality, ranges, prefix, flights or all; may be repeated. "
-            "[default: mixed]",
-            show_default=False,
-        ),
-    ] = None,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filters",
-            metavar="N",
-            help="How many filters, such as 10000, 10k or 1M; may be repeated. [default: 10k]",
-            show_default=False,
-        ),
-    ] = None,
+    workload: Workloads = None,
+    filters: Sizes = None,
     events: Annotated[
         str | None,
         typer.Option(
@@ -122,6 +124,42 @@ def bench_match(
     for heading, table in studies.match_sections(report):
         show(plain(heading, "bold"), table, "")
     show(studies.checked_line(report))
+    _remark_load(report.machine)
+
+
+def bench_updates(
+    workload: Workloads = None,
+    filters: Sizes = None,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", min=1, help="Merges that are measured.")
+    ] = 7,
+    seed: Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure what changes cost.
+
+    Filters are loaded from text at once, then some are added and removed one by one; each must be
+    found by the very next match. Then single events are matched, with nothing else going on and
+    while a thread merges a twentieth more filters in, in turn. Last, a snapshot is saved and
+    opened.
+
+    slowdown: p99 of a match while a merge runs, over p99 without one.
+
+    With --json, one object: machine, runs. Times of single calls are in microseconds.
+    """
+    names = _workloads(workload or ["mixed"])
+    sizes = _distinct([read_amount(text, "--filters") for text in filters or ["10k"]])
+    load_pyarrow()
+    from tidings import studies
+
+    with working() as note:
+        report = studies.bench_updates(names, sizes, rounds=rounds, seed=seed, note=note)
+    if json:
+        emit(report)
+        return
+    show(plain(studies.machine_line(report.machine), "dim"), "")
+    for heading, table in studies.update_sections(report):
+        show(plain(heading, "bold"), table, "")
     _remark_load(report.machine)
 
 
@@ -232,4 +270,5 @@ def _remark_load(machine: Machine) -> None:
 
 
 bench.command("match")(guarded(bench_match))
+bench.command("updates")(guarded(bench_updates))
 bench.command("compare")(guarded(bench_compare))

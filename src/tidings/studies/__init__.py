@@ -33,7 +33,9 @@ from tidings.studies.tables import (
     match_sections,
     match_table,
     peer_table,
+    update_sections,
 )
+from tidings.studies.update_bench import UpdateReport, bench_updates
 from tidings.studies.workloads import RECIPES, Recipe, Workload, make_workload
 
 __all__ = [
@@ -52,10 +54,12 @@ __all__ = [
     "Recipe",
     "Settings",
     "StructuredFilter",
+    "UpdateReport",
     "Workload",
     "WrongMatches",
     "absent_lines",
     "bench_matching",
+    "bench_updates",
     "cache_folder",
     "checked_line",
     "compare_lines",
@@ -77,4 +81,5 @@ __all__ = [
     "schema_of_lines",
     "settle",
     "sql_of_tests",
+    "update_sections",
 ]

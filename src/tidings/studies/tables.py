@@ -13,6 +13,7 @@ from tidings.studies.machine import Machine
 from tidings.studies.match_report import MatchReport, MatchRun
 from tidings.studies.peers import HOME, PeerReport
 from tidings.studies.revision import Revision
+from tidings.studies.update_bench import UpdateReport
 
 BATCH = f"{HOME} batch"
 _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
@@ -177,6 +178,35 @@ def compare_lines(report: Comparison) -> list[str]:
     return [
         f"change, interval: of the median ratio of adjacent runs; {told} pairs",
         f"{', '.join(found)}; the rest is not surely more than {100 * report.threshold:g} %",
+    ]
+
+
+def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
+    """All tables on changes, each with a line that says what is in it and in which unit."""
+    changes = _table("workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#")
+    merges = _table(
+        "workload", "filters#", "quiet p50#", "quiet p99#", "merging p50#", "merging p99#",
+        "slowdown#", "merge s#",
+    )  # fmt: skip
+    snapshots = _table("workload", "filters#", "save s#", "MB#", "open s#", "open unverified s#")
+    for run in report.runs:
+        start = run.workload, f"{run.filters:,}"
+        changes.add_row(
+            *start, f"{run.filters_per_second:,.0f}", _number(run.add.p50), _number(run.add.p99),
+            _number(run.remove.p50),
+        )  # fmt: skip
+        merges.add_row(
+            *start, _number(run.quiet.p50), _number(run.quiet.p99), _number(run.merging.p50),
+            _number(run.merging.p99), f"{run.slowdown:.2f}", _number(run.merge_seconds),
+        )  # fmt: skip
+        snapshots.add_row(
+            *start, _number(run.save_seconds), _number(run.snapshot_bytes / 1e6),
+            _number(run.open_seconds), _number(run.open_unverified_seconds),
+        )  # fmt: skip
+    return [
+        ("Changes: filters loaded from text, then single ones in µs", changes),
+        ("One event in µs, with nothing else going on and while a thread merges", merges),
+        ("Snapshots", snapshots),
     ]
 
 

@@ -20,24 +20,23 @@ from tidings.matching.encoder import Encoder
 from tidings.matching.ranks import Ranks
 from tidings.model import Event
 
-# (column, attribute or None, codes of strings, code of other strings or -1, code of null, code of
-# the least number, thresholds of doubles, everything else)
-Lookup = tuple[int, str | None, dict[str, int], int, int, int, list[float], Callable[[Event], int]]
+# (column, attribute or None, codes of strings, code of other strings or -1, code of null, ranks,
+# everything else)
+Lookup = tuple[int, str | None, dict[str, int], int, int, Ranks, Callable[[Event], int]]
 Array = npt.NDArray[Any]
 
 
-def lookup_of(column: int, node: Expression, ranks: Ranks | None) -> Lookup:
-    """How the code of a term is found; None for the ranks of elements, which are not looked up."""
-    if ranks is None:
-        return column, None, {}, 0, 0, 0, [], lambda _event: 0
+def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
+    """How the code of a term is found; the elements of lists are not looked up."""
+    if elements:
+        return column, None, {}, 0, 0, ranks, lambda _event: 0
 
     def slow(event: Event) -> int:
         return ranks.code(evaluate(node, event))
 
     name = node.path[0] if isinstance(node, Attribute) and len(node.path) == 1 else None
     unknown = -1 if ranks.ordered else ranks.unknown_string
-    doubles = ranks.doubles[~np.isnan(ranks.doubles)].tolist()
-    return column, name, ranks.strings, unknown, ranks.null, ranks.number_base, doubles, slow
+    return column, name, ranks.strings, unknown, ranks.null, ranks, slow
 
 
 def numbers_of(encoders: Sequence[Encoder | None]) -> tuple[Array, Array, Array]:
@@ -73,7 +72,7 @@ def values_of_event(lookups: list[Lookup], event: Event) -> Array:
     integers: list[int] = []
     add = codes.append
     get = event.get
-    for column, name, strings, unknown, null, base, doubles, slow in lookups:
+    for column, name, strings, unknown, null, ranks, slow in lookups:
         if name is not None:
             value: Any = get(name)
             kind = type(value)
@@ -90,7 +89,7 @@ def values_of_event(lookups: list[Lookup], event: Event) -> Array:
                 add(null)
                 continue
             elif kind is float and value == value:  # not NaN
-                add(base + bisect_right(doubles, value))
+                add(ranks.number_base + bisect_right(ranks.double_list, value))
                 continue
         add(slow(event))
     try:

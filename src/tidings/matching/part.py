@@ -233,8 +233,7 @@ class Part:
     @cached_property
     def _lookups(self) -> list[Lookup]:
         return [
-            lookup_of(at, term.node, None if term.elements else term.ranks)
-            for at, term, _ in self._columns
+            lookup_of(at, term.node, term.ranks, term.elements) for at, term, _ in self._columns
         ]
 
     @cached_property

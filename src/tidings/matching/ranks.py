@@ -100,25 +100,25 @@ class Ranks:
         return bisect_right(self.cuts, (sets.NUMBER,))
 
     @cached_property
-    def _numbers(self) -> tuple[list[Any], npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-        """Values of the number cuts, which of them come after, and the values as an array where
-        all are integers that a double can hold."""
+    def _small(self) -> tuple[Places, Places] | None:
+        """Values of the number cuts and which of them come after, as arrays; None where some value
+        is no integer or one that a double can't hold."""
         inner = self._inner(sets.NUMBER)
         values = [cut[1] for cut in inner]
-        after = np.array([cut[2] for cut in inner], np.int64)
-        small = not values or (values[0] >= -(2**53) and values[-1] <= 2**53)
-        if small and set(map(type, values)) <= {int}:
-            return values, after, np.array(values, np.int64)
-        return values, after, None
+        if not set(map(type, values)) <= {int}:
+            return None
+        if values and (values[0] < -(2**53) or values[-1] > 2**53):
+            return None
+        return np.array(values, np.int64), np.array([cut[2] for cut in inner], np.int64)
 
     @cached_property
     def integers(self) -> npt.NDArray[np.int64]:
         """Per cut the least integer after it: x has passed the cut when x >= threshold. Those that
         no 64-bit integer passes are left off."""
-        values, after, plain_values = self._numbers
-        if plain_values is not None:
-            return plain_values + after
-        out = [_least_integer(*one) for one in zip(values, after.tolist(), strict=True)]
+        if self._small is not None:
+            values, after = self._small
+            return values + after
+        out = [_least_integer(*cut[1:]) for cut in self._inner(sets.NUMBER)]
         return np.array([least for least in out if least <= INT_MAX], dtype=np.int64)
 
     @cached_property
@@ -129,15 +129,32 @@ class Ranks:
     @cached_property
     def doubles(self) -> npt.NDArray[np.float64]:
         """The same for doubles, NaN last: the threshold of the cut before NaN is NaN itself."""
-        values, after, plain_values = self._numbers
-        if plain_values is not None:
-            found = plain_values.astype(np.float64)
-            found = np.where(after == 1, np.nextafter(found, np.inf), found)
+        if self._small is not None:
+            whole = self._small[0].astype(np.float64)
+            found = np.where(self._small[1] == 1, np.nextafter(whole, np.inf), whole)
         else:
-            pairs = zip(values, after.tolist(), strict=True)
-            found = np.array([_least_double(*one) for one in pairs], dtype=np.float64)
+            least = [_least_double(*cut[1:]) for cut in self._inner(sets.NUMBER)]
+            found = np.array(least, dtype=np.float64)
         last = [math.nan] if self._search(math.nan) > self._search(math.inf) else []
         return np.append(found, last)
+
+    @cached_property
+    def double_list(self) -> list[float]:
+        """Without NaN, for bisection."""
+        out: list[float] = self.doubles[~np.isnan(self.doubles)].tolist()
+        return out
+
+    def _take_small(self, parts: Sequence[Ranks], places: Sequence[Places]) -> None:
+        """Put the number cuts together from those of the parts that this was merged from."""
+        size = len(self._inner(sets.NUMBER))
+        values, after = np.empty(size, np.int64), np.empty(size, np.int64)
+        for part, place in zip(parts, places, strict=True):
+            if part._small is None:
+                return
+            first = part.number_base
+            here = place[first : first + len(part._small[0])] - self.number_base
+            values[here], after[here] = part._small
+        self._small = values, after
 
     # -- times ---------------------------------------------------------------------------------
 
@@ -254,10 +271,12 @@ def merged(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
     def places(part: Ranks) -> Places:
         if part.cuts is base:
             return moved
-        found = [
+        here = [
             fresh[cut] if cut in fresh else int(moved[bisect_left(base, cut)]) for cut in part.cuts
         ]
-        return np.array(found, np.int64)
+        return np.array(here, np.int64)
 
     ranks = Ranks(cuts, any(part.ordered for part in parts))
-    return ranks, [places(part) for part in parts]
+    found = [places(part) for part in parts]
+    ranks._take_small(parts, found)
+    return ranks, found

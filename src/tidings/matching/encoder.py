@@ -54,8 +54,7 @@ class Encoder:
             no, yes = self.ranks.booleans
             return np.where(flags, np.uint32(yes), np.uint32(no)).astype(np.uint32)
         if is_.is_timestamp(kind):
-            micros = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
-            return self._times(_values(micros, np.int64))
+            return self._times(_values(in_micros(column).cast(pa.int64()), np.int64))
         if is_.is_date(kind):
             days = _values(column.cast(pa.date32()).cast(pa.int32()), np.int32)
             return self._times(days.astype(np.int64) * 86_400_000_000)
@@ -159,6 +158,14 @@ def _values(column: Any, kind: Any) -> npt.NDArray[Any]:
     if data is None or len(column) == 0:
         return np.zeros(len(column), dtype=kind)
     return np.frombuffer(data, dtype=kind)[column.offset : column.offset + len(column)]
+
+
+def in_micros(column: Any) -> Any:
+    """A column of timestamps in microseconds; what is finer is cut off, before 1970 too."""
+    kind = column.type
+    if kind.unit == "ns":
+        column = pc.floor_temporal(column.cast(pa.timestamp("ns")), unit="microsecond")
+    return column.cast(pa.timestamp("us", kind.tz), safe=False)
 
 
 def fields(column: Any, name: str) -> Any:

@@ -199,7 +199,8 @@ class Part:
     def _check_rest(self, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
         """Which of the pairs pass their residuals, evaluated once per event and term."""
         needed = np.unique(events)
-        paths = set().union(*(self._paths(rest) for rest in self.segment.rest.values()))
+        rests = [self.segment.rest[box] for box in np.unique(boxes).tolist()]
+        paths = set().union(*map(self._paths, rests))
         found = dict(zip(needed.tolist(), columns.rows(batch, paths, needed), strict=True))
         values: dict[int, dict[str, Key]] = {}
         kept = [

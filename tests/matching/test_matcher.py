@@ -9,36 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.filters.strategies import Schema, Writer, event, schema
+from tests.matching.tables import arrow_schema
 
 from tidings import Filter, FilterError, parse
 from tidings.matching import Matcher
-
-
-def arrow_type(kind: str) -> pa.DataType:
-    return {
-        "boolean": pa.bool_(), "integer": pa.int64(), "small": pa.int64(), "double": pa.float64(),
-        "string": pa.string(), "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"),
-        "strings": pa.list_(pa.string()), "integers": pa.list_(pa.int64()),
-        "doubles": pa.list_(pa.float64()),
-    }[kind]  # fmt: skip
-
-
-def arrow_schema(of: Schema) -> pa.Schema:
-    """The columns as an Arrow schema, nested ones as structs."""
-    tree: dict[str, Any] = {}
-    for path, kind in of.columns:
-        level = tree
-        for step in path[:-1]:
-            level = level.setdefault(step, {})
-        level[path[-1]] = arrow_type(kind)
-
-    def struct(level: dict[str, Any]) -> list[pa.Field]:
-        return [
-            pa.field(name, pa.struct(struct(below)) if isinstance(below, dict) else below)
-            for name, below in level.items()
-        ]
-
-    return pa.schema(struct(tree))
 
 
 def random_filters(rng: random.Random, of: Schema, count: int) -> list[Filter]:

@@ -11,7 +11,7 @@ import pytest
 from tests.filters import oracle
 from tests.matching import session
 
-from tidings.matching import matcher as matcher_module, part, segment
+from tidings.matching import matcher as matcher_module, part, residuals, segment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +27,7 @@ def _tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matcher_module, "SEAL_AT", 24)
     monkeypatch.setattr(matcher_module, "BATCH", 25)
     monkeypatch.setattr(part, "ROOM", 256)
+    monkeypatch.setattr(residuals, "LEAST", 4)
 
 
 def live(

@@ -147,10 +147,11 @@ def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[d
 
 
 def _tuples(part: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
-    return zip(*(_python(column) for column in part.columns), strict=True)
+    return zip(*(in_python(column) for column in part.columns), strict=True)
 
 
-def _python(column: Any) -> list[Any]:
+def in_python(column: Any) -> list[Any]:
+    """The values of a column as Python has them."""
     if pa.types.is_timestamp(column.type):
         column = in_micros(column)
     found: list[Any] = column.to_pylist()
@@ -184,15 +185,16 @@ def codes_of(node: Expression, batch: pa.RecordBatch, encoder: Encoder) -> Codes
 def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) -> Codes:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
-    known = _python(column.dictionary)
-    values = [encoder.ranks.code(evaluate(node, _nested(path, value))) for value in known]
-    values.append(encoder.ranks.code(evaluate(node, _nested(path, None))))
+    known = in_python(column.dictionary)
+    values = [encoder.ranks.code(evaluate(node, nested(path, value))) for value in known]
+    values.append(encoder.ranks.code(evaluate(node, nested(path, None))))
     indices = column.indices.cast(pa.int64()).fill_null(len(known))
     codes: Codes = np.array(values, np.uint32)[np.asarray(indices)]
     return codes
 
 
-def _nested(path: Path, value: Any) -> dict[str, Any]:
+def nested(path: Path, value: Any) -> dict[str, Any]:
+    """An event that has this value at a path and nothing else."""
     event = {path[-1]: value}
     for step in reversed(path[:-1]):
         event = {step: event}

@@ -17,15 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import attributes_of
-from tidings.filters.form import reads
-from tidings.filters.sets import Key, key
-from tidings.matching import columns, kernels, lists
+from tidings.filters.sets import Key
+from tidings.matching import columns, kernels, lists, residuals
 from tidings.matching.encoder import Encoder
 from tidings.matching.events import Lookup, lookup_of, numbers_of, values_of_event
 from tidings.matching.probe import Probe, build_probe
 from tidings.matching.probe_kernels import probe
-from tidings.matching.segment import Rest, Segment
+from tidings.matching.segment import Segment
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
@@ -197,32 +195,8 @@ class Part:
                 unsure.append((rest[0][:n_rest], rest[1][:n_rest]))
 
     def _check_rest(self, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
-        """Which of the pairs pass their residuals, evaluated once per event and term."""
-        needed = np.unique(events)
-        rests = [self.segment.rest[box] for box in np.unique(boxes).tolist()]
-        paths = set().union(*map(self._paths, rests))
-        found = dict(zip(needed.tolist(), columns.rows(batch, paths, needed), strict=True))
-        values: dict[int, dict[str, Key]] = {}
-        kept = [
-            self._passes(self.segment.rest[box], found[event], values.setdefault(event, {}))
-            for event, box in zip(events.tolist(), boxes.tolist(), strict=True)
-        ]
-        return np.array(kept, bool)
-
-    def _paths(self, rest: Rest) -> set[tuple[str, ...]]:
-        if rest.form is not None:
-            return reads(rest.form)
-        return set().union(*(attributes_of(self.segment.opaque[text]) for text, _ in rest.tests))
-
-    def _passes(self, rest: Rest, event: Event, values: dict[str, Key]) -> bool:
-        if rest.form is not None:
-            return rest.form.holds(event, values)
-        for text, allowed in rest.tests:
-            if text not in values:
-                values[text] = key(evaluate(self.segment.opaque[text], event))
-            if values[text] not in allowed:
-                return False
-        return True
+        """Which of the pairs pass their residuals."""
+        return residuals.passing(self.segment, batch, events, boxes)
 
     # -- one event -----------------------------------------------------------------------------
 
@@ -272,8 +246,11 @@ class Part:
     def _settled(self, boxes: Array, event: Event) -> Array:
         """The boxes that pass what is left to evaluate."""
         values: dict[str, Key] = {}
-        rest = self.segment.rest
-        kept = [box not in rest or self._passes(rest[box], event, values) for box in boxes.tolist()]
+        rest, segment = self.segment.rest, self.segment
+        kept = [
+            box not in rest or residuals.passes(segment, rest[box], event, values)
+            for box in boxes.tolist()
+        ]
         return boxes[kept]
 
     def _element_codes(self, event: Event) -> tuple[Array, Array, Array, Array]:

@@ -18,8 +18,9 @@ moments).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,6 +50,7 @@ BATCH = 65536
 LEAST_PIECE = 8192  # events of a batch that one thread gets
 SEAL_AT = 1024  # fresh filters that are made a part of their own in the background
 MOST_PARTS = 4
+TRIES = 4  # looks without the lock, when filters change all the time
 WATCH_EVERY = 16  # single events of which one is counted
 
 
@@ -75,7 +77,7 @@ class Matcher:
         self._lock = threading.RLock()
         self._state = State((), (Fresh(),), Register())
         self._dead_count = 0
-        self._replaced = 0
+        self._changes = 0  # odd while one is being made
         self._asked = 0
         self._worker: threading.Thread | None = None
 
@@ -84,7 +86,7 @@ class Matcher:
     def add(self, id: Hashable, filter: Filter | str) -> None:
         """Add a filter under an id; the next match sees it."""
         form = self._parsed(filter).form
-        with self._lock:
+        with self._changing():
             self._refuse_known([id])
             self._put(id, filter, form)
         self._tidy()
@@ -97,7 +99,7 @@ class Matcher:
                 raise TidingsError(f"the id {id_!r} is there twice")
             taken[id_] = (filter_, self._parsed(filter_).form)
         if len(taken) < SEAL_AT:
-            with self._lock:
+            with self._changing():
                 self._refuse_known(taken)
                 for id_, (filter_, form) in taken.items():
                     self._put(id_, filter_, form)
@@ -109,7 +111,7 @@ class Matcher:
                     slots = [give(id_, filter_) for id_, (filter_, _) in taken.items()]
                 forms = (form for _, form in taken.values())
                 sealed = self._sealed(build_segment(zip(slots, forms, strict=True)))
-                with self._lock:
+                with self._changing():
                     state = self._state
                     self._state = replace(state, parts=(*state.parts, sealed))
         self._tidy()
@@ -117,7 +119,7 @@ class Matcher:
 
     def remove(self, id: Hashable) -> None:
         """Remove the filter of an id; the next match does not see it."""
-        with self._lock:
+        with self._changing():
             register = self._state.register
             self._kill(register.slot(id))
             del register.slots[id]
@@ -126,12 +128,10 @@ class Matcher:
     def replace(self, id: Hashable, filter: Filter | str) -> None:
         """Give an id another filter, in one step."""
         form = self._parsed(filter).form
-        with self._lock:
+        with self._changing():
             old = self._state.register.slot(id)
-            self._replaced += 1  # odd: a reader that sees this looks again
             self._put(id, filter, form)
             self._kill(old)
-            self._replaced += 1
         self._tidy()
 
     def __len__(self) -> int:
@@ -139,6 +139,16 @@ class Matcher:
 
     def __contains__(self, id: object) -> bool:
         return id in self._state.register.slots
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """What is done inside is one step: a reader that was at work meanwhile looks again."""
+        with self._lock:
+            self._changes += 1
+            try:
+                yield
+            finally:
+                self._changes += 1
 
     def _parsed(self, filter_: Filter | str) -> Filter:
         if isinstance(filter_, Filter):
@@ -294,13 +304,16 @@ class Matcher:
         need_mapping(event)
         if self.attributes is not None:
             event = self.attributes.read(event)
-        while True:
-            before = self._replaced
-            ids = self._match_now(event)
-            if before == self._replaced and before % 2 == 0:
-                return ids
-            with self._lock:  # a filter was being replaced: wait until that is done, look again
+        for _ in range(TRIES):
+            before = self._changes
+            if before % 2 == 0:
+                ids = self._match_now(event)
+                if before == self._changes:
+                    return ids
+            with self._lock:  # something is being changed: wait until that is done, look again
                 pass
+        with self._lock:
+            return self._match_now(event)
 
     def _match_now(self, event: Event) -> list[Hashable]:
         slots: list[int] = []

@@ -13,15 +13,11 @@ from tidings import ContentGraph, Filter, FilterError, parse
 
 def edges_of(graph: ContentGraph) -> set[tuple[bytes, bytes]]:
     """Edges by what their filters are; of filters that share a node, all."""
-    return {
-        (min(node._aliases), min(child._aliases))
-        for node in graph
-        for child in graph.children(node)
-    }
+    return {(min(node._keys), min(child._keys)) for node in graph for child in graph.children(node)}
 
 
 def nodes_of(graph: ContentGraph) -> set[frozenset[bytes]]:
-    return {frozenset(node._aliases) for node in graph}
+    return {frozenset(node._keys) for node in graph}
 
 
 def assert_same(filters: list[Filter]) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich import box
 from rich.table import Table
 
 from tidings.studies.matching_bench import MatchReport
 from tidings.studies.peers import HOME, PeerReport
+
+if TYPE_CHECKING:
+    from tidings.studies.graph_bench import GraphReport
 
 BATCH = f"{HOME} batch"
 
@@ -35,6 +40,36 @@ def growth_table(report: MatchReport) -> Table:
         table.add_row(
             grown.workload, f"{grown.smallest:,}", f"{grown.largest:,}", _number(grown.pairs),
             _number(grown.lists), _number(grown.counts), _number(grown.one_dict),
+        )  # fmt: skip
+    return table
+
+
+def graph_table(report: GraphReport) -> Table:
+    """One row per run; seconds as a whole and by step."""
+    steps = list(report.runs[0].steps)
+    table = _table(
+        "workload", "filters#", "threads#", "nodes#", "edges#", "pairs#", "candidates#", "s#",
+        *(f"{step}#" for step in steps), "join, 1 thread#", "filters/s#", "MB#", "MB before#",
+    )  # fmt: skip
+    for run in report.runs:
+        table.add_row(
+            run.workload, f"{run.filters:,}", str(run.threads), f"{run.nodes:,}",
+            f"{run.edges:,}", f"{run.pairs:,}", f"{run.candidates:,}", _number(run.seconds),
+            *(_number(run.steps[step]) for step in steps), _number(run.join_alone),
+            _number(run.filters_per_second), f"{run.peak_bytes / 1e6:,.0f}",
+            f"{run.parsed_bytes / 1e6:,.0f}",
+        )  # fmt: skip
+    return table
+
+
+def graph_growth_table(report: GraphReport) -> Table:
+    """How times grow: the exponent e of filters**e."""
+    steps = list(report.growth[0].steps)
+    table = _table("workload", "from#", "to#", "all#", *(f"{step}#" for step in steps))
+    for grown in report.growth:
+        table.add_row(
+            grown.workload, f"{grown.smallest:,}", f"{grown.largest:,}", _number(grown.seconds),
+            *(_number(grown.steps[step]) for step in steps),
         )  # fmt: skip
     return table
 

@@ -85,6 +85,28 @@ def holds(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def scan_rows(  # type: ignore[no-untyped-def]
+    outer, starts, column, pinned, spans, low, high, one_box, reads, read, attributes, out, out_sure
+):  # fmt: skip
+    """Which hulls one holds, by looking at all: for one that tests no attribute.
+
+    out uint32 [n], out_sure uint8 [n]. Returns how many.
+    """
+    count = 0
+    for inner in range(starts.shape[0] - 1):
+        if inner == outer:
+            continue
+        answer = holds(
+            starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer, inner
+        )  # fmt: skip
+        if answer != NO:
+            out[count] = inner
+            out_sure[count] = answer == YES
+            count += 1
+    return count
+
+
+@kernel
 def join_rows(  # type: ignore[no-untyped-def]
     first, last, limit, entries, order, shift, exact, starts, computed, column, pinned, spans, low,
     high, one_box, base, reads, read, attributes, out_above, out_below, out_sure, seen,

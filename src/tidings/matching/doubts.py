@@ -12,6 +12,7 @@ certain one covers all others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -20,8 +21,7 @@ import numpy.typing as npt
 
 from tidings.filters.covering import covers
 from tidings.filters.form import Form
-from tidings.filters.index import HullIndex
-from tidings.matching.cover_join import CoverJoin
+from tidings.matching.cover_join import CoverJoin, Found
 from tidings.matching.hulls import Hulls
 
 Array = npt.NDArray[Any]
@@ -48,7 +48,9 @@ def settle(forms: Sequence[Form], hulls: Hulls, never: Array) -> Settled:
     seen = 0
     if asked.any():
         join = CoverJoin(hulls, asked)
-        found = [*_in_hulls(forms, join), _anywhere(forms, asked, hulls)]
+        bare = asked & (hulls.computed == hulls.starts[:-1])
+        looked = chain(_in_hulls(join), map(join.held_by, np.nonzero(bare)[0].tolist()))
+        found = [_confirmed(forms, one) for one in looked]
         seen = join.seen
     pairs = np.concatenate([np.zeros((0, 2), np.int64), *found])
     pairs = pairs[~never[pairs[:, 1]]]
@@ -64,35 +66,26 @@ def settle(forms: Sequence[Form], hulls: Hulls, never: Array) -> Settled:
     return Settled(above[real], below[real], first, certain, rank, seen)
 
 
-def _in_hulls(forms: Sequence[Form], join: CoverJoin) -> Iterator[Array]:
-    """The pairs whose first form tests attributes: what lies in its hull is asked for."""
-    blocks = [(at, min(at + BLOCK, len(forms))) for at in range(0, len(forms), BLOCK)]
+def _in_hulls(join: CoverJoin) -> Iterator[Found]:
+    """What lies in the hulls of those that test attributes."""
+    count = len(join.hulls)
+    blocks = [(at, min(at + BLOCK, count)) for at in range(0, count, BLOCK)]
     while blocks:
         first, last = blocks.pop()
         found = join.pairs(first, last, ROOM, False)
-        if found is None:
-            middle = (first + last) // 2
-            blocks += [(first, middle), (middle, last)]
+        if found is not None:
+            yield found
             continue
-        kept = found.sure != 0
-        for at in np.nonzero(~kept)[0].tolist():
-            kept[at] = covers(forms[found.above[at]], forms[found.below[at]])
-        yield np.stack([found.above[kept], found.below[kept]], axis=1).astype(np.int64)
+        middle = (first + last) // 2
+        blocks += [(first, middle), (middle, last)]
 
 
-def _anywhere(forms: Sequence[Form], asked: Array, hulls: Hulls) -> Array:
-    """The pairs whose first form only has computed terms, or a tree with nothing in common."""
-    numbers = np.nonzero(asked & (hulls.computed == hulls.starts[:-1]))[0].tolist()
-    index: HullIndex[int] = HullIndex()
-    for number, form in enumerate(forms if numbers else ()):
-        index.add(number, form)
-    found = [
-        (number, other)
-        for number in numbers
-        for other in dict.fromkeys(index.may_be_covered(forms[number]))
-        if other != number and not forms[other].never and covers(forms[number], forms[other])
-    ]
-    return np.array(found, np.int64).reshape(-1, 2)
+def _confirmed(forms: Sequence[Form], found: Found) -> Array:
+    """The pairs that are coverings, one row each."""
+    kept = found.sure != 0
+    for at in np.nonzero(~kept)[0].tolist():
+        kept[at] = covers(forms[found.above[at]], forms[found.below[at]])
+    return np.stack([found.above[kept], found.below[kept]], axis=1).astype(np.int64)
 
 
 def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[int]]:

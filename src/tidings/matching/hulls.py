@@ -12,8 +12,9 @@ Honest cost, one hull of k tests: 8 bytes, and 21 for each test, 8 more for each
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 import msgspec
@@ -78,7 +79,7 @@ class Hulls(msgspec.Struct, frozen=True):
 
 
 def gather_hulls(forms: Sequence[Form]) -> Hulls:
-    """The hulls of forms; about 7 microseconds each, one pass over Python objects."""
+    """The hulls of forms: one pass over Python objects, some 3 microseconds for each test."""
     found: dict[str, tuple[list[int], list[ValueSet]]] = {}
     nodes: dict[str, Expression] = {}
     for number, form in enumerate(forms):
@@ -98,7 +99,7 @@ def gather_hulls(forms: Sequence[Form]) -> Hulls:
         _column(at, *found.pop(term), pinnable=at in points) for at, term in enumerate(ordered)
     ]
     parts = [list(part) for part in zip(*(one[:4] for one in columns), strict=True)]
-    row, column, pinned, count = (
+    row, column, pinned, size = (
         _joined(part, kind)
         for part, kind in zip(
             parts or [[]] * 4, (np.uint32, np.uint32, np.uint8, np.int64), strict=True
@@ -106,7 +107,7 @@ def gather_hulls(forms: Sequence[Form]) -> Hulls:
     )
     order, starts = np.empty(len(row), np.uint32), np.empty(len(forms) + 1, np.int64)
     sort_by_code(row, len(forms), order, starts)
-    spans = _bounds(count)
+    spans = _bounds(size)
     places = _ranges(spans[order], spans[order.astype(np.int64) + 1])
     column = column[order]
     return Hulls(
@@ -114,7 +115,7 @@ def gather_hulls(forms: Sequence[Form]) -> Hulls:
         computed=starts[:-1] + np.bincount(row[order[column < attributes]], minlength=len(forms)),
         column=column,
         pinned=pinned[order],
-        spans=_bounds(count[order]),
+        spans=_bounds(size[order]),
         low=_joined([one[4] for one in columns], np.uint32)[places],
         high=_joined([one[5] for one in columns], np.uint32)[places],
         one_box=np.fromiter(map(_is_hull, forms), np.uint8, len(forms)),
@@ -143,9 +144,12 @@ def _column(
 ) -> tuple[Array, Array, Array, Array, Array, Array, int]:
     """(hull, column, pinned, spans) of each test, (low, high) of each span, and the codes."""
     cuts = [v.cuts if len(v.cuts) % 2 == 0 else (*v.cuts, _END) for v in values]
-    flat = list(chain.from_iterable(cuts))
-    place = {cut: at for at, cut in enumerate(sorted(set(flat)))}
-    codes = np.fromiter(map(place.__getitem__, flat), np.uint32, len(flat))
+    # hashing cuts is what takes time: each gets the number of its first use, then that of its place
+    seen: dict[Cut, int] = defaultdict(count().__next__)
+    flat = np.fromiter(map(seen.__getitem__, chain.from_iterable(cuts)), np.int64)
+    place = np.empty(len(seen), np.uint32)
+    place[[seen[cut] for cut in sorted(seen)]] = np.arange(len(seen))
+    codes = place[flat]
     pinned = np.zeros(len(rows), np.uint8)
     if pinnable:
         pinned[:] = [v.points(MOST_POINTS) is not None for v in values]
@@ -156,7 +160,7 @@ def _column(
         np.fromiter(map(len, cuts), np.int64, len(cuts)) // 2,
         codes[0::2] + np.uint32(1),
         codes[1::2],
-        len(place) + 1,
+        len(seen) + 1,
     )
 
 

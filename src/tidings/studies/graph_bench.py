@@ -50,10 +50,11 @@ class GraphRun(msgspec.Struct, frozen=True):
     seconds: float
     steps: dict[str, float]
     """Seconds of each of STEPS."""
+    processor: dict[str, float]
+    """The same in seconds of processors, all threads together: less than `steps` on a machine that
+    others use too."""
     join_alone: float
     """Seconds of the step `join` with one thread."""
-    processor_seconds: float
-    """All threads together; far less than `seconds` on a machine that others use too."""
     filters_per_second: float
     parsed_bytes: int
     """The most memory that was in use before the graph: mostly the parsed filters."""
@@ -145,7 +146,7 @@ def measure(
         seconds=seconds,
         steps={step: clock.steps.get(step, 0.0) for step in STEPS},
         join_alone=alone.steps["join"],
-        processor_seconds=clock.processor_seconds,
+        processor={step: clock.processor.get(step, 0.0) for step in STEPS},
         filters_per_second=size / seconds,
         parsed_bytes=parsed_bytes,
         peak_bytes=peak,
@@ -158,7 +159,7 @@ class _Clock:
 
     def __init__(self) -> None:
         self.steps: dict[str, float] = {}
-        self.processor_seconds = 0.0
+        self.processor: dict[str, float] = {}
         self._now: tuple[str, float, float] | None = None
 
     def note(self, step: str) -> None:
@@ -166,7 +167,7 @@ class _Clock:
         if self._now is not None:
             name, start, used = self._now
             self.steps[name] = self.steps.get(name, 0.0) + wall - start
-            self.processor_seconds += processor - used
+            self.processor[name] = self.processor.get(name, 0.0) + processor - used
         self._now = (step, wall, processor)
 
 

@@ -49,15 +49,16 @@ def graph_table(report: GraphReport) -> Table:
     steps = list(report.runs[0].steps)
     table = _table(
         "workload", "filters#", "threads#", "nodes#", "edges#", "pairs#", "candidates#", "s#",
-        *(f"{step}#" for step in steps), "join, 1 thread#", "filters/s#", "MB#", "MB before#",
+        "CPU s#", *(f"{step}#" for step in steps), "join, 1 thread#", "filters/s#", "MB#",
+        "MB before#",
     )  # fmt: skip
     for run in report.runs:
         table.add_row(
             run.workload, f"{run.filters:,}", str(run.threads), f"{run.nodes:,}",
             f"{run.edges:,}", f"{run.pairs:,}", f"{run.candidates:,}", _number(run.seconds),
-            *(_number(run.steps[step]) for step in steps), _number(run.join_alone),
-            _number(run.filters_per_second), f"{run.peak_bytes / 1e6:,.0f}",
-            f"{run.parsed_bytes / 1e6:,.0f}",
+            _number(sum(run.processor.values())), *(_number(run.steps[step]) for step in steps),
+            _number(run.join_alone), _number(run.filters_per_second),
+            f"{run.peak_bytes / 1e6:,.0f}", f"{run.parsed_bytes / 1e6:,.0f}",
         )  # fmt: skip
     return table
 

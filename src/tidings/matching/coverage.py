@@ -66,10 +66,10 @@ def cover(
     """
     threads = threads or min(MOST_THREADS, os.cpu_count() or 1)
     note("hulls")
-    hulls = gather_hulls(forms)
+    hulls, boxes = gather_hulls(forms)
     never = np.array([form.never for form in forms], bool)
     note("doubts")
-    doubtful = doubts.settle(forms, hulls, never)
+    doubtful = doubts.settle(forms, hulls, boxes, never)
     note("order")
     ranked = _ranked(hulls.sizes(), doubtful, never)
     number = np.full(len(forms), -1, np.int64)

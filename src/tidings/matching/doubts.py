@@ -2,7 +2,8 @@
 
 A filter that is its hull, over plain attributes, covers whatever lies in that: it is *certain*.
 The others, which have several boxes, computed terms or a tree, are asked about each filter in
-their hull. What they are found to cover is a list of pairs.
+their hull, box by box where that decides it (decider.py), else one by one. What they are found to
+cover is a list of pairs.
 
 Who covers whom has the wider hull on attributes, or the same. So filters that cover each other, and
 whatever order there is beside that of the hulls, are among those of one hull; and among these a
@@ -22,7 +23,9 @@ import numpy.typing as npt
 from tidings.filters.covering import covers
 from tidings.filters.form import Form
 from tidings.matching.cover_join import CoverJoin, Found
-from tidings.matching.hulls import Hulls
+from tidings.matching.cover_kernels import MAYBE, YES
+from tidings.matching.decider import Decider
+from tidings.matching.hulls import Boxes, Hulls
 
 Array = npt.NDArray[Any]
 BLOCK = 1 << 15
@@ -40,7 +43,7 @@ class Settled(msgspec.Struct, frozen=True):
     candidates: int
 
 
-def settle(forms: Sequence[Form], hulls: Hulls, never: Array) -> Settled:
+def settle(forms: Sequence[Form], hulls: Hulls, boxes: Boxes, never: Array) -> Settled:
     """Ask whatever has to be asked, one by one."""
     certain = ((hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])).astype(np.uint8)
     asked = (certain == 0) & ~never
@@ -50,7 +53,8 @@ def settle(forms: Sequence[Form], hulls: Hulls, never: Array) -> Settled:
         join = CoverJoin(hulls, asked)
         bare = asked & (hulls.computed == hulls.starts[:-1])
         looked = chain(_in_hulls(join), map(join.held_by, np.nonzero(bare)[0].tolist()))
-        found = [_confirmed(forms, one) for one in looked]
+        decide = Decider(boxes).decide
+        found = [_confirmed(forms, one, decide(one)) for one in looked]
         seen = join.seen
     pairs = np.concatenate([np.zeros((0, 2), np.int64), *found])
     pairs = pairs[~never[pairs[:, 1]]]
@@ -80,10 +84,10 @@ def _in_hulls(join: CoverJoin) -> Iterator[Found]:
         blocks += [(first, middle), (middle, last)]
 
 
-def _confirmed(forms: Sequence[Form], found: Found) -> Array:
-    """The pairs that are coverings, one row each."""
-    kept = found.sure != 0
-    for at in np.nonzero(~kept)[0].tolist():
+def _confirmed(forms: Sequence[Form], found: Found, answers: Array) -> Array:
+    """The pairs that are coverings, one row each: where boxes leave it open, forms are asked."""
+    kept = answers == YES
+    for at in np.nonzero(answers == MAYBE)[0].tolist():
         kept[at] = covers(forms[found.above[at]], forms[found.below[at]])
     return np.stack([found.above[kept], found.below[kept]], axis=1).astype(np.int64)
 

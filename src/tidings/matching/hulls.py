@@ -13,7 +13,7 @@ Honest cost, one hull of k tests: 8 bytes, and 21 for each test, 8 more for each
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tidings.filters.boxes import Box
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.filters.form import Form
 from tidings.filters.pins import MOST_POINTS
@@ -68,6 +69,22 @@ class Hulls(msgspec.Struct, frozen=True):
             one_box=self.one_box[numbers],
         )
 
+    def part(self, count: int) -> Hulls:
+        """The first of these."""
+        tests = self.starts[count]
+        spans = self.spans[tests]
+        return msgspec.structs.replace(
+            self,
+            starts=self.starts[: count + 1],
+            computed=self.computed[:count],
+            column=self.column[:tests],
+            pinned=self.pinned[:tests],
+            spans=self.spans[: tests + 1],
+            low=self.low[:spans],
+            high=self.high[:spans],
+            one_box=self.one_box[:count],
+        )
+
     def sizes(self) -> tuple[Array, Array]:
         """Two measures of the attributes of each hull: how many are tested, and how many codes the
         tests leave. Of two hulls that differ, the one around the other has fewer tests, or as many
@@ -78,16 +95,41 @@ class Hulls(msgspec.Struct, frozen=True):
         return self.computed - self.starts[:-1], total[last] - total[first]
 
 
-def gather_hulls(forms: Sequence[Form]) -> Hulls:
-    """The hulls of forms: one pass over Python objects, some 3 microseconds for each test."""
+class Boxes(msgspec.Struct, frozen=True):
+    """The hulls of n forms, and behind them the boxes of those that have several."""
+
+    rows: Hulls
+    starts: Array  # int64 [n + 1]: the boxes of a form; none if it is its hull, or is wide
+
+
+def gather_hulls(forms: Sequence[Form]) -> tuple[Hulls, Boxes]:
+    """The hulls of forms, and with the boxes of those that have several.
+
+    One pass over Python objects, some 3 microseconds for each test.
+    """
+    one_box = np.fromiter(map(_is_hull, forms), np.uint8, len(forms))
+    several = np.zeros(len(forms), np.int64)
+    for at in np.nonzero(one_box == 0)[0].tolist():
+        several[at] = len(forms[at].boxes or ())
+    split = [forms[at] for at in np.nonzero(several)[0].tolist()]
+    rows = chain(
+        ((form.hull, form.terms) for form in forms),
+        ((box, form.terms) for form in split for box in form.boxes or ()),
+    )
+    whole = np.ones(int(several.sum()), np.uint8)
+    gathered = _gather(rows, np.concatenate([one_box, whole]))
+    return gathered.part(len(forms)), Boxes(gathered, len(forms) + _bounds(several))
+
+
+def _gather(rows: Iterable[tuple[Box, Mapping[str, Expression]]], one_box: Array) -> Hulls:
     found: dict[str, tuple[list[int], list[ValueSet]]] = {}
     nodes: dict[str, Expression] = {}
-    for number, form in enumerate(forms):
-        for term, values in form.hull.items():
+    for number, (box, terms) in enumerate(rows):
+        for term, values in box.items():
             lists = found.get(term)
             if lists is None:
                 lists = found[term] = ([], [])
-                nodes[term] = form.terms[term]
+                nodes[term] = terms[term]
             lists[0].append(number)
             lists[1].append(values)
     ordered = sorted(found, key=lambda term: (not isinstance(nodes[term], Attribute), term))
@@ -105,20 +147,20 @@ def gather_hulls(forms: Sequence[Form]) -> Hulls:
             parts or [[]] * 4, (np.uint32, np.uint32, np.uint8, np.int64), strict=True
         )
     )
-    order, starts = np.empty(len(row), np.uint32), np.empty(len(forms) + 1, np.int64)
-    sort_by_code(row, len(forms), order, starts)
+    order, starts = np.empty(len(row), np.uint32), np.empty(len(one_box) + 1, np.int64)
+    sort_by_code(row, len(one_box), order, starts)
     spans = _bounds(size)
     places = _ranges(spans[order], spans[order.astype(np.int64) + 1])
     column = column[order]
     return Hulls(
         starts=starts,
-        computed=starts[:-1] + np.bincount(row[order[column < attributes]], minlength=len(forms)),
+        computed=starts[:-1] + np.bincount(row[order[column < attributes]], minlength=len(one_box)),
         column=column,
         pinned=pinned[order],
         spans=_bounds(size[order]),
         low=_joined([one[4] for one in columns], np.uint32)[places],
         high=_joined([one[5] for one in columns], np.uint32)[places],
-        one_box=np.fromiter(map(_is_hull, forms), np.uint8, len(forms)),
+        one_box=one_box,
         base=_bounds(np.array([one[6] for one in columns], np.int64)),
         reads=_bounds(np.array([len(one) for one in read_by], np.int64)),
         read=np.array(list(chain.from_iterable(read_by)), np.int64),

@@ -63,7 +63,7 @@ class GraphRun(msgspec.Struct, frozen=True):
 
 
 class GraphGrowth(msgspec.Struct, frozen=True):
-    """The exponent e of time ~ filters**e, as a whole and by step."""
+    """The exponent e of processor time ~ filters**e, as a whole and by step."""
 
     workload: str
     smallest: int
@@ -222,9 +222,10 @@ def grown(runs: Sequence[GraphRun]) -> GraphGrowth:
         workload=runs[0].workload,
         smallest=min(sizes),
         largest=max(sizes),
-        seconds=exponent(sizes, [run.seconds for run in runs]),
+        seconds=exponent(sizes, [sum(run.processor.values()) for run in runs]),
         steps={
-            step: exponent(sizes, [max(least, run.steps[step]) for run in runs]) for step in STEPS
+            step: exponent(sizes, [max(least, run.processor[step]) for run in runs])
+            for step in STEPS
         },
     )
 

@@ -10,6 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTHON ?=
 CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
+BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 
 .PHONY: help setup demo test check soak bench lock clean
 
@@ -34,6 +35,7 @@ soak: $(READY) ## run the slow tests, with many more examples
 	TIDINGS_PROFILE=soak $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 bench: $(READY) ## run the measurements
+	$(BIN)/tidings bench match $(BENCH_ARGS)
 	$(BIN)/python -m pytest -m bench $(PYTEST_ARGS)
 
 lock: $(MADE) ## write constraints.txt anew, with the newest versions
@@ -41,7 +43,7 @@ lock: $(MADE) ## write constraints.txt anew, with the newest versions
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Both stamps are written last, so a set-up that was interrupted starts again.
 $(READY): $(MADE) pyproject.toml constraints.txt

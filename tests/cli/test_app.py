@@ -15,7 +15,8 @@ from tests.cli.conftest import Run, Write
 import tidings
 
 MAIN = "from tidings.cli import main; main()"
-COMMANDS = ["check", "match", "explain", "doctor", "demo"]
+COMMANDS = ["check", "match", "explain", "doctor", "demo", "bench"]
+HELP = [*COMMANDS[:-1], "bench match", "bench compare"]
 
 
 def start(*args: str, code: str = MAIN) -> subprocess.Popen[str]:
@@ -40,9 +41,9 @@ def test_help_names_every_command_and_nothing_of_completion(run: Run, args: tupl
     assert "completion" not in result.out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", HELP)
 def test_help_of_a_command_fits_the_screen_and_documents_json(run: Run, command: str) -> None:
-    result = run(command, "--help")
+    result = run(*command.split(), "--help")
     assert result.code == 0
     assert "With --json" in result.out
     assert max(map(len, result.out.splitlines())) <= 100

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tidings.cli.screen import STEP, counted, cut, tracked
+from tidings.cli.screen import STEP, counted, cut, tracked, working
 
 
 class Terminal(io.StringIO):
@@ -28,6 +28,21 @@ def test_progress_goes_to_a_terminal_on_stderr(
 
 def test_no_progress_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(tracked(range(3), "reading")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_being_done_goes_to_a_terminal_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with working() as note:
+        note("round 1 of [2]")
+    assert "round 1 of [2]" in screen.getvalue()
+
+
+def test_what_is_being_done_goes_nowhere_else(capsys: pytest.CaptureFixture[str]) -> None:
+    with working() as note:
+        note("round 1")
     assert capsys.readouterr().err == ""
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.filters.strategies import Schema
+from tests.filters import strategies
+from tests.filters.strategies import Schema, Writer
+
+from tidings import Attributes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,3 +105,34 @@ def values(frame: DataFrame, texts: Sequence[str]) -> list[list[bool | None]]:
             except PySparkException as error:
                 raise AssertionError(f"Spark refuses {text!r}: {str(error)[:300]}") from error
         raise
+
+
+class Judged(NamedTuple):
+    """Random filters and notifications of one schema, and what Spark says of each pair."""
+
+    schema: Schema
+    attributes: Attributes | None
+    events: list[dict[str, Any]]
+    texts: list[str]
+    says: list[list[bool | None]]  # by text, then by event
+
+
+def judged(
+    spark: SparkSession,
+    rng: random.Random,
+    *,
+    rows: int,
+    filters: int,
+    declared: bool,
+    zeros: bool = False,
+    text: Callable[[Writer], str] = Writer.filter,
+    event: Callable[[random.Random, Schema], dict[str, Any]] = strategies.event,
+) -> Judged:
+    """Draw a schema, filters and notifications, and ask Spark about them, 100 filters a job."""
+    schema = strategies.schema(rng, dotted=not declared)
+    writer = Writer(rng, schema, declared=declared, zeros=zeros)
+    events = [event(rng, schema) for _ in range(rows)]
+    texts = [text(writer) for _ in range(filters)]
+    frame = table(spark, spark_schema(schema), events)
+    says = [one for at in range(0, filters, 100) for one in values(frame, texts[at : at + 100])]
+    return Judged(schema, schema.attributes() if declared else None, events, texts, says)

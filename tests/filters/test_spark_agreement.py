@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.filters import oracle, strategies
+from tests.filters import oracle
 
 from tidings import Attributes, Filter, FilterError, parse
 from tidings.filters.evaluate import truth
@@ -61,17 +61,12 @@ def check_chunk(
     spark: SparkSession, rng: random.Random, *, declared: bool, zeros: bool = False
 ) -> int:
     """One schema, one table, many filters in one job. The number of pairs of filter and row."""
-    schema = strategies.schema(rng, dotted=not declared)
-    attributes = schema.attributes() if declared else None
-    writer = strategies.Writer(rng, schema, declared=declared, zeros=zeros)
-    events = [strategies.event(rng, schema) for _ in range(ROWS)]
-    texts = [writer.filter() for _ in range(FILTERS)]
-    frame = oracle.table(spark, oracle.spark_schema(schema), events)
+    found = oracle.judged(spark, rng, rows=ROWS, filters=FILTERS, declared=declared, zeros=zeros)
     problems = []
-    for text, says in zip(texts, oracle.values(frame, texts), strict=True):
-        problems += differences(text, says, events, attributes)
+    for text, says in zip(found.texts, found.says, strict=True):
+        problems += differences(text, says, found.events, found.attributes)
     assert not problems, "\n".join(problems[:5])
-    return len(texts) * len(events)
+    return len(found.texts) * len(found.events)
 
 
 @pytest.mark.parametrize("declared", [False, True], ids=["undeclared", "declared"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
+from bisect import bisect_right
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from tidings import parse
 from tidings.filters.sets import ValueSet, key
 from tidings.matching.encoder import Encoder
-from tidings.matching.ranks import Ranks, asks_order
+from tidings.matching.ranks import Ranks, asks_order, merged
 from tidings.matching.statistics import moved
 from tidings.model import plain
 
@@ -94,8 +95,35 @@ def test_these_do(text: str) -> None:
 
 def test_counts_move_to_a_finer_space() -> None:
     coarse, _ = ranks_of(("x > 5",))
-    fine, _ = ranks_of(("x > 5", "x > 7"))
+    other, _ = ranks_of(("x > 7",))
+    fine, places = merged([coarse, other])
     counts = np.array([1.0, 2.0, 6.0])[: len(coarse)]
-    found = moved(counts, coarse, fine)
+    found = moved(counts, places[0], len(fine))
     assert len(found) == len(fine)
     assert found.sum() == pytest.approx(counts.sum())
+
+
+def test_merged_ranks_have_all_cuts_and_say_where_they_went(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(100):
+        texts = [rng.choices(TEXTS + ORDERED, k=rng.randint(1, 12)) for _ in range(3)]
+        parts = [ranks_of(tuple(some))[0] for some in texts]
+        whole, places = merged(parts)
+        assert whole.cuts == sorted({cut for part in parts for cut in part.cuts})
+        assert whole.ordered == any(part.ordered for part in parts)
+        for part, place in zip(parts, places, strict=True):
+            assert [whole.cuts[at] for at in place] == part.cuts
+
+
+def test_thresholds_are_those_of_each_cut(seed: int) -> None:
+    """Integers and doubles by array are what comparing with each cut says."""
+    rng = random.Random(seed)
+    numbers = [-(2**53), 2**53, 2**53 + 1, -5, 0, 5, 7, 2**63 - 1, -(2**63), 0.5, -2.5, 1e300]
+    for _ in range(200):
+        some = rng.sample(numbers, rng.randint(1, 6))
+        ranks, _ = ranks_of(tuple(f"x {rng.choice(['<', '<=', '=', '>'])} {n!r}" for n in some))
+        for value in (*numbers, *(n + 1 for n in numbers[:7])):
+            assert ranks.code(value) == bisect_right(ranks.cuts, key(plain(value))), (some, value)
+            if abs(value) <= 2**53:
+                found = int(np.searchsorted(ranks.doubles, float(value), side="right"))
+                assert ranks.number_base + found == ranks.code(value)

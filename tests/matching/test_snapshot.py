@@ -12,6 +12,7 @@ import pytest
 
 from tidings import Attributes, Ontology, TidingsError
 from tidings.matching import Matcher
+from tidings.matching.snapshot import VERSION
 
 FILTERS = {
     "late": "dep_delay > 60",
@@ -86,7 +87,7 @@ def broken_manifest(path: Path) -> None:
 
 def later_version(path: Path) -> None:
     file = path / "manifest.json"
-    file.write_text(file.read_text().replace('"version": 1', '"version": 99'))
+    file.write_text(file.read_text().replace(f'"version": {VERSION}', '"version": 99'))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def later_version(path: Path) -> None:
         (missing, "terms.arrow is missing"),
         (without_manifest, "is not a snapshot"),
         (broken_manifest, "manifest can't be read"),
-        (later_version, "version 99, expected .* version 1"),
+        (later_version, f"version 99, expected .* version {VERSION}"),
     ],
 )
 def test_a_harmed_snapshot_is_refused(

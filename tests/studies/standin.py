@@ -58,3 +58,18 @@ class ForgetfulMatcher(SlowMatcher):
     def match(self, event: Any) -> list[Any]:
         found = super().match(event)
         return found[:-1] if isinstance(event, (str, bytes)) else found
+
+
+class MiscountingMatcher(CountingMatcher):
+    """One that is wrong when it counts."""
+
+    def match_counts(self, events: Any, *, threads: int = 1) -> Any:
+        return super().match_counts(events, threads=threads) + 1
+
+
+class RacingMatcher(SlowMatcher):
+    """One that is wrong with many events on two threads."""
+
+    def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Any, Any]:
+        rows, ids = super().match_pairs(events, threads=threads)
+        return (rows[1:], ids[1:]) if threads > 1 and events.num_rows > 10 else (rows, ids)

@@ -12,17 +12,16 @@ from tests.studies.fake_peers import LIAR, LOOP, add_loop, add_peer, shared_code
 
 from tidings.model import EnvironmentProblem
 from tidings.studies import make_workload, match_counts, peer_table
+from tidings.studies.driver import Unavailable
 from tidings.studies.peers import (
     Outcome,
     Peer,
     PeerReport,
     Settings,
-    Unavailable,
     cache_folder,
     compare_peers,
     prepare,
     read_peers,
-    telling_line,
 )
 from tidings.studies.tables import absent_lines
 
@@ -190,21 +189,6 @@ def test_peers_that_are_not_there(folder: Path, tmp_path: Path) -> None:
     (folder / "odd" / "peer.toml").write_text("about = 3")
     with pytest.raises(EnvironmentProblem, match=r"odd/peer\.toml can't be used: "):
         read_peers(folder)
-
-
-@pytest.mark.parametrize(
-    ("output", "line"),
-    [
-        ("", "it said nothing"),
-        ("one\ntwo\n\n", "two"),
-        ("fetching\n\x1b[31mError\x1b[0m: no route\nhelp is on a page\n", "Error: no route"),
-        ("Exception in thread: Error 1\n\tat Error.java:3\n", "Exception in thread: Error 1"),
-        ("Traceback:\n  raise ValueError\nValueError: 3\n", "ValueError: 3"),
-        ("x" * 500, "x" * 200),
-    ],
-)
-def test_telling_line(output: str, line: str) -> None:
-    assert telling_line(output) == line
 
 
 def test_unknown_fields_of_a_peer_are_refused() -> None:

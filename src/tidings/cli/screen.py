@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -106,3 +107,22 @@ def tracked(items: Iterable[Item], label: str, total: int | None = None) -> Iter
             yield item
             if count % STEP == 0:
                 bar.update(task, completed=count)
+
+
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """A function that tells a person on stderr, if there is one, what is being done."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    columns = [TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
+    # Drawn only when there is something to tell: a thread that turns a spinner would be measured.
+    bar = Progress(
+        *columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
+        auto_refresh=False,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("starting")
+        yield lambda text: bar.update(task, description=text, refresh=True)

@@ -36,13 +36,20 @@ def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array])
         low, high = tests.low[rows], tests.high[rows]
         seen = histograms.get(term.text)
         if seen is None or len(seen) != len(term.ranks):
-            points = low[low == high]
-            seen = np.bincount(points, minlength=len(term.ranks)).astype(np.float64)
-        weight = seen + 1.0 / len(term.ranks)
+            seen = None
+        weight = weights(seen, low[low == high], len(term.ranks))
         total = np.concatenate([[0.0], np.cumsum(weight)])
         out[rows] = (total[high + 1] - total[low]) / total[-1]
         _narrow_several(tests, rows, total, out)
     return out
+
+
+def weights(seen: Array | None, points: Array, size: int) -> Array:
+    """How often each of `size` codes is met: as seen, or else as filters ask for it."""
+    if seen is not None and seen.any():
+        found: Array = seen + 1.0 / size
+        return found
+    return np.bincount(points, minlength=size) + 1.0
 
 
 def _narrow_several(tests: Tests, rows: Array, total: Array, out: Array) -> None:
@@ -221,12 +228,10 @@ def _laid_out(
         extra_starts[1:] = np.cumsum(np.bincount(extra[:, 0], minlength=len(slots)))
     box_slot, box_flags = np.empty_like(slots), np.empty_like(flags)
     box_slot[number], box_flags[number] = slots, flags
-    entry_box = number[owner]
     arrays = Arrays(
         entry_low=low,
         entry_high=high,
-        entry_box=entry_box.astype(np.uint32),
-        **_first_tests(entry_box, starts, tests.column[rows], test_low, test_high - test_low),
+        entry_box=number[owner].astype(np.uint32),
         **groups,
         box_tests=starts,
         test_column=tests.column[rows].astype(np.uint16),
@@ -244,25 +249,6 @@ def _laid_out(
         shift=shift,
     )
     return arrays, number
-
-
-def _first_tests(
-    boxes: Array, starts: Array, column: Array, low: Array, width: Array
-) -> dict[str, Array]:
-    """The first test of the box of each entry; one that all events pass where it has none."""
-    at = starts[boxes].astype(np.int64)
-    none = at == starts[boxes + 1]
-    at = np.minimum(at, max(0, len(column) - 1))
-
-    def chosen(values: Array, otherwise: int) -> Array:
-        found = values[at] if len(values) else np.zeros(len(boxes), np.uint16)
-        return np.where(none, np.uint16(otherwise), found).astype(np.uint16)
-
-    return {
-        "first_column": chosen(column, 0),
-        "first_low": chosen(low, 0),
-        "first_width": chosen(width, 65535),
-    }
 
 
 def _groups(column: Array, wide_class: Array, width: Array) -> dict[str, Array]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from tidings.filters import Attributes
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Call, Expression, attributes_of
-from tidings.matching.encoder import Encoder
+from tidings.matching.encoder import Encoder, in_micros
 from tidings.matching.ranks import Codes
 from tidings.model import NotificationError
 
@@ -27,17 +27,55 @@ _CLOCK_PARTS = {"hour": pc.hour, "minute": pc.minute, "second": pc.second}
 
 
 def as_batch(events: Any) -> pa.RecordBatch:
-    """One record batch of a RecordBatch, a Table or a pandas DataFrame."""
+    """One record batch of a RecordBatch, a Table or a pandas DataFrame, of the usual types."""
     if isinstance(events, pa.RecordBatch):
-        return events
+        return _usual(events)
     if isinstance(events, pa.Table):
         batches = events.combine_chunks().to_batches()
-        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=events.schema)
+        found = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=events.schema)
+        return _usual(found)
     if hasattr(events, "iloc"):
-        return pa.RecordBatch.from_pandas(events, preserve_index=False)
+        return _usual(pa.RecordBatch.from_pandas(events, preserve_index=False))
     raise NotificationError(
         f"found {type(events).__name__}, expected an Arrow RecordBatch or Table, or a DataFrame"
     )
+
+
+def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without types that parts of Arrow do not know or get wrong.
+
+    Views of strings can't be taken from and lose their nulls in a dictionary; lists come in five
+    layouts; and an instant of the last day of 9999 is none of Python's in a zone that is ahead.
+    """
+    for at, field in enumerate(batch.schema):
+        kind = _usual_type(field.type)
+        if kind != field.type:
+            column = batch.column(at)
+            if _is_list_view(field.type):  # its cast makes broken offsets
+                column = pa.array(column.to_pylist(), kind)
+            batch = batch.set_column(at, field.name, column.cast(kind))
+    return batch
+
+
+def _usual_type(kind: Any) -> Any:
+    is_ = pa.types
+    if is_.is_string_view(kind):
+        return pa.large_string()
+    if is_.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if is_.is_large_list(kind):
+        return pa.large_list(_usual_type(kind.value_type))
+    if is_.is_list(kind) or is_.is_fixed_size_list(kind) or _is_list_view(kind):
+        return pa.list_(_usual_type(kind.value_type))
+    if is_.is_struct(kind):
+        return pa.struct([field.with_type(_usual_type(field.type)) for field in kind])
+    if is_.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _usual_type(kind.value_type), kind.ordered)
+    return kind
+
+
+def _is_list_view(kind: Any) -> bool:
+    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
 def conformed(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
@@ -109,12 +147,13 @@ def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[d
 
 
 def _tuples(part: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
-    return zip(*(_python(column) for column in part.columns), strict=True)
+    return zip(*(in_python(column) for column in part.columns), strict=True)
 
 
-def _python(column: Any) -> list[Any]:
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+def in_python(column: Any) -> list[Any]:
+    """The values of a column as Python has them."""
+    if pa.types.is_timestamp(column.type):
+        column = in_micros(column)
     found: list[Any] = column.to_pylist()
     return found
 
@@ -146,15 +185,16 @@ def codes_of(node: Expression, batch: pa.RecordBatch, encoder: Encoder) -> Codes
 def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) -> Codes:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
-    known = _python(column.dictionary)
-    values = [encoder.ranks.code(evaluate(node, _nested(path, value))) for value in known]
-    values.append(encoder.ranks.code(evaluate(node, _nested(path, None))))
+    known = in_python(column.dictionary)
+    values = [encoder.ranks.code(evaluate(node, nested(path, value))) for value in known]
+    values.append(encoder.ranks.code(evaluate(node, nested(path, None))))
     indices = column.indices.cast(pa.int64()).fill_null(len(known))
     codes: Codes = np.array(values, np.uint32)[np.asarray(indices)]
     return codes
 
 
-def _nested(path: Path, value: Any) -> dict[str, Any]:
+def nested(path: Path, value: Any) -> dict[str, Any]:
+    """An event that has this value at a path and nothing else."""
     event = {path[-1]: value}
     for step in reversed(path[:-1]):
         event = {step: event}

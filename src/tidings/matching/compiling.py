@@ -1,4 +1,4 @@
-"""How kernels are compiled: no GIL, cached on disk in a folder of the user's."""
+"""How kernels are compiled: cached on disk in a folder of the user's, and without the GIL."""
 
 from __future__ import annotations
 
@@ -33,3 +33,9 @@ import numba  # noqa: E402
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first use for the types it is called with."""
     return numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
+
+
+def short_kernel(function: Callable[..., Any]) -> Any:
+    """The same, but with the GIL: for work so short that asking for it again would take longer,
+    above all while a background thread wants it too."""
+    return numba.njit(cache=True, boundscheck=False, error_model="numpy")(function)

@@ -54,8 +54,7 @@ class Encoder:
             no, yes = self.ranks.booleans
             return np.where(flags, np.uint32(yes), np.uint32(no)).astype(np.uint32)
         if is_.is_timestamp(kind):
-            micros = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
-            return self._times(_values(micros, np.int64))
+            return self._times(_values(in_micros(column).cast(pa.int64()), np.int64))
         if is_.is_date(kind):
             days = _values(column.cast(pa.date32()).cast(pa.int32()), np.int32)
             return self._times(days.astype(np.int64) * 86_400_000_000)
@@ -82,7 +81,7 @@ class Encoder:
     # -- numbers and times ---------------------------------------------------------------------
 
     @cached_property
-    def _integer_table(self) -> tuple[int, Codes] | None:
+    def integer_table(self) -> tuple[int, Codes] | None:
         thresholds = self.ranks.integers
         if len(thresholds) == 0 or int(thresholds[-1]) - int(thresholds[0]) > _TABLE_SPAN:
             return None
@@ -95,8 +94,8 @@ class Encoder:
 
     def _integers(self, values: npt.NDArray[np.int64]) -> Codes:
         out = np.empty(len(values), dtype=np.uint32)
-        if self._integer_table is not None:
-            lookup.rank_by_table(values, *self._integer_table, out)
+        if self.integer_table is not None:
+            lookup.rank_by_table(values, *self.integer_table, out)
         else:
             lookup.rank_integers(values, self.ranks.integers, self.ranks.number_base, out)
         return out
@@ -159,6 +158,14 @@ def _values(column: Any, kind: Any) -> npt.NDArray[Any]:
     if data is None or len(column) == 0:
         return np.zeros(len(column), dtype=kind)
     return np.frombuffer(data, dtype=kind)[column.offset : column.offset + len(column)]
+
+
+def in_micros(column: Any) -> Any:
+    """A column of timestamps in microseconds; what is finer is cut off, before 1970 too."""
+    kind = column.type
+    if kind.unit == "ns":
+        column = pc.floor_temporal(column.cast(pa.timestamp("ns")), unit="microsecond")
+    return column.cast(pa.timestamp("us", kind.tz), safe=False)
 
 
 def fields(column: Any, name: str) -> Any:

@@ -146,12 +146,16 @@ def join(  # type: ignore[no-untyped-def]
     out_slot,
     rest_event,
     rest_box,
+    many,
+    counts,
 ):
     """The batch join of one access term: entries [position, last) against a sorted batch.
 
     The events that pass an entry's access test are one slice of the order; the other tests run
     over it 64 events at a time. Pairs go to out_* (event, slot), and those that need more than the
-    kernel can decide to rest_* (event, box). Stops early when an output could overflow.
+    kernel can decide to rest_* (event, box). Stops early when an output could overflow. Where
+    counts (int64, one per event, or none at all) are wanted, a match of a filter of one box is
+    counted and not written.
     Returns (position reached, pairs out, pairs rest).
     """
     n_out, n_rest = 0, 0
@@ -168,6 +172,7 @@ def join(  # type: ignore[no-untyped-def]
         first, beyond = np.int64(box_tests[box]), np.int64(box_tests[box + 1])
         flags = box_flags[box]
         slot = box_slot[box]
+        counted = counts.shape[0] != 0 and many[slot] == 0
         at = begin
         while at < end:
             left = end - at
@@ -206,128 +211,15 @@ def join(  # type: ignore[no-untyped-def]
                         rest_box[n_rest] = box
                         n_rest += 1
                         continue
+                if counted:
+                    counts[event] += 1
+                    continue
                 out_event[n_out] = event
                 out_slot[n_out] = slot
                 n_out += 1
             at += 64
         position += 1
     return position, n_out, n_rest
-
-
-@kernel
-def probe(  # type: ignore[no-untyped-def]
-    codes,
-    shift,
-    group_column,
-    group_start,
-    group_end,
-    group_width,
-    entry_low,
-    entry_high,
-    entry_box,
-    first_column,
-    first_low,
-    first_width,
-    box_tests,
-    test_column,
-    test_low,
-    test_width,
-    box_slot,
-    box_flags,
-    dead,
-    box_extras,
-    extra_kind,
-    extra_column,
-    extra_a,
-    extra_b,
-    set_low,
-    set_high,
-    list_base,
-    list_starts,
-    list_codes,
-    list_state,
-    out_slot,
-    rest_box,
-):
-    """One event against all entries. codes uint32 [C].
-
-    Entries of a group belong to one term, are sorted by their low end and are at most group_width
-    wide, so those that can hold a code are one slice. A list has the codes of its elements.
-    Returns (matches, rest), or (-1, -1) when an output is full.
-    """
-    n_out, n_rest = 0, 0
-    exact = codes.reshape(codes.shape[0], 1)
-    coarse = (codes >> shift).astype(np.uint16)
-    for group in range(group_column.shape[0]):
-        column = group_column[group]
-        base = list_base[column]
-        looks = 1
-        if base >= 0:
-            looks = list_starts[base + 1] - list_starts[base]
-        for look in range(looks):
-            code = np.int64(codes[column])
-            if base >= 0:
-                code = np.int64(list_codes[list_starts[base] + look])
-            least = code - group_width[group]
-            first, last = group_start[group], group_end[group]
-            while first < last:
-                middle = (first + last) >> 1
-                if np.int64(entry_low[middle]) < least:
-                    first = middle + 1
-                else:
-                    last = middle
-            last = group_end[group]
-            begin = first
-            while first < last:
-                middle = (first + last) >> 1
-                if np.int64(entry_low[middle]) <= code:
-                    first = middle + 1
-                else:
-                    last = middle
-            for entry in range(begin, first):
-                # the high end and the first test in one branch that is almost never taken
-                distance = np.uint16(coarse[first_column[entry]] - first_low[entry])
-                ends = np.int64(entry_high[entry]) >= code
-                if not (ends & (distance <= first_width[entry])):
-                    continue
-                box = np.int64(entry_box[entry])
-                passed = True
-                for test in range(np.int64(box_tests[box]) + 1, np.int64(box_tests[box + 1])):
-                    distance = np.uint16(coarse[test_column[test]] - test_low[test])
-                    if distance > test_width[test]:
-                        passed = False
-                        break
-                if not passed or dead[box_slot[box]]:
-                    continue
-                if box_flags[box] != 0:
-                    if box_flags[box] & 1 and not extras_hold(
-                        box_extras[box],
-                        box_extras[box + 1],
-                        0,
-                        extra_kind,
-                        extra_column,
-                        extra_a,
-                        extra_b,
-                        exact,
-                        set_low,
-                        set_high,
-                        list_base,
-                        list_starts,
-                        list_codes,
-                        list_state,
-                    ):
-                        continue
-                    if box_flags[box] & 2:
-                        if n_rest == rest_box.shape[0]:
-                            return -1, -1
-                        rest_box[n_rest] = box
-                        n_rest += 1
-                        continue
-                if n_out == out_slot.shape[0]:
-                    return -1, -1
-                out_slot[n_out] = box_slot[box]
-                n_out += 1
-    return n_out, n_rest
 
 
 @kernel

@@ -9,57 +9,47 @@ added last; what was removed is marked dead until a merge drops it.
     parts:  [ large ] [ small ] [ small ]   --merge, in the background-->   [ large ]
               every part has its own rank space; a match asks all of them
 
-Readers take the state as it is and never wait for a merge: a merge builds a new state beside it and
-swaps that in.
+Readers take the state as it is and never wait for a merge or a sealing: both build beside it and
+swap a new state in. Three locks, always taken in this order: _merging (one merge at a time),
+_sealing (one new part at a time; slots are not numbered anew meanwhile), _lock (the state, for
+moments).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tidings.filters import Attributes, Explanation, Filter, need_mapping, parse
 from tidings.filters.form import Form
-from tidings.filters.index import HullIndex
-from tidings.filters.sets import Key
 from tidings.matching import kernels, snapshot
 from tidings.matching.columns import as_batch, conformed
 from tidings.matching.courtesy import giving_way
-from tidings.matching.merging import Loose, merged, put_together
+from tidings.matching.fresh import Fresh
+from tidings.matching.merging import merged
 from tidings.matching.part import Part
-from tidings.matching.ranks import Ranks
 from tidings.matching.register import Register
 from tidings.matching.segment import Segment, build_segment
-from tidings.matching.statistics import DRIFT, Statistics, excess, moved
+from tidings.matching.state import Sealed, State, sealed_from
 from tidings.model import Event, NotificationError, TidingsError
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
+Result = TypeVar("Result")
 BATCH = 65536
+LEAST_PIECE = 8192  # events of a batch that one thread gets
 SEAL_AT = 1024  # fresh filters that are made a part of their own in the background
 MOST_PARTS = 4
-
-
-class _Sealed(msgspec.Struct, frozen=True):
-    """A part with what was seen of events through it."""
-
-    part: Part
-    statistics: Statistics
-
-
-class _State(msgspec.Struct, frozen=True):
-    """What a reader needs, all of one moment."""
-
-    parts: tuple[_Sealed, ...]
-    register: Register
+WATCH_EVERY = 16  # single events of which one is counted
 
 
 class Matcher:
@@ -80,13 +70,13 @@ class Matcher:
         self.attributes = attributes
         self.functions = functions
         self._background = background
-        self._lock = threading.RLock()
         self._merging = threading.Lock()
-        self._state = _State((), Register())
-        self._fresh: dict[int, Form] = {}
-        self._index: HullIndex[int] = HullIndex()
+        self._sealing = threading.Lock()
+        self._lock = threading.RLock()
+        self._state = State((), (Fresh(),), Register())
         self._dead_count = 0
         self._replaced = 0
+        self._asked = 0
         self._worker: threading.Thread | None = None
 
     # -- changes -------------------------------------------------------------------------------
@@ -95,7 +85,7 @@ class Matcher:
         """Add a filter under an id; the next match sees it."""
         form = self._parsed(filter).form
         with self._lock:
-            self._refuse_known(id)
+            self._refuse_known([id])
             self._put(id, filter, form)
         self._tidy()
 
@@ -106,21 +96,22 @@ class Matcher:
             if id_ in taken:
                 raise TidingsError(f"the id {id_!r} is there twice")
             taken[id_] = (filter_, self._parsed(filter_).form)
-        with self._lock:
-            for id_ in taken:
-                self._refuse_known(id_)
-            if len(taken) < SEAL_AT:
+        if len(taken) < SEAL_AT:
+            with self._lock:
+                self._refuse_known(taken)
                 for id_, (filter_, form) in taken.items():
                     self._put(id_, filter_, form)
-            else:
-                register = self._state.register
-                start = register.size
-                segment = build_segment(
-                    (start + at, form) for at, (_, form) in enumerate(taken.values())
-                )
-                for id_, (filter_, _) in taken.items():
-                    register.give(id_, filter_)
-                self._append(segment)
+        else:
+            with self._sealing:
+                with self._lock:
+                    self._refuse_known(taken)
+                    give = self._state.register.give
+                    slots = [give(id_, filter_) for id_, (filter_, _) in taken.items()]
+                forms = (form for _, form in taken.values())
+                sealed = self._sealed(build_segment(zip(slots, forms, strict=True)))
+                with self._lock:
+                    state = self._state
+                    self._state = replace(state, parts=(*state.parts, sealed))
         self._tidy()
         return len(taken)
 
@@ -154,36 +145,49 @@ class Matcher:
             return filter_
         return parse(filter_, attributes=self.attributes, functions=self.functions)
 
-    def _refuse_known(self, id_: Hashable) -> None:
-        if id_ in self._state.register.slots:
-            raise TidingsError(f"the id {id_!r} has a filter already; replace() changes it")
+    def _refuse_known(self, ids: Iterable[Hashable]) -> None:
+        slots = self._state.register.slots
+        for id_ in ids:
+            if id_ in slots:
+                raise TidingsError(f"the id {id_!r} has a filter already; replace() changes it")
 
     def _put(self, id_: Hashable, filter_: Filter | str, form: Form) -> None:
         slot = self._state.register.give(id_, filter_)
-        self._fresh[slot] = form
-        self._index.add(slot, form)
+        self._state.fresh[-1].add(slot, form)
 
     def _kill(self, slot: int) -> None:
         self._state.register.kill(slot)
         self._dead_count += 1
-        form = self._fresh.pop(slot, None)
-        if form is not None:
-            self._index.discard(slot, form)
+        for fresh in self._state.fresh:
+            fresh.discard(slot)
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _append(self, segment: Segment) -> None:
+    def _sealed(self, segment: Segment) -> Sealed:
         part = Part(segment)
-        sealed = _Sealed(part, Statistics(part))
-        self._state = _State((*self._state.parts, sealed), self._state.register)
+        if any(sealed.part.is_probed for sealed in self._state.parts):
+            part.prepare()
+        return Sealed.of(part)
 
-    def _seal(self) -> None:
-        """Make a part of the fresh filters, so that batches can be joined with them."""
-        with self._lock:
-            if self._fresh:
-                self._append(build_segment(self._fresh.items()))
-                self._fresh = {}
-                self._index = HullIndex()
+    def _seal(self) -> tuple[State, Array]:
+        """Make a part of the fresh filters, so that batches can be joined with them.
+
+        Gives the state of the moment in which this began, but with that part, and who was dead
+        then: what a batch needs to see every filter once, also one that is being replaced.
+        """
+        with self._sealing:
+            with self._lock:
+                state = self._state
+                dead = state.register.dead.copy()
+                items = [item for fresh in state.fresh for item in fresh.items()]
+                if not items:
+                    return state, dead
+                self._state = replace(state, fresh=(*state.fresh, Fresh()))
+            sealed = self._sealed(build_segment(items))
+            with self._lock:
+                now = self._state
+                self._state = State((*now.parts, sealed), now.fresh[-1:], now.register)
+            return replace(state, parts=(*state.parts, sealed)), dead
 
     def _tidy(self) -> None:
         """Start a merge when there is enough to merge."""
@@ -197,7 +201,7 @@ class Matcher:
     def _needs_merge(self) -> bool:
         state = self._state
         return (
-            len(self._fresh) >= SEAL_AT
+            state.fresh_count >= SEAL_AT
             or len(state.parts) > MOST_PARTS
             or self._wasteful(state.register)
             or any(sealed.statistics.due() for sealed in state.parts)
@@ -217,29 +221,31 @@ class Matcher:
                 dead = before.register.dead[: before.register.size].copy()
                 count = self._dead_count
             parts = before.parts
-            if not parts or (len(parts) == 1 and not count and not _drifted(parts[0])):
+            if not parts or (len(parts) == 1 and not count and not parts[0].drifted):
                 return
             loose = merged([sealed.part.segment for sealed in parts], dead)
-            compact = self._wasteful(before.register)
-            if compact:
-                loose.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[loose.slots]
-            new = _sealed(loose, parts)
-            with self._lock:
-                self._swap(before, new, dead, compact)
+            if not self._wasteful(before.register):
+                new = sealed_from(loose, parts)
+                with self._lock:
+                    newer = self._state.parts[len(parts) :]
+                    self._state = replace(self._state, parts=(new, *newer))
+                    self._dead_count -= count
+                return
+            loose.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[loose.slots]
+            new = sealed_from(loose, parts)
+            register = before.register.compacted(dead)
+            with self._sealing, self._lock:
+                self._renumber(len(parts), new, register, dead)
                 self._dead_count -= count
 
-    def _swap(self, before: _State, new: _Sealed, dead: Array, compact: bool) -> None:
-        newer = self._state.parts[len(before.parts) :]
-        if not compact:
-            self._state = _State((new, *newer), before.register)
-            return
-        register, number = before.register.compacted(dead)
-        fresh = {int(number[slot]): form for slot, form in self._fresh.items()}
-        self._index = HullIndex()
-        for slot, form in fresh.items():
-            self._index.add(slot, form)
-        self._fresh = fresh
-        self._state = _State((new, *(_renumbered(one, number) for one in newer)), register)
+    def _renumber(self, merged_parts: int, new: Sealed, register: Register, dead: Array) -> None:
+        """Swap in a part and a register whose slots were numbered anew."""
+        state = self._state
+        number = register.catch_up(state.register, dead)
+        for fresh in state.fresh:
+            fresh.renumber(number)
+        newer = (sealed.renumbered(number) for sealed in state.parts[merged_parts:])
+        self._state = State((new, *newer), state.fresh, register)
 
     # -- snapshots -----------------------------------------------------------------------------
 
@@ -247,18 +253,19 @@ class Matcher:
         """Write everything to a directory, in the place of what is there."""
         with self._merging:
             self._seal()
-            with self._lock:
+            with self._sealing, self._lock:
                 state = self._state
                 slots = dict(state.register.slots)
                 dead = state.register.dead[: state.register.size].copy()
-            segments = [sealed.part.segment for sealed in state.parts] or [build_segment([])]
-            loose = merged(segments, dead)
+                since = [item for fresh in state.fresh for item in fresh.items()]
+            segments = [sealed.part.segment for sealed in state.parts]
+            loose = merged([*segments, build_segment(since)], dead)
             number = np.zeros(state.register.size, np.uint32)
             number[list(slots.values())] = np.arange(len(slots))
             loose.slots = number[loose.slots]
             texts = [_text(state.register.text(slot)) for slot in slots.values()]
-            segment = _sealed(loose, state.parts).part.segment
-            snapshot.write(Path(path), segment, list(slots), texts)
+            part = sealed_from(loose, state.parts).part
+            snapshot.write(Path(path), part.segment, part.index, list(slots), texts)
 
     @classmethod
     def open(
@@ -273,9 +280,9 @@ class Matcher:
         """A matcher over a snapshot, mapped into memory. `verify=False` skips the checksums."""
         found = snapshot.read(Path(path), attributes, functions, verify=verify)
         matcher = cls(attributes, functions=functions, background=background)
-        part = Part(found.segment)
+        part = Part(found.segment, ready=found.probe)
         register = Register(found.ids, found.texts)
-        matcher._state = _State((_Sealed(part, Statistics(part)),), register)
+        matcher._state = State((Sealed.of(part),), (Fresh(),), register)
         return matcher
 
     # -- matching ------------------------------------------------------------------------------
@@ -297,25 +304,24 @@ class Matcher:
 
     def _match_now(self, event: Event) -> list[Hashable]:
         slots: list[int] = []
-        if self._fresh:
+        state = self._state
+        if len(state.fresh) > 1 or state.fresh[-1]:
             with self._lock:  # so that no filter is between fresh and sealed
                 state = self._state
-                slots += self._match_fresh(event)
-        else:
-            state = self._state
+                for fresh in state.fresh:
+                    slots += fresh.match(event)
         dead = state.register.dead
+        self._asked += 1
+        watch = self._asked % WATCH_EVERY == 0
         for sealed in state.parts:
-            slots += sealed.part.probe(event, dead)
+            slots += sealed.part.probe(event, dead, sealed.statistics.count_one if watch else None)
+        if watch:
+            self._tidy()
         return state.register.ids_of(slots)
-
-    def _match_fresh(self, event: Event) -> list[int]:
-        values: dict[str, Key] = {}
-        found = self._index.may_hold(event, values)
-        return [slot for slot in found if self._fresh[slot].holds(event, values)]
 
     def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
         """(event index, filter id) of every match, as two arrays, in the order of events."""
-        starts, slots, register = self._lists(as_batch(events), threads)
+        starts, slots, register = self._lists(events, threads)
         counts: Array = starts[1:] - starts[:-1]
         rows = np.repeat(np.arange(len(counts)), counts)
         ids: Array = register.id_objects()[slots]
@@ -326,7 +332,7 @@ class Matcher:
 
         Ids that are strings come as a dictionary; what a dictionary holds is the id.
         """
-        starts, slots, register = self._lists(as_batch(events), threads)
+        starts, slots, register = self._lists(events, threads)
         ids = register.id_column()
         large = starts[-1] >= 2**31
         offsets = pa.array(starts if large else starts.astype(np.int32))
@@ -336,31 +342,29 @@ class Matcher:
         values = pa.DictionaryArray.from_arrays(pa.array(slots.astype(np.int32)), ids)
         return kind.from_arrays(offsets, values)
 
-    def _lists(self, batch: pa.RecordBatch, threads: int) -> tuple[Array, Array, Register]:
+    def match_counts(self, events: Any, *, threads: int = 1) -> Array:
+        """How many filters match each event, without saying which: int64, by event."""
+        batch, (state, dead) = self._taken(events), self._seal()
+        many = state.many(len(dead))
+        found = _in_pieces(batch, threads, lambda piece: _counted(state.parts, dead, many, piece))
+        self._tidy()
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def _lists(self, events: Any, threads: int) -> tuple[Array, Array, Register]:
         """(starts, slots): the slots of the filters that match event i are slots[starts[i]:...]."""
-        if self.attributes is not None:
-            batch = conformed(batch, self.attributes)
-        with self._lock:
-            self._seal()
-            state = self._state
-            dead = state.register.dead.copy()  # of this moment: a replaced filter is there once
-        pieces = [batch.slice(at, BATCH) for at in range(0, batch.num_rows, BATCH)]
-        many = _many(state.parts, len(dead))
-
-        def run(piece: pa.RecordBatch) -> tuple[Array, Array]:
-            return _joined(state.parts, dead, many, piece)
-
-        if threads > 1 and len(pieces) > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(run, pieces))
-        else:
-            found = [run(piece) for piece in pieces]
+        batch, (state, dead) = self._taken(events), self._seal()
+        many = state.many(len(dead))
+        found = _in_pieces(batch, threads, lambda piece: _joined(state.parts, dead, many, piece))
         self._tidy()
         starts = [np.zeros(1, np.int64)]
         for piece_starts, _ in found:
             starts.append(piece_starts[1:] + starts[-1][-1])
         slots = [piece_slots for _, piece_slots in found] or [np.zeros(0, np.uint32)]
         return np.concatenate(starts), np.concatenate(slots), state.register
+
+    def _taken(self, events: Any) -> pa.RecordBatch:
+        batch = as_batch(events)
+        return batch if self.attributes is None else conformed(batch, self.attributes)
 
     # -- looking at it -------------------------------------------------------------------------
 
@@ -379,13 +383,13 @@ class Matcher:
         segments = [sealed.part.segment for sealed in state.parts]
         return {
             "filters": len(self),
-            "fresh": len(self._fresh),
+            "fresh": state.fresh_count,
             "dead": self._dead_count,
             "parts": len(segments),
             "boxes": sum(len(segment.arrays.box_slot) for segment in segments),
             "terms": sum(len(segment.terms) for segment in segments),
             "residual_boxes": sum(len(segment.rest) for segment in segments),
-            "index_bytes": sum(segment.arrays.nbytes for segment in segments),
+            "index_bytes": sum(sealed.part.nbytes for sealed in state.parts),
         }
 
 
@@ -403,56 +407,41 @@ def _text(filter_: Filter | str) -> str:
     return filter_ if isinstance(filter_, str) else filter_.sql()
 
 
-def _many(parts: tuple[_Sealed, ...], slots: int) -> Array:
-    many = np.zeros(slots, np.uint8)
-    for sealed in parts:
-        many[: sealed.part.segment.slots] |= sealed.part.segment.many
-    return many
+def _in_pieces(
+    batch: pa.RecordBatch, threads: int, run: Callable[[pa.RecordBatch], Result]
+) -> list[Result]:
+    """The results of all pieces of a batch, in order, as many at once as there are threads."""
+    size = BATCH
+    if threads > 1:  # a piece for each thread, unless pieces become so small that joins don't pay
+        size = max(min(BATCH, -(-batch.num_rows // threads)), LEAST_PIECE)
+    pieces = [batch.slice(at, size) for at in range(0, batch.num_rows, size)]
+    if threads > 1 and len(pieces) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(run, pieces))
+    return [run(piece) for piece in pieces]
 
 
 def _joined(
-    parts: tuple[_Sealed, ...], dead: Array, many: Array, piece: pa.RecordBatch
+    parts: tuple[Sealed, ...], dead: Array, many: Array, piece: pa.RecordBatch
 ) -> tuple[Array, Array]:
     found = [sealed.part.pairs(piece, dead, sealed.statistics.count) for sealed in parts]
+    return _grouped(found, many, piece.num_rows)
+
+
+def _counted(parts: tuple[Sealed, ...], dead: Array, many: Array, piece: pa.RecordBatch) -> Array:
+    counts = np.zeros(piece.num_rows, np.int64)
+    found = [s.part.pairs(piece, dead, s.statistics.count, counts) for s in parts]
+    starts, _ = _grouped(found, many, piece.num_rows)
+    total: Array = counts + np.diff(starts)
+    return total
+
+
+def _grouped(found: Sequence[tuple[Array, Array]], many: Array, rows: int) -> tuple[Array, Array]:
+    """Pairs of events and slots as one list of slots per event, without repeats."""
     events = np.concatenate([e for e, _ in found]) if found else np.zeros(0, np.uint32)
     slots = np.concatenate([s for _, s in found]) if found else np.zeros(0, np.uint32)
-    starts = np.empty(piece.num_rows + 1, np.int64)
+    starts = np.empty(rows + 1, np.int64)
     out = np.empty(len(slots), np.uint32)
     seen = np.full(len(many) if many.any() else 1, -1, np.int64)
     kept = kernels.group_by_event(events, slots, many, seen, starts, out)
     return starts, out[:kept]
-
-
-def _sealed(loose: Loose, parts: tuple[_Sealed, ...]) -> _Sealed:
-    """A part of these tests, with access tests chosen by what the old parts saw."""
-    counts = _moved_counts(parts, {t.text: t.ranks for t in loose.terms if not t.elements})
-    part = Part(put_together(loose, counts))
-    seen = sum(sealed.statistics.seen for sealed in parts)
-    return _Sealed(part, Statistics(part, counts, seen))
-
-
-def _moved_counts(parts: tuple[_Sealed, ...], terms: Mapping[str, Ranks]) -> dict[str, Array]:
-    out: dict[str, Array] = {}
-    for sealed in parts:
-        for term in sealed.part.segment.terms:
-            counts = sealed.statistics.counts.get(term.text)
-            if counts is not None and term.text in terms and not term.elements:
-                found = moved(counts, term.ranks, terms[term.text])
-                out[term.text] = out[term.text] + found if term.text in out else found
-    return out
-
-
-def _drifted(sealed: _Sealed) -> bool:
-    """Whether other access tests would let far fewer candidates through."""
-    return sealed.statistics.seen > 0 and excess(sealed.part, sealed.statistics.counts) > DRIFT
-
-
-def _renumbered(sealed: _Sealed, number: Array) -> _Sealed:
-    """A part that was sealed while slots were compacted."""
-    old = sealed.part.segment
-    slots = number[old.arrays.box_slot].astype(np.uint32)
-    count = int(slots.max()) + 1 if len(slots) else 0
-    many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)
-    arrays = msgspec.structs.replace(old.arrays, box_slot=slots)
-    segment = Segment(old.terms, arrays, old.rest, old.opaque, count, many)
-    return _Sealed(Part(segment), sealed.statistics)

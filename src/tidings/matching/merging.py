@@ -31,6 +31,8 @@ class Loose(msgspec.Struct):
     elements: list[ElementTest]
     rest: dict[int, Rest]
     opaque: dict[str, Expression]
+    moves: list[dict[int, Array]] = []
+    """Of each segment it was merged from: by column, where the cuts of its term are now."""
 
 
 def take_apart(segment: Segment) -> Loose:
@@ -161,17 +163,24 @@ def put_together(loose: Loose, histograms: Mapping[str, Array] | None = None) ->
 def merged(segments: Sequence[Segment], dead: Array) -> Loose:
     """The filters of several segments as those of one, without the dead ones."""
     parts = [_without(take_apart(segment), dead) for segment in segments]
-    texts = sorted({(term.elements, term.text) for part in parts for term in part.terms})
+    by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # the terms of one name, by part
+    for number, part in enumerate(parts):
+        for at, term in enumerate(part.terms, 1):
+            by_name.setdefault((term.elements, term.text), []).append((number, at))
     terms: list[Term] = []
-    for elements, text in texts:
-        found = [
-            t for part in parts for t in part.terms if (t.elements, t.text) == (elements, text)
-        ]
-        ranks = merged_ranks([term.ranks for term in found])
-        terms.append(Term(text, found[0].node, ranks, elements))
-    column_of = {(term.elements, term.text): at for at, term in enumerate(terms, 1)}
-    moved = [_moved(part, terms, column_of) for part in parts]
-    return _concatenated(terms, moved)
+    columns = [np.zeros(len(part.terms) + 1, np.uint32) for part in parts]
+    places: list[dict[int, Array]] = [{} for _ in parts]
+    for name in sorted(by_name):
+        same = [parts[number].terms[at - 1] for number, at in by_name[name]]
+        ranks, found = merged_ranks([term.ranks for term in same])
+        terms.append(Term(same[0].text, same[0].node, ranks, same[0].elements))
+        for (number, at), place in zip(by_name[name], found, strict=True):
+            columns[number][at] = len(terms)
+            places[number][at] = place
+    moved = [_moved(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
+    whole = _concatenated(terms, moved)
+    whole.moves = places
+    return whole
 
 
 def _without(loose: Loose, dead: Array) -> Loose:
@@ -201,19 +210,19 @@ def _without(loose: Loose, dead: Array) -> Loose:
     )
 
 
-def _moved(loose: Loose, terms: list[Term], column_of: Mapping[tuple[bool, str], int]) -> Loose:
-    """The same tests in the columns and codes of other terms."""
+def _moved(loose: Loose, terms: list[Term], columns: Array, places: Mapping[int, Array]) -> Loose:
+    """The same tests in other columns, with the codes that follow from where their cuts are now."""
     tests = loose.tests
-    columns = np.zeros(len(loose.terms) + 1, np.uint32)
     low, high = tests.low.copy(), tests.high.copy()
     set_low, set_high = tests.set_low.copy(), tests.set_high.copy()
     owner = np.zeros(len(tests.set_starts) - 1, np.int64)
     has = tests.several >= 0
     owner[tests.several[has]] = tests.column[has]
     set_column = np.repeat(owner, np.diff(tests.set_starts))
-    for at, term in enumerate(loose.terms, 1):
-        columns[at] = column_of[term.elements, term.text]
-        new_low, new_high = _moves(term.ranks, terms[columns[at] - 1].ranks)
+    for at, place in places.items():
+        # a low end is a cut + 1, a high end the cut after; the end of the line stays that
+        new_low = np.append(0, place + 1).astype(np.uint32)
+        new_high = np.append(place, len(terms[columns[at] - 1].ranks) - 1).astype(np.uint32)
         rows = tests.column == at
         low[rows], high[rows] = new_low[tests.low[rows]], new_high[tests.high[rows]]
         inner = set_column == at
@@ -229,14 +238,6 @@ def _moved(loose: Loose, terms: list[Term], column_of: Mapping[tuple[bool, str],
         loose.rest,
         loose.opaque,
     )  # fmt: skip
-
-
-def _moves(old: Ranks, new: Ranks) -> tuple[Array, Array]:
-    """New codes of old low ends (a cut + 1) and of old high ends (the cut after; the end stays)."""
-    place = np.array([new.place[cut] for cut in old.cuts], np.uint32)
-    low = np.concatenate([[0], place + 1]).astype(np.uint32)
-    high = np.concatenate([place, [len(new.cuts)]]).astype(np.uint32)
-    return low, high
 
 
 def _concatenated(terms: list[Term], parts: list[Loose]) -> Loose:

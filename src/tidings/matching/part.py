@@ -7,7 +7,8 @@ tables of the encoders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -16,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import attributes_of
-from tidings.filters.form import reads
-from tidings.filters.sets import Key, key
-from tidings.matching import columns, kernels, lists
+from tidings.filters.sets import Key
+from tidings.matching import columns, kernels, lists, residuals
 from tidings.matching.encoder import Encoder
-from tidings.matching.events import codes_of_event, lookup_of
-from tidings.matching.segment import Rest, Segment
+from tidings.matching.events import Lookup, lookup_of, numbers_of, values_of_event
+from tidings.matching.probe import Probe, build_probe
+from tidings.matching.probe_kernels import probe
+from tidings.matching.segment import Segment
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
@@ -53,26 +54,25 @@ class Codes(msgspec.Struct, frozen=True):
 class Part:
     """A segment with its encoders. Safe to use from several threads at once."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(
+        self,
+        segment: Segment,
+        counts: Mapping[str, Array] | None = None,
+        ready: Probe | None = None,
+    ) -> None:
         self.segment = segment
+        self._counts = counts
+        self._ready = ready
         self.encoders = [Encoder(term.ranks) for term in segment.terms]
         self._columns = [
             (at, term, encoder)
             for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
         ]
         self._accesses = list(_accesses(segment))
-        self._lookups = [
-            lookup_of(term.node, None if term.elements else encoder.ranks)
-            for _, term, encoder in self._columns
-        ]
+        self._several = bool(segment.many.any())  # a filter of two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
         self._no_lists = (np.full(len(segment.terms) + 1, -1, np.int64), *_NO_LISTS)
         arrays = segment.arrays
-        self._entries = (
-            arrays.shift, arrays.group_column, arrays.group_start, arrays.group_end,
-            arrays.group_width, arrays.entry_low, arrays.entry_high, arrays.entry_box,
-            arrays.first_column, arrays.first_low, arrays.first_width,
-        )  # fmt: skip
         self._box = (
             arrays.box_tests, arrays.test_column, arrays.test_low, arrays.test_width,
             arrays.box_slot, arrays.box_flags,
@@ -81,6 +81,25 @@ class Part:
             arrays.box_extras, arrays.extra_kind, arrays.extra_column, arrays.extra_a,
             arrays.extra_b,
         )  # fmt: skip
+
+    @property
+    def is_probed(self) -> bool:
+        """Whether single events are looked up here."""
+        return "_for_one" in self.__dict__
+
+    def prepare(self) -> None:
+        """Make now what the first single event would wait for."""
+        _ = self._lookups, self._for_one
+
+    def with_segment(self, segment: Segment) -> Part:
+        """The same part with other slots."""
+        return Part(segment, self._counts, self.__dict__.get("index", self._ready))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, with those for single events as soon as there are any."""
+        ready = self.__dict__.get("index", self._ready)
+        return self.segment.arrays.nbytes + (0 if ready is None else ready.nbytes)
 
     # -- batches -------------------------------------------------------------------------------
 
@@ -101,12 +120,18 @@ class Part:
         return Codes(exact, coarse, base, *_stacked(found))
 
     def pairs(
-        self, batch: pa.RecordBatch, dead: Array, watch: Callable[[Codes], None] | None = None
+        self,
+        batch: pa.RecordBatch,
+        dead: Array,
+        watch: Callable[[Codes], None] | None = None,
+        counts: Array | None = None,
     ) -> tuple[Array, Array]:
         """(event, slot) of every match; a filter of several boxes may be there more than once.
 
-        `watch` gets the codes of the batch, for statistics.
+        `watch` gets the codes of the batch, for statistics. Given `counts` (int64 per event), the
+        matches of filters of one box are counted there instead, if nothing is left to evaluate.
         """
+        counts = _NO_COUNTS if counts is None else counts
         codes = self.encode(batch)
         if watch is not None:
             watch(codes)
@@ -119,7 +144,8 @@ class Part:
                 continue
             permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
             kernels.permute(codes.coarse, access.tested, order, permuted)
-            self._join(access, order, starts, permuted, codes, dead, events, slots, unsure)
+            outputs = events, slots, unsure, counts
+            self._join(access, order, starts, permuted, codes, dead, *outputs)
         for box_events, boxes in unsure:
             kept = self._check_rest(batch, box_events, boxes)
             events.append(box_events[kept])
@@ -148,6 +174,7 @@ class Part:
     def _join(
         self, access: Access, order: Array, starts: Array, permuted: Array, codes: Codes,
         dead: Array, events: list[Array], slots: list[Array], unsure: list[tuple[Array, Array]],
+        counts: Array,
     ) -> None:  # fmt: skip
         arrays = self.segment.arrays
         room = max(ROOM, len(order))
@@ -160,7 +187,7 @@ class Part:
                 position, access.last, arrays.entry_low, arrays.entry_high, arrays.entry_box,
                 starts, order, permuted, *self._box, dead, *self._extra, codes.exact,
                 arrays.set_low, arrays.set_high, codes.list_base, codes.list_starts,
-                codes.list_codes, codes.list_state, *out, *rest,
+                codes.list_codes, codes.list_state, *out, *rest, self.segment.many, counts,
             )  # fmt: skip
             events.append(out[0][:n_out])
             slots.append(out[1][:n_out])
@@ -168,57 +195,63 @@ class Part:
                 unsure.append((rest[0][:n_rest], rest[1][:n_rest]))
 
     def _check_rest(self, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
-        """Which of the pairs pass their residuals, evaluated once per event and term."""
-        needed = np.unique(events)
-        paths = set().union(*(self._paths(rest) for rest in self.segment.rest.values()))
-        found = dict(zip(needed.tolist(), columns.rows(batch, paths, needed), strict=True))
-        values: dict[int, dict[str, Key]] = {}
-        kept = [
-            self._passes(self.segment.rest[box], found[event], values.setdefault(event, {}))
-            for event, box in zip(events.tolist(), boxes.tolist(), strict=True)
-        ]
-        return np.array(kept, bool)
-
-    def _paths(self, rest: Rest) -> set[tuple[str, ...]]:
-        if rest.form is not None:
-            return reads(rest.form)
-        return set().union(*(attributes_of(self.segment.opaque[text]) for text, _ in rest.tests))
-
-    def _passes(self, rest: Rest, event: Event, values: dict[str, Key]) -> bool:
-        if rest.form is not None:
-            return rest.form.holds(event, values)
-        for text, allowed in rest.tests:
-            if text not in values:
-                values[text] = key(evaluate(self.segment.opaque[text], event))
-            if values[text] not in allowed:
-                return False
-        return True
+        """Which of the pairs pass their residuals."""
+        return residuals.passing(self.segment, batch, events, boxes)
 
     # -- one event -----------------------------------------------------------------------------
 
-    def probe(self, event: Event, dead: Array) -> list[int]:
-        """The slots of the filters that match one event; one of several boxes may repeat."""
-        codes = np.array(codes_of_event(self._lookups, event), np.uint32)
+    @cached_property
+    def index(self) -> Probe:
+        """What single events are looked up in. Made for the first of them: batches need none."""
+        return self._ready or build_probe(self.segment, self._counts)
+
+    @cached_property
+    def _lookups(self) -> list[Lookup]:
+        return [
+            lookup_of(at, term.node, term.ranks, term.elements) for at, term, _ in self._columns
+        ]
+
+    @cached_property
+    def _for_one(self) -> tuple[Array, ...]:
+        """What the kernel takes for every event alike, up to the marks of the dead."""
+        numbers = numbers_of([None if t.elements else encoder for _, t, encoder in self._columns])
+        return *numbers, self.segment.arrays.shift, *self.index.arrays, *self._box
+
+    def probe(
+        self, event: Event, dead: Array, watch: Callable[[Array], None] | None = None
+    ) -> list[int]:
+        """The slots of the filters that match one event. `watch` gets its codes."""
+        values = values_of_event(self._lookups, event)
         arrays = self.segment.arrays
         list_codes = self._element_codes(event) if self._has_lists else self._no_lists
         room = 1024
         while True:
-            out, rest = np.empty(room, np.uint32), np.empty(room, np.uint32)
-            n_out, n_rest = kernels.probe(
-                codes, *self._entries, *self._box, dead, *self._extra, arrays.set_low,
-                arrays.set_high, *list_codes, out, rest,
+            found = np.empty(room, np.uint32)
+            count = probe(
+                values, *self._for_one, dead, *self._extra, arrays.set_low, arrays.set_high,
+                *list_codes, found,
             )  # fmt: skip
-            if n_out >= 0:
+            if count >= 0:
                 break
             room *= 8
-        slots: list[int] = out[:n_out].tolist()
+            values = values[: len(self._lookups) + 1]  # integers are codes now
+        if watch is not None:
+            watch(values)
+        boxes = found[:count]
+        if self.segment.rest:
+            boxes = self._settled(boxes, event)
+        slots: list[int] = arrays.box_slot[boxes].tolist()
+        return list(dict.fromkeys(slots)) if self._several else slots
+
+    def _settled(self, boxes: Array, event: Event) -> Array:
+        """The boxes that pass what is left to evaluate."""
         values: dict[str, Key] = {}
-        slots.extend(
-            int(arrays.box_slot[box])
-            for box in rest[:n_rest].tolist()
-            if self._passes(self.segment.rest[box], event, values)
-        )
-        return slots
+        rest, segment = self.segment.rest, self.segment
+        kept = [
+            box not in rest or residuals.passes(segment, rest[box], event, values)
+            for box in boxes.tolist()
+        ]
+        return boxes[kept]
 
     def _element_codes(self, event: Event) -> tuple[Array, Array, Array, Array]:
         base = self._no_lists[0].copy()
@@ -241,6 +274,7 @@ def _accesses(segment: Segment) -> Iterator[Access]:
         yield Access(int(column), first, last, tested)
 
 
+_NO_COUNTS = np.zeros(0, np.int64)
 _NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8))
 
 

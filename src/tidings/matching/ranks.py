@@ -15,9 +15,8 @@ order of strings by bisection.
 
 from __future__ import annotations
 
-import heapq
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -31,6 +30,7 @@ from tidings.model import plain
 from tidings.model.values import INT_MAX, INT_MIN
 
 Codes = npt.NDArray[np.uint32]
+Places = npt.NDArray[np.int64]
 
 
 class Ranks:
@@ -90,9 +90,9 @@ class Ranks:
     # -- numbers -------------------------------------------------------------------------------
 
     def _inner(self, family: int) -> list[Cut]:
+        """The cuts between values of a family: without its start, which may be a cut too."""
         first = bisect_right(self.cuts, (family,))
-        last = bisect_right(self.cuts, (family + 1,))
-        return [cut for cut in self.cuts[first:last] if cut[0] == family and len(cut) == 3]
+        return self.cuts[first : bisect_left(self.cuts, (family + 1,))]
 
     @cached_property
     def number_base(self) -> int:
@@ -100,29 +100,61 @@ class Ranks:
         return bisect_right(self.cuts, (sets.NUMBER,))
 
     @cached_property
-    def integer_list(self) -> list[int]:
-        """Per cut the least integer after it: x has passed the cut when x >= threshold."""
-        out = []
-        for _, value, after in self._inner(sets.NUMBER):
-            if math.isinf(value):
-                out.append(INT_MAX + 1 if value > 0 else INT_MIN)
-                continue
-            least = math.floor(value) + 1 if after else math.ceil(value)
-            out.append(min(max(least, INT_MIN), INT_MAX + 1))
-        return out
+    def _small(self) -> tuple[Places, Places] | None:
+        """Values of the number cuts and which of them come after, as arrays; None where some value
+        is no integer or one that a double can't hold."""
+        inner = self._inner(sets.NUMBER)
+        values = [cut[1] for cut in inner]
+        if not set(map(type, values)) <= {int}:
+            return None
+        if values and (values[0] < -(2**53) or values[-1] > 2**53):
+            return None
+        return np.array(values, np.int64), np.array([cut[2] for cut in inner], np.int64)
 
     @cached_property
     def integers(self) -> npt.NDArray[np.int64]:
-        """Thresholds as an array; those that no 64-bit integer passes are left off."""
-        return np.array([t for t in self.integer_list if t <= INT_MAX], dtype=np.int64)
+        """Per cut the least integer after it: x has passed the cut when x >= threshold. Those that
+        no 64-bit integer passes are left off."""
+        if self._small is not None:
+            values, after = self._small
+            return values + after
+        out = [_least_integer(*cut[1:]) for cut in self._inner(sets.NUMBER)]
+        return np.array([least for least in out if least <= INT_MAX], dtype=np.int64)
+
+    @cached_property
+    def integer_list(self) -> list[int]:
+        out: list[int] = self.integers.tolist()
+        return out
 
     @cached_property
     def doubles(self) -> npt.NDArray[np.float64]:
         """The same for doubles, NaN last: the threshold of the cut before NaN is NaN itself."""
-        out = [_least_double(value, after) for _, value, after in self._inner(sets.NUMBER)]
-        if (sets.NAN,) in self.place:
-            out.append(math.nan)
-        return np.array(out, dtype=np.float64)
+        if self._small is not None:
+            whole = self._small[0].astype(np.float64)
+            found = np.where(self._small[1] == 1, np.nextafter(whole, np.inf), whole)
+        else:
+            least = [_least_double(*cut[1:]) for cut in self._inner(sets.NUMBER)]
+            found = np.array(least, dtype=np.float64)
+        last = [math.nan] if self._search(math.nan) > self._search(math.inf) else []
+        return np.append(found, last)
+
+    @cached_property
+    def double_list(self) -> list[float]:
+        """Without NaN, for bisection."""
+        out: list[float] = self.doubles[~np.isnan(self.doubles)].tolist()
+        return out
+
+    def _take_small(self, parts: Sequence[Ranks], places: Sequence[Places]) -> None:
+        """Put the number cuts together from those of the parts that this was merged from."""
+        size = len(self._inner(sets.NUMBER))
+        values, after = np.empty(size, np.int64), np.empty(size, np.int64)
+        for part, place in zip(parts, places, strict=True):
+            if part._small is None:
+                return
+            first = part.number_base
+            here = place[first : first + len(part._small[0])] - self.number_base
+            values[here], after[here] = part._small
+        self._small = values, after
 
     # -- times ---------------------------------------------------------------------------------
 
@@ -140,17 +172,22 @@ class Ranks:
     @cached_property
     def strings(self) -> dict[str, int]:
         """The code of each string that a cut stands at."""
-        found = dict.fromkeys(cut[1] for cut in self._inner(sets.STRING))
-        if (sets.STRING,) in self.place:
-            found.setdefault("")  # its cut is the start of the family
-        return {text: self._search(text) for text in found}
+        found: dict[str, int] = {}
+        first = bisect_right(self.cuts, (sets.STRING,))
+        if first and self.cuts[first - 1] == (sets.STRING,):
+            found[""] = first  # its cut is the start of the family
+        for at, (_, text, after) in enumerate(self._inner(sets.STRING), first):
+            if after:
+                found.setdefault(text, at)
+            else:
+                found[text] = at + 1
+        return found
 
     @cached_property
     def unknown_string(self) -> int:
         """The code of a string that no filter mentions, where order does not matter."""
         # after the last one that is mentioned and before the end of the family
-        inner = self._inner(sets.STRING)
-        return self.place[inner[-1]] + 1 if inner else bisect_right(self.cuts, (sets.STRING,))
+        return bisect_right(self.cuts, (sets.STRING,)) + len(self._inner(sets.STRING))
 
     @cached_property
     def sorted_strings(self) -> list[str]:
@@ -169,6 +206,13 @@ class Ranks:
                 at += 1
             gaps.append(base + at)
         return np.array(exact, dtype=np.uint32), np.array(gaps, dtype=np.uint32)
+
+
+def _least_integer(value: float, after: int) -> int:
+    if math.isinf(value):
+        return INT_MAX + 1 if value > 0 else INT_MIN
+    least = math.floor(value) + 1 if after else math.ceil(value)
+    return min(max(least, INT_MIN), INT_MAX + 1)
 
 
 def _least_double(value: float, after: int) -> float:
@@ -197,13 +241,42 @@ def asks_order(values: ValueSet) -> bool:
     return False
 
 
-def merged(parts: Sequence[Ranks]) -> Ranks:
-    """One rank space with the cuts of several.
+def merged(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
+    """One rank space with the cuts of several, and for each part where its cuts are in it.
 
-    A loop and not `sorted`: it runs beside matching, and gives way where a call into C would not.
+    It runs beside matching, so it is short: the cuts of the largest part are moved in slices, and
+    only those of the others are looked at one by one.
     """
+    base = max((part.cuts for part in parts), key=len)
+    fresh: dict[Cut, int] = {}  # the cuts that the largest part has not: where they would be in it
+    for part in parts:
+        if part.cuts is not base:
+            for cut in part.cuts:
+                at = bisect_left(base, cut)
+                if at == len(base) or base[at] != cut:
+                    fresh[cut] = at
     cuts: list[Cut] = []
-    for cut in heapq.merge(*(part.cuts for part in parts)):
-        if not cuts or cuts[-1] != cut:
-            cuts.append(cut)
-    return Ranks(cuts, any(part.ordered for part in parts))
+    done = 0
+    for cut in sorted(fresh):
+        cuts += base[done : fresh[cut]]
+        done = fresh[cut]
+        fresh[cut] = len(cuts)
+        cuts.append(cut)
+    cuts += base[done:]
+
+    left = np.ones(len(cuts), bool)
+    left[list(fresh.values())] = False
+    moved = np.nonzero(left)[0]
+
+    def places(part: Ranks) -> Places:
+        if part.cuts is base:
+            return moved
+        here = [
+            fresh[cut] if cut in fresh else int(moved[bisect_left(base, cut)]) for cut in part.cuts
+        ]
+        return np.array(here, np.int64)
+
+    ranks = Ranks(cuts, any(part.ordered for part in parts))
+    found = [places(part) for part in parts]
+    ranks._take_small(parts, found)
+    return ranks, found

@@ -28,6 +28,8 @@ class Register:
         self._ids: list[Hashable] = []
         self._texts: list[str | Filter] = []
         self._slots: dict[Hashable, int] | None = None if self._base else {}
+        self._objects = np.empty(0, object)
+        self._column: Any = None
         self.dead = np.zeros(max(1024, self._base), np.uint8)
 
     @property
@@ -48,11 +50,14 @@ class Register:
         """A new slot for an id."""
         slot = self.size
         self.slots[id_] = slot
+        self._append(id_, filter_)
+        return slot
+
+    def _append(self, id_: Hashable, filter_: Filter | str) -> None:
         self._ids.append(id_)
         self._texts.append(filter_)
-        if slot >= len(self.dead):
+        if self.size > len(self.dead):
             self.dead = np.concatenate([self.dead, np.zeros(len(self.dead), np.uint8)])
-        return slot
 
     def slot(self, id_: Hashable) -> int:
         slot = self.slots.get(id_)
@@ -73,22 +78,32 @@ class Register:
         return found
 
     def ids_of(self, slots: list[int]) -> list[Hashable]:
-        """The ids of some slots, without repeats."""
         if not self._base:
             ids = self._ids
-            return list(dict.fromkeys([ids[slot] for slot in slots]))
-        return list(dict.fromkeys([self.id(slot) for slot in slots]))
+            return [ids[slot] for slot in slots]
+        return [self.id(slot) for slot in slots]
 
     def id_objects(self) -> npt.NDArray[Any]:
-        """All ids by slot, as an array of objects."""
-        out = np.empty(self.size, object)
-        if self._base:
-            out[: self._base] = self._base_ids.to_numpy()
-        out[self._base :] = self._ids
-        return out
+        """All ids by slot, as an array of objects. Kept until there are more."""
+        size, known = self.size, self._objects
+        if len(known) != size:
+            out = np.empty(size, object)
+            if len(known):
+                out[: len(known)] = known
+            elif self._base:
+                out[: self._base] = self._base_ids.to_numpy()
+            start = max(len(known), self._base)
+            out[start:] = self._ids[start - self._base : size - self._base]
+            self._objects = known = out
+        return known
 
     def id_column(self) -> Any:
-        """All ids by slot, as an Arrow array."""
+        """All ids by slot, as an Arrow array. Kept until there are more."""
+        if self._column is None or len(self._column) != self.size:
+            self._column = self._make_column()
+        return self._column
+
+    def _make_column(self) -> Any:
         kinds = {type(id_) for id_ in self._ids}
         base = self._base_ids.combine_chunks() if self._base else None
         if base is not None:
@@ -112,19 +127,35 @@ class Register:
         """Mark a slot dead; it is dropped when parts are merged."""
         self.dead[slot] = 1
 
-    def compacted(self, dead: npt.NDArray[np.uint8]) -> tuple[Register, npt.NDArray[np.int64]]:
-        """A register without the slots that were dead, and the new number of every slot.
+    def compacted(self, dead: npt.NDArray[np.uint8]) -> Register:
+        """A register of the slots that were alive when these marks were copied.
 
-        `dead` may be older and shorter than the marks here: slots that came since are all kept.
+        Ids and texts are only ever appended, so this may run while others are added; `catch_up`
+        then brings in what happened since.
         """
-        keep = np.ones(self.size, bool)
-        keep[: len(dead)] = dead[: self.size] == 0
-        kept = np.nonzero(keep)[0].tolist()
-        number = np.cumsum(keep) - 1
+        kept = np.nonzero(dead == 0)[0].tolist()
         new = Register()
         new._ids = [self.id(slot) for slot in kept]
         new._texts = [self.text(slot) for slot in kept]
-        new._slots = {id_: int(number[slot]) for id_, slot in self.slots.items()}
+        new._slots = {id_: at for at, id_ in enumerate(new._ids)}
         new.dead = np.zeros(max(1024, 2 * len(kept)), np.uint8)
-        new.dead[: len(kept)] = self.dead[kept]
-        return new, number
+        return new
+
+    def catch_up(self, old: Register, dead: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        """Take over what was killed and given since `dead` was copied; the new number of every old
+        slot. The cost is that of what happened since."""
+        before = len(dead)
+        number = np.cumsum(np.append(dead == 0, np.ones(old.size - before, bool))) - 1
+        for slot in range(before, old.size):
+            self._append(old.id(slot), old.text(slot))
+        killed = np.nonzero(old.dead[:before] != dead)[0].tolist()
+        for slot in (*killed, *range(before, old.size)):
+            if old.dead[slot]:
+                self.kill(int(number[slot]))
+            id_ = old.id(slot)
+            now = old.slots.get(id_)
+            if now is None:
+                self.slots.pop(id_, None)
+            else:
+                self.slots[id_] = int(number[now])
+        return number

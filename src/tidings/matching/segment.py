@@ -11,7 +11,7 @@
     rest      residuals and wide filters; evaluated on what is left after that
 
 Column 0 is the same for all events: boxes without an indexable test have their entry there.
-Honest cost, one box of k indexable tests: 6 (k - 1) bytes of tests, 18 of entry, 9 of box.
+Honest cost, one box of k indexable tests: 6 (k - 1) bytes of tests, 12 of entry, 9 of box.
 """
 
 from __future__ import annotations
@@ -55,9 +55,6 @@ class Arrays(msgspec.Struct, frozen=True):
     entry_low: Array
     entry_high: Array
     entry_box: Array
-    first_column: Array  # the first test of the entry's box, beside the entry
-    first_low: Array
-    first_width: Array
     group_column: Array
     group_start: Array
     group_end: Array
@@ -214,7 +211,7 @@ def _assemble(gathering: _Gathering, histograms: Mapping[str, Array]) -> Segment
     for name in sorted(gathering.elements):
         node, places = gathering.elements[name]
         cuts = sorted({cut for place in places for cut in sets.points([place]).cuts})
-        terms.append(Term(f"elements of {name}", node, Ranks(cuts, False), elements=True))
+        terms.append(Term(name, node, Ranks(cuts, False), elements=True))
         list_columns[name] = len(terms)
     slots = np.array(gathering.slot_of_box, dtype=np.uint32)
     elements = [

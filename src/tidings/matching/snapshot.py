@@ -1,7 +1,7 @@
 """A matcher on disk: a directory of Arrow files, memory mapped when it is opened.
 
     manifest.json    format, version, counts, and the size and checksum of every other file
-    NAME.arrow       one file per array of the segment, one column each
+    NAME.arrow       one file per array of the segment and of its probe, one column each
     terms.arrow      text, rank space (its cuts as MessagePack) of each term
     rest.arrow       what is left to evaluate: box, tests (MessagePack) or the number of a filter
     filters.arrow    id, text of every filter
@@ -18,6 +18,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,12 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.filters.dialects import Context
 from tidings.filters.sets import ValueSet
 from tidings.filters.sql import parse_term
+from tidings.matching.probe import ROW, Probe
 from tidings.matching.ranks import Ranks
 from tidings.matching.segment import Arrays, Rest, Segment, Term
 from tidings.model import TidingsError
 
-FORMAT, VERSION = "tidings-matcher", 1
-_CHUNK = 1 << 22
+FORMAT, VERSION = "tidings-matcher", 2
 
 
 class SnapshotError(TidingsError):
@@ -53,18 +54,21 @@ class Opened(msgspec.Struct, frozen=True):
     """What a snapshot holds; ids and texts stay in Arrow memory until they are asked for."""
 
     segment: Segment
+    probe: Probe
     ids: Any
     texts: Any
 
 
-def write(path: Path, segment: Segment, ids: Sequence[Hashable], texts: Sequence[str]) -> None:
+def write(
+    path: Path, segment: Segment, probe: Probe, ids: Sequence[Hashable], texts: Sequence[str]
+) -> None:
     """Write a snapshot in the place of whatever is at the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not (path / "manifest.json").exists():
         raise SnapshotError(f"'{path}' is there and is not a snapshot; it is left alone")
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        _write_files(folder, segment, ids, texts)
+        _write_files(folder, segment, probe, ids, texts)
         _take_place(folder, path)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -72,17 +76,18 @@ def write(path: Path, segment: Segment, ids: Sequence[Hashable], texts: Sequence
 
 
 def _write_files(
-    folder: Path, segment: Segment, ids: Sequence[Hashable], texts: Sequence[str]
+    folder: Path, segment: Segment, probe: Probe, ids: Sequence[Hashable], texts: Sequence[str]
 ) -> None:
-    for name in Arrays.__struct_fields__:
-        _write(folder / f"{name}.arrow", {"values": pa.array(getattr(segment.arrays, name))})
+    for arrays in (segment.arrays, probe):
+        for name in arrays.__struct_fields__:
+            _write(folder / f"{name}.arrow", {"values": pa.array(getattr(arrays, name).ravel())})
     _write(folder / "many.arrow", {"values": pa.array(segment.many)})
     pack = msgspec.msgpack.encode
     terms = segment.terms
     _write(
         folder / "terms.arrow",
         {
-            "text": pa.array([_term_text(term) for term in terms], pa.string()),
+            "text": pa.array([term.text for term in terms], pa.string()),
             "elements": pa.array([term.elements for term in terms], pa.bool_()),
             "ordered": pa.array([term.ranks.ordered for term in terms], pa.bool_()),
             "cuts": pa.array([pack(term.ranks.cuts) for term in terms], pa.binary()),
@@ -100,16 +105,14 @@ def _write_files(
         },
     )
     _write(folder / "filters.arrow", {"id": _id_column(ids), "text": pa.array(texts, pa.string())})
-    files = {p.name: (p.stat().st_size, _checksum(p)) for p in sorted(folder.iterdir())}
+    paths = sorted(folder.iterdir())
+    sums = _checksums(paths)
+    files = {p.name: (p.stat().st_size, one) for p, one in zip(paths, sums, strict=True)}
     manifest = Manifest(FORMAT, VERSION, len(ids), segment.slots, files)
     with (folder / "manifest.json").open("wb") as out:
         out.write(msgspec.json.format(msgspec.json.encode(manifest)))
         out.flush()
         os.fsync(out.fileno())
-
-
-def _term_text(term: Term) -> str:
-    return term.text.removeprefix("elements of ") if term.elements else term.text
 
 
 def _id_column(ids: Sequence[Hashable]) -> Any:
@@ -128,11 +131,14 @@ def _write(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 def _checksum(path: Path) -> str:
-    state = hashlib.blake2b(digest_size=16)
     with path.open("rb") as source:
-        while chunk := source.read(_CHUNK):
-            state.update(chunk)
-    return state.hexdigest()
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _checksums(paths: Sequence[Path]) -> list[str]:
+    """Of several files at once: hashing leaves Python's lock alone."""
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        return list(pool.map(_checksum, paths))
 
 
 def _take_place(folder: Path, path: Path) -> None:
@@ -169,7 +175,7 @@ def read(
 ) -> Opened:
     """Open a snapshot. `verify` reads every byte once to compare checksums."""
     manifest = _manifest(path)
-    for name, (size, checksum) in manifest.files.items():
+    for name, (size, _) in manifest.files.items():
         file = path / name
         if not file.is_file():
             raise SnapshotError(f"snapshot '{path}': the file {name} is missing")
@@ -179,10 +185,15 @@ def read(
                 f"snapshot '{path}': {name} has {have:,} bytes, expected {size:,}; "
                 f"it was cut short or altered"
             )
-        if verify and _checksum(file) != checksum:
-            raise SnapshotError(f"snapshot '{path}': {name} was altered, its checksum differs")
+    if verify:
+        sums = _checksums([path / name for name in manifest.files])
+        for (name, (_, expected)), found in zip(manifest.files.items(), sums, strict=True):
+            if found != expected:
+                raise SnapshotError(f"snapshot '{path}': {name} was altered, its checksum differs")
     context = Context(attributes, functions or {})
     arrays = Arrays(**{n: _array(path / f"{n}.arrow") for n in Arrays.__struct_fields__})
+    rows = {n: _array(path / f"{n}.arrow") for n in Probe.__struct_fields__}
+    probe = Probe(**{n: a.reshape(-1, ROW[n]) if n in ROW else a for n, a in rows.items()})
     filters = _read(path / "filters.arrow")
     texts = filters.column("text")
     rest, opaque = _read_rest(path, texts, context)
@@ -190,7 +201,7 @@ def read(
         _read_terms(path, context), arrays, rest, opaque, manifest.slots,
         _array(path / "many.arrow"),
     )  # fmt: skip
-    return Opened(segment, filters.column("id"), texts)
+    return Opened(segment, probe, filters.column("id"), texts)
 
 
 def _manifest(path: Path) -> Manifest:
@@ -226,10 +237,9 @@ def _array(path: Path) -> Any:
 def _read_terms(path: Path, context: Context) -> tuple[Term, ...]:
     found = []
     for row in _read(path / "terms.arrow").to_pylist():
-        cuts = [tuple(cut) for cut in msgspec.msgpack.decode(row["cuts"])]
-        text = f"elements of {row['text']}" if row["elements"] else row["text"]
+        cuts = msgspec.msgpack.decode(row["cuts"], type=list[tuple[Any, ...]])
         node = parse_term(row["text"], context)
-        found.append(Term(text, node, Ranks(cuts, row["ordered"]), row["elements"]))
+        found.append(Term(row["text"], node, Ranks(cuts, row["ordered"]), row["elements"]))
     return tuple(found)
 
 

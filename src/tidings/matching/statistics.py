@@ -15,7 +15,6 @@ import numpy.typing as npt
 from tidings.matching.access import shares
 from tidings.matching.merging import take_apart
 from tidings.matching.part import Codes, Part
-from tidings.matching.ranks import Ranks
 
 Array = npt.NDArray[Any]
 SAMPLE = 1024  # events of a batch that are counted
@@ -47,7 +46,16 @@ class Statistics:
         step = max(1, codes.exact.shape[1] // SAMPLE)
         for at, text, size in self._terms:
             self.counts[text] += np.bincount(codes.exact[at, ::step], minlength=size)
-        self.seen += min(codes.exact.shape[1], SAMPLE)
+        self._saw(min(codes.exact.shape[1], SAMPLE))
+
+    def count_one(self, codes: Array) -> None:
+        """Take note of a single event, by its codes."""
+        for at, text, _ in self._terms:
+            self.counts[text][codes[at]] += 1
+        self._saw(1)
+
+    def _saw(self, events: int) -> None:
+        self.seen += events
         if self.seen >= FADE:
             self.seen //= 2
             self._next_look = self.seen + FADE // 4
@@ -62,13 +70,12 @@ class Statistics:
         return True
 
 
-def moved(counts: Array, old: Ranks, new: Ranks) -> Array:
-    """Counts in another rank space that has all the old cuts: spread evenly where it is finer."""
-    place = np.array([new.place[cut] for cut in old.cuts], np.int64)
-    first = np.concatenate([[0], place + 1])
-    beyond = np.concatenate([place + 1, [len(new)]])
-    size = beyond - first
-    return np.repeat(counts / size, size)
+def moved(counts: Array, place: Array, size: int) -> Array:
+    """Counts in another rank space of `size` codes that has all the old cuts, at these places:
+    spread evenly where it is finer."""
+    first = np.append(0, place + 1)
+    sizes = np.append(place + 1, size) - first
+    return np.repeat(counts / sizes, sizes)
 
 
 def excess(part: Part, counts: dict[str, Array]) -> float:

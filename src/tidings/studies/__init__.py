@@ -2,6 +2,7 @@
 
 from tidings.studies.answers import match_counts, matching_pairs
 from tidings.studies.checking import WrongMatches
+from tidings.studies.comparing import Comparison, Disagreement, compare_revisions
 from tidings.studies.conjunctions import (
     Attribute,
     AttributeTest,
@@ -9,16 +10,10 @@ from tidings.studies.conjunctions import (
     StructuredFilter,
     sql_of_tests,
 )
-from tidings.studies.matching_bench import (
-    Engine,
-    MatchReport,
-    MatchRun,
-    bench_matching,
-    new_matcher,
-    parse_lines,
-    schema_of_lines,
-    settle,
-)
+from tidings.studies.json_lines import parse_lines, schema_of_lines
+from tidings.studies.machine import Machine
+from tidings.studies.match_report import MatchReport, MatchRun
+from tidings.studies.matching_bench import Engine, bench_matching, new_matcher, settle
 from tidings.studies.peers import (
     Outcome,
     PeerReport,
@@ -28,15 +23,30 @@ from tidings.studies.peers import (
     peers_folder,
     read_peers,
 )
-from tidings.studies.tables import absent_lines, growth_table, match_table, peer_table
+from tidings.studies.tables import (
+    absent_lines,
+    checked_line,
+    compare_lines,
+    compare_table,
+    growth_table,
+    machine_line,
+    match_sections,
+    match_table,
+    peer_table,
+    update_sections,
+)
+from tidings.studies.update_bench import UpdateReport, bench_updates
 from tidings.studies.workloads import RECIPES, Recipe, Workload, make_workload
 
 __all__ = [
     "RECIPES",
     "Attribute",
     "AttributeTest",
+    "Comparison",
     "Conjunctions",
+    "Disagreement",
     "Engine",
+    "Machine",
     "MatchReport",
     "MatchRun",
     "Outcome",
@@ -44,15 +54,23 @@ __all__ = [
     "Recipe",
     "Settings",
     "StructuredFilter",
+    "UpdateReport",
     "Workload",
     "WrongMatches",
     "absent_lines",
     "bench_matching",
+    "bench_updates",
     "cache_folder",
+    "checked_line",
+    "compare_lines",
     "compare_peers",
+    "compare_revisions",
+    "compare_table",
     "growth_table",
+    "machine_line",
     "make_workload",
     "match_counts",
+    "match_sections",
     "match_table",
     "matching_pairs",
     "new_matcher",
@@ -63,4 +81,5 @@ __all__ = [
     "schema_of_lines",
     "settle",
     "sql_of_tests",
+    "update_sections",
 ]

@@ -23,7 +23,8 @@ from tidings.filters import Filter, parse
 from tidings.graph import ContentGraph, Node
 from tidings.matching.coverage import cover
 from tidings.model import TidingsError
-from tidings.studies.matching_bench import Machine, exponent, machine
+from tidings.studies.growth import exponent
+from tidings.studies.machine import Machine, machine
 from tidings.studies.tables import graph_growth_table, graph_table
 from tidings.studies.workloads import make_workload
 

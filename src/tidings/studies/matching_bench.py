@@ -8,22 +8,20 @@ engine sees what the events are like.
 from __future__ import annotations
 
 import gc
-import io
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-import msgspec
 import numpy as np
-import pyarrow as pa
-from pyarrow import json as arrow_json
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.checking import Reference
+from tidings.studies.checking import Reference, WrongMatches
 from tidings.studies.draws import BLOCK
+from tidings.studies.growth import grown
+from tidings.studies.json_lines import parse_lines
+from tidings.studies.machine import machine
+from tidings.studies.match_report import Growth, Latency, MatchReport, MatchRun, Timing
 from tidings.studies.workloads import Workload, make_workload
 
 MOST_SINGLE = 5_000  # events that are matched one by one
@@ -44,140 +42,138 @@ class Engine(Protocol):
     def stats(self) -> Mapping[str, Any]: ...
 
 
-class Timing(msgspec.Struct, frozen=True):
-    """Microseconds per event over the repeats."""
-
-    median: float
-    best: float
-    worst: float
-
-
-class Latency(msgspec.Struct, frozen=True):
-    """Microseconds of single events: percentiles of each repeat, then the median of those."""
-
-    p50: float
-    p99: float
-    events: int
-
-
-class MatchRun(msgspec.Struct, frozen=True):
-    """What was measured for one number of filters."""
-
-    workload: str
-    filters: int
-    events: int
-    batch: int
-    threads: int
-    seed: int
-    build_seconds: float
-    filters_per_second: float
-    first_batch_seconds: float
-    """The first batch of all, kernels' compilation included."""
-    index_bytes: int | None
-    bytes_per_filter: float | None
-    matches_per_event: float
-    pairs: Timing
-    """Encoding and joining, with the pairs of event and filter."""
-    lists: Timing
-    """The same with a list of ids per event."""
-    counts: Timing | None
-    """Only how many match, where the engine can tell: the cost without writing matches out."""
-    json_batches: Timing
-    """Pairs again, with JSON lines parsed to record batches first."""
-    one_dict: Latency
-    one_json: Latency
-    checked_events: int
-    checked_evaluations: int
-
-
-class Growth(msgspec.Struct, frozen=True):
-    """The exponent e of time ~ filters**e over the sizes of one workload."""
-
-    workload: str
-    smallest: int
-    largest: int
-    pairs: float
-    lists: float
-    counts: float | None
-    one_dict: float
-
-
-class Machine(msgspec.Struct, frozen=True):
-    """Where it was measured."""
-
-    system: str
-    processors: int
-    python: str
-    numpy: str
-    pyarrow: str
-    load: float | None
-    """Processes that wanted to run during the last minute, at the start."""
-
-
-class MatchReport(msgspec.Struct, frozen=True):
-    """All runs, with how the time grows from the smallest to the largest."""
-
-    machine: Machine
-    runs: list[MatchRun]
-    growth: list[Growth]
-
-
 def bench_matching(
     names: Sequence[str],
     sizes: Sequence[int],
     *,
-    events: int = BLOCK,
+    events: int | None = None,
     batch: int = BLOCK,
-    threads: int = 1,
+    threads: Sequence[int] = (1,),
     repeats: int = 5,
     sample: int = 50,
     seed: int = 1,
     engine: Callable[[], Engine] | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> MatchReport:
-    """Measure each workload with each number of filters. `note` is told what is being done."""
+    """Measure each workload with each number of filters, on each number of threads.
+
+    Without `events`, there is a batch for each thread. `note` is told what is being done.
+    """
     where = machine()
     make = engine or new_matcher
+    events = events or batch * max(threads)
     runs: list[MatchRun] = []
     growth: list[Growth] = []
     for name in names:
+        mine: list[MatchRun] = []
         for size in sizes:
-            note(f"{name}, {size:,} filters")
+            say = _prefixed(note, f"{name}, {size:,} filters")
+            say("drawing filters and events")
             workload = make_workload(name, size, events, seed)
-            runs.append(
-                measure(
-                    make(), workload, batch=batch, threads=threads, repeats=repeats, sample=sample
-                )
-            )
-        mine = [run for run in runs if run.workload == name]
+            mine += measure(
+                make(), workload, batch=batch, threads=threads, repeats=repeats, sample=sample,
+                note=say,
+            )  # fmt: skip
+        runs += mine
         if len(set(sizes)) > 1:
-            growth.append(grown(mine))
+            growth += [grown([run for run in mine if run.threads == count]) for count in threads]
     return MatchReport(where, runs, growth)
 
 
 def measure(
-    engine: Engine, workload: Workload, *, batch: int, threads: int, repeats: int, sample: int
-) -> MatchRun:
-    """Fill an engine with the filters of a workload, check it, and measure it.
+    engine: Engine,
+    workload: Workload,
+    *,
+    batch: int,
+    threads: Sequence[int] = (1,),
+    repeats: int,
+    sample: int,
+    note: Callable[[str], None] = lambda _: None,
+) -> list[MatchRun]:
+    """Fill an engine with the filters of a workload, check it, and measure it: a run for each
+    number of threads.
 
     With several threads the engine is handed that many batches at once.
     """
-    batches = workload.batches(batch * threads)
     count = workload.events.num_rows
+    note("asking the reference")
     reference = Reference(workload, sample)
-
+    note("building")
     build = _filling(engine, workload)
-    first = _seconds(lambda: engine.match_pairs(batches[0], threads=threads))
-    check_engine(engine, workload, reference, threads)
-    found = sum(len(engine.match_pairs(piece, threads=threads)[0]) for piece in batches)
+    note("compiling and checking")
+    start = workload.batches(batch * threads[0])[0]
+    first = _seconds(lambda: engine.match_pairs(start, threads=threads[0]))
+    found = 0
+    for number in threads:
+        check_engine(engine, workload, reference, number)
+        pieces = workload.batches(batch * number)
+        total = sum(len(engine.match_pairs(piece, threads=number)[0]) for piece in pieces)
+        if found and total != found:
+            raise WrongMatches(
+                f"{number} threads find {total:,} matches, {threads[0]} found {found:,}."
+            )
+        found = total
     settle(engine)
 
     lines = workload.event_lines()
-    texts_of_batches = [
-        b"\n".join(lines[at : at + batch * threads]) for at in range(0, count, batch * threads)
-    ]
+    ways = [_ways(engine, workload, lines, batch * number, number) for number in threads]
+    times = _alternated([way for four in ways for way in four], repeats, count, note)
+    settle(engine)
+    note("single events")
+    single = min(MOST_SINGLE, count)
+    one_dict = latency(engine.match, workload.events.slice(0, single).to_pylist(), repeats)
+    one_json = latency(engine.match, lines[:single], repeats)
+    index_bytes = engine.stats().get("index_bytes")
+    per_filter = None if index_bytes is None else index_bytes / len(workload.filters)
+    runs = []
+    for at, number in enumerate(threads):
+        pairs, lists, json_batches, counts = times[4 * at : 4 * at + 4]
+        runs.append(
+            MatchRun(
+                workload=workload.name,
+                filters=len(workload.filters),
+                events=count,
+                batch=batch,
+                threads=number,
+                repeats=repeats,
+                seed=workload.seed,
+                build_seconds=build,
+                filters_per_second=len(workload.filters) / build,
+                first_batch_seconds=first,
+                index_bytes=index_bytes,
+                bytes_per_filter=per_filter,
+                matches_per_event=found / count,
+                pairs=pairs,
+                lists=lists,
+                counts=counts if _counting(engine) else None,
+                json_batches=json_batches,
+                one_dict=one_dict,
+                one_json=one_json,
+                checked_events=len(reference.events),
+                checked_evaluations=reference.evaluations,
+            )
+        )
+    return runs
+
+
+def _prefixed(note: Callable[[str], None], run: str) -> Callable[[str], None]:
+    return lambda text: note(f"{run}: {text}")
+
+
+def _counting(engine: Engine) -> Callable[..., Any] | None:
+    """How an engine counts matches without writing them out, if it can."""
+    return getattr(engine, "match_counts", None)
+
+
+def _ways(
+    engine: Engine, workload: Workload, lines: Sequence[bytes], size: int, threads: int
+) -> list[Callable[[], None]]:
+    """The ways to match all events of a workload in batches: to pairs, to lists, from JSON, and
+    only counting."""
+    batches = workload.batches(size)
+    texts = [b"\n".join(lines[at : at + size]) for at in range(0, len(lines), size)]
     schema = workload.events.schema
-    count_matches = getattr(engine, "match_counts", None)
+    count_matches = _counting(engine)
 
     def pairs() -> None:
         for piece in batches:
@@ -188,7 +184,7 @@ def measure(
             engine.match_batch(piece, threads=threads)
 
     def from_json() -> None:
-        for text in texts_of_batches:
+        for text in texts:
             engine.match_pairs(parse_lines(text, schema), threads=threads)
 
     def counts() -> None:
@@ -196,33 +192,7 @@ def measure(
             for piece in batches:
                 count_matches(piece, threads=threads)
 
-    times = _alternated([pairs, lists, from_json, counts], repeats, count)
-    settle(engine)
-    single = min(MOST_SINGLE, count)
-    rows = workload.events.slice(0, single).to_pylist()
-    index_bytes = engine.stats().get("index_bytes")
-    return MatchRun(
-        workload=workload.name,
-        filters=len(workload.filters),
-        events=count,
-        batch=batch,
-        threads=threads,
-        seed=workload.seed,
-        build_seconds=build,
-        filters_per_second=len(workload.filters) / build,
-        first_batch_seconds=first,
-        index_bytes=index_bytes,
-        bytes_per_filter=None if index_bytes is None else index_bytes / len(workload.filters),
-        matches_per_event=found / count,
-        pairs=times[0],
-        lists=times[1],
-        counts=None if count_matches is None else times[3],
-        json_batches=times[2],
-        one_dict=latency(engine.match, rows, repeats),
-        one_json=latency(engine.match, lines[:single], repeats),
-        checked_events=len(reference.events),
-        checked_evaluations=reference.evaluations,
-    )
+    return [pairs, lists, from_json, counts]
 
 
 def _filling(engine: Engine, workload: Workload) -> float:
@@ -242,6 +212,11 @@ def check_engine(
         grouped[event].append(id_)
     reference.check(grouped, "match_pairs")
     reference.check(_plain(engine.match_batch(piece, threads=threads)), "match_batch")
+    count_matches = _counting(engine)
+    if count_matches is not None:
+        counts = _plain(count_matches(piece, threads=threads))
+        if counts != [len(ids) for ids in grouped]:
+            raise WrongMatches(f"match_counts gives {counts[:5]}..., unlike match_pairs.")
     reference.check([engine.match(event) for event in reference.events], "match of a dict")
     reference.check([engine.match(line) for line in reference.lines], "match of JSON")
 
@@ -265,28 +240,6 @@ def latency(match: Callable[[Any], object], events: Sequence[Any], repeats: int)
     return Latency(statistics.median(halves), statistics.median(tails), len(events))
 
 
-def grown(runs: Sequence[MatchRun]) -> Growth:
-    """How the times of runs that differ in the number of filters grow."""
-    sizes = [run.filters for run in runs]
-    counted = [run.counts.median for run in runs if run.counts is not None]
-    return Growth(
-        workload=runs[0].workload,
-        smallest=min(sizes),
-        largest=max(sizes),
-        pairs=exponent(sizes, [run.pairs.median for run in runs]),
-        lists=exponent(sizes, [run.lists.median for run in runs]),
-        counts=exponent(sizes, counted) if len(counted) == len(sizes) else None,
-        one_dict=exponent(sizes, [run.one_dict.p50 for run in runs]),
-    )
-
-
-def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The slope of the line through the points in a plot with logarithmic axes."""
-    x, y = np.log(np.asarray(sizes, float)), np.log(np.asarray(times, float))
-    x = x - x.mean()
-    return float((x * y).sum() / (x * x).sum())
-
-
 def new_matcher() -> Engine:
     """An empty tidings.Matcher."""
     try:
@@ -303,44 +256,13 @@ def settle(engine: Engine) -> None:
         merge()
 
 
-def schema_of_lines(text: bytes) -> pa.Schema:
-    """The columns of JSON lines, from all of them. Times stay the texts that they are in JSON."""
-    reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
-    found = arrow_json.read_json(io.BytesIO(text), reading).schema
-    return pa.schema(
-        field.with_type(pa.string()) if pa.types.is_temporal(field.type) else field
-        for field in found
-    )
-
-
-def parse_lines(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """JSON lines as one record batch."""
-    options = arrow_json.ParseOptions(explicit_schema=schema)
-    reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
-    table = arrow_json.read_json(io.BytesIO(text), reading, options)
-    return table.combine_chunks().to_batches()[0]
-
-
-def machine() -> Machine:
-    """This machine, and how busy it is."""
-    try:
-        load: float | None = os.getloadavg()[0]
-    except (AttributeError, OSError):
-        load = None
-    return Machine(
-        system=f"{platform.system()} {platform.machine()}",
-        processors=os.cpu_count() or 1,
-        python=platform.python_version(),
-        numpy=np.__version__,
-        pyarrow=pa.__version__,
-        load=load,
-    )
-
-
-def _alternated(ways: Sequence[Callable[[], None]], repeats: int, events: int) -> list[Timing]:
+def _alternated(
+    ways: Sequence[Callable[[], None]], repeats: int, events: int, note: Callable[[str], None]
+) -> list[Timing]:
     """Time each way in turn, so that a busy minute of the machine falls on all of them."""
     spent: list[list[float]] = [[] for _ in ways]
-    for _ in range(repeats):
+    for number in range(repeats):
+        note(f"batches, repeat {number + 1} of {repeats}")
         for way, times in zip(ways, spent, strict=True):
             gc.collect()
             times.append(_seconds(way) * 1e6 / events)

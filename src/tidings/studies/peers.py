@@ -19,34 +19,30 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import queue
-import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from tidings.model import EnvironmentProblem
 from tidings.studies.answers import match_counts
-from tidings.studies.matching_bench import Machine, machine
+from tidings.studies.driver import Driver, Unavailable, telling_line
+from tidings.studies.machine import Machine, machine
 from tidings.studies.workloads import Workload, make_workload
 
 HOME = "tidings"
 """The folder of the driver that the others are compared with; it always takes part."""
 
 BUILD_LIMIT = 900.0  # seconds for fetching and building a peer
-_TELLING = re.compile(r"(?i)error|forbidden|denied|could not|cannot|unable|not found|no such")
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,10 +112,6 @@ class PeerReport(msgspec.Struct, frozen=True):
         times = {outcome.system: outcome.us_per_event for outcome in self.outcomes}
         mine, other = times.get(system), times.get(base)
         return None if mine is None or not other else mine / other
-
-
-class Unavailable(EnvironmentProblem):
-    """A peer that can't take part."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -246,80 +238,6 @@ def prepare(
     return target
 
 
-class Driver:
-    """A running driver. It is started by the first pass, and ends with the context."""
-
-    def __init__(
-        self, system: str, command: list[str], environment: dict[str, str], scratch: Path
-    ) -> None:
-        self.system = system
-        self._command = command
-        self._environment = environment
-        self._errors = scratch / f"{system.replace(' ', '-')}.stderr"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lines: queue.Queue[bytes] = queue.Queue()
-
-    def __enter__(self) -> Driver:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def ask(self, patience: float) -> Pass:
-        """Have it make a pass. Raises TimeoutError after `patience` seconds."""
-        process = self._process or self._start()
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it ended; the end of its output says so
-            process.stdin.write(b"\n")
-            process.stdin.flush()
-        try:
-            line = self._lines.get(timeout=patience)
-        except queue.Empty:
-            raise TimeoutError from None
-        try:
-            return msgspec.json.decode(line, type=Pass)
-        except msgspec.DecodeError as problem:
-            said = telling_line(self._errors.read_text(errors="replace")) if not line else problem
-            raise Unavailable(f"the driver failed: {said}") from None
-
-    def peak_bytes(self) -> int | None:
-        """The most memory that it has had, where the system tells."""
-        with contextlib.suppress(OSError, AttributeError, IndexError, ValueError):
-            status = Path(f"/proc/{self._process.pid}/status").read_text()  # type: ignore[union-attr]
-            return int(status.split("VmHWM:")[1].split()[0]) * 1024
-        return None
-
-    def stop(self) -> None:
-        """End it, whatever it is doing."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                with contextlib.suppress(OSError):
-                    if pipe is not None:
-                        pipe.close()
-            self._process = None
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        with self._errors.open("wb") as errors:
-            try:
-                self._process = subprocess.Popen(
-                    self._command, env=self._environment, stderr=errors,
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                )  # fmt: skip
-            except OSError as problem:
-                raise Unavailable(f"{self._command[0]} can't be run: {problem.strerror}") from None
-        assert self._process.stdout is not None
-        threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
-        return self._process
-
-    def _read(self, stream: IO[bytes]) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            for line in stream:
-                self._lines.put(line)
-        self._lines.put(b"")
-
-
 def _chosen(
     peers: dict[str, Peer], chosen: Sequence[str] | None
 ) -> dict[str, dict[str, list[str]]]:
@@ -361,7 +279,7 @@ def _rounds(
             patience += 0 if passes[system] else settings.patience
             start = time.monotonic()
             try:
-                answer = driver.ask(patience)
+                answer = driver.ask(Pass, patience)
             except TimeoutError:
                 ended[system] = Outcome(
                     system, "cut", f"no answer within {time.monotonic() - start:.0f} s"
@@ -417,14 +335,6 @@ def _refuse_inexpressible(peer: Peer, workload: Workload) -> None:
     if missing:
         reason = peer.without or f"it can't express {', '.join(missing)}"
         raise Unavailable(f"not for {workload.name}: {reason}")
-
-
-def telling_line(output: str) -> str:
-    """The line of a failed program's output that says most: not one that is set in, as the lines
-    of a stack are."""
-    lines = [line.rstrip() for line in _ESCAPES.sub("", output).splitlines() if line.strip()]
-    telling = [line for line in lines if not line[0].isspace() and _TELLING.search(line)]
-    return (telling or lines[-1:] or ["it said nothing"])[0].strip()[:200]
 
 
 def _fingerprint(folder: Path) -> str:

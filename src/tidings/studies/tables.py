@@ -2,32 +2,106 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
-from tidings.studies.matching_bench import MatchReport
+from tidings.studies.comparing import Comparison
+from tidings.studies.machine import Machine
+from tidings.studies.match_report import MatchReport, MatchRun
 from tidings.studies.peers import HOME, PeerReport
+from tidings.studies.revision import Revision
+from tidings.studies.update_bench import UpdateReport
 
 if TYPE_CHECKING:
     from tidings.studies.graph_bench import GraphReport
 
 BATCH = f"{HOME} batch"
+_STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
+
+
+def machine_line(machine: Machine) -> str:
+    """Where and with what it was measured."""
+    load = "" if machine.load is None else f", load {machine.load:.1f} at the start"
+    named = f" {machine.processor}" if machine.processor else ""
+    return (
+        f"{machine.system}, {machine.processors} x{named or ' processor'}{load}; "
+        f"Python {machine.python}, NumPy {machine.numpy}, pyarrow {machine.pyarrow}"
+    )
+
+
+def match_sections(report: MatchReport) -> list[tuple[str, Table]]:
+    """All tables of a report, each with a line that says what is in it and in which unit."""
+    run = report.runs[0]
+    sections = [
+        (
+            f"{run.events:,} events in batches of {min(run.batch, run.events):,}: µs per event, "
+            f"medians of {run.repeats} (range: of pairs)",
+            match_table(report),
+        ),
+        (f"One event at a time, in µs ({run.one_dict.events:,} events)", single_table(report)),
+        ("The index; the first batch compiles kernels or loads them", index_table(report)),
+    ]
+    if report.growth:
+        counted = any(one.counts is not None for one in report.growth)
+        sections.append(
+            (
+                "Growth: the exponent e of time ~ filters^e"
+                + (", with matches written out and only counted" if counted else ""),
+                growth_table(report),
+            )
+        )
+    return sections
 
 
 def match_table(report: MatchReport) -> Table:
-    """One row per run; times in microseconds per event."""
+    """Batches: one row per run."""
+    several = len({run.threads for run in report.runs}) > 1
+    counted = any(run.counts is not None for run in report.runs)
     table = _table(
-        "workload", "filters#", "threads#", "matches/event#", "build s#", "pairs us#", "lists us#",
-        "JSON us#", "dict p50#", "dict p99#", "JSON p50#", "JSON p99#", "bytes/filter#",
+        "workload", "filters#", "threads#", "matches/event#", *(["counts#"] if counted else []),
+        "pairs#", "range#", "lists#", "from JSON#", *(["speed-up#"] if several else []),
     )  # fmt: skip
+    base: MatchRun | None = None
     for run in report.runs:
+        if base is None or (base.workload, base.filters) != (run.workload, run.filters):
+            base = run  # the first number of threads that was asked for
+        counts = [_number(run.counts.median if run.counts else None)] if counted else []
+        gain = [f"{base.pairs.median / run.pairs.median:.2f}"] if several else []
         table.add_row(
             run.workload, f"{run.filters:,}", str(run.threads), _number(run.matches_per_event),
-            _number(run.build_seconds), _number(run.pairs.median), _number(run.lists.median),
-            _number(run.json_batches.median), _number(run.one_dict.p50),
-            _number(run.one_dict.p99), _number(run.one_json.p50), _number(run.one_json.p99),
+            *counts, _number(run.pairs.median),
+            f"{_number(run.pairs.best)}-{_number(run.pairs.worst)}", _number(run.lists.median),
+            _number(run.json_batches.median), *gain,
+        )  # fmt: skip
+    return table
+
+
+def single_table(report: MatchReport) -> Table:
+    """Single events: one row per number of filters."""
+    table = _table("workload", "filters#", "dict p50#", "dict p99#", "JSON p50#", "JSON p99#")
+    for run in _distinct(report):
+        table.add_row(
+            run.workload, f"{run.filters:,}", _number(run.one_dict.p50), _number(run.one_dict.p99),
+            _number(run.one_json.p50), _number(run.one_json.p99),
+        )  # fmt: skip
+    return table
+
+
+def index_table(report: MatchReport) -> Table:
+    """What filters cost: one row per number of filters."""
+    table = _table(
+        "workload", "filters#", "build s#", "filters/s#", "first batch s#", "index MB#",
+        "bytes/filter#",
+    )  # fmt: skip
+    for run in _distinct(report):
+        table.add_row(
+            run.workload, f"{run.filters:,}", _number(run.build_seconds),
+            f"{run.filters_per_second:,.0f}", _number(run.first_batch_seconds),
+            _number(None if run.index_bytes is None else run.index_bytes / 1e6),
             _number(run.bytes_per_filter),
         )  # fmt: skip
     return table
@@ -35,11 +109,16 @@ def match_table(report: MatchReport) -> Table:
 
 def growth_table(report: MatchReport) -> Table:
     """How times grow: the exponent e of filters**e."""
-    table = _table("workload", "from#", "to#", "pairs#", "lists#", "counts#", "dict p50#")
+    counted = any(one.counts is not None for one in report.growth)
+    table = _table(
+        "workload", "threads#", "from#", "to#", *(["counts#"] if counted else []), "pairs#",
+        "lists#", "dict p50#",
+    )  # fmt: skip
     for grown in report.growth:
+        counts = [_number(grown.counts)] if counted else []
         table.add_row(
-            grown.workload, f"{grown.smallest:,}", f"{grown.largest:,}", _number(grown.pairs),
-            _number(grown.lists), _number(grown.counts), _number(grown.one_dict),
+            grown.workload, str(grown.threads), f"{grown.smallest:,}", f"{grown.largest:,}",
+            *counts, _number(grown.pairs), _number(grown.lists), _number(grown.one_dict),
         )  # fmt: skip
     return table
 
@@ -75,6 +154,20 @@ def graph_growth_table(report: GraphReport) -> Table:
     return table
 
 
+def checked_line(report: MatchReport) -> str:
+    """What was held against the reference before anything was measured."""
+    asked = sum(run.checked_evaluations for run in _distinct(report))
+    return (
+        f"checked first: all matches of {report.runs[0].checked_events:,} events per row, "
+        f"with {asked:,} evaluations of filters"
+    )
+
+
+def _distinct(report: MatchReport) -> list[MatchRun]:
+    """A run for each workload and number of filters."""
+    return list({(run.workload, run.filters): run for run in report.runs}.values())
+
+
 def peer_table(report: PeerReport) -> Table:
     """One row per system, with how many times as long as tidings it takes."""
     table = _table(
@@ -94,6 +187,64 @@ def peer_table(report: PeerReport) -> Table:
     return table
 
 
+def compare_table(report: Comparison) -> Table:
+    """One row per measure, with the change from the first revision to the second."""
+    names = [_short(revision) for revision in (report.first, report.second)]
+    table = _table("measure", "unit", *(f"{name}#" for name in names), "change#", "interval#",
+                   "verdict")  # fmt: skip
+    for one in report.verdicts:
+        table.add_row(
+            one.measure.name, one.measure.unit, _number(one.first), _number(one.second),
+            f"{_percent(one.ratio)} %", f"{_percent(one.low)} to {_percent(one.high)} %",
+            Text(one.word, _STYLES.get(one.word, "")),
+        )  # fmt: skip
+    return table
+
+
+def compare_lines(report: Comparison) -> list[str]:
+    """What the table of a comparison rests on, and what it comes to."""
+    sure = {one.rounds: one.confidence for one in report.verdicts}
+    told = ", ".join(f"{100 * sure[count]:.0f} % sure from {count}" for count in sorted(sure))
+    words = Counter(one.word for one in report.verdicts)
+    found = [
+        f"{words[word] or 'no'} {word}{'s' * (words[word] > 1)}"
+        for word in ("regression", "improvement")
+    ]
+    return [
+        f"change, interval: of the median ratio of adjacent runs; {told} pairs",
+        f"{', '.join(found)}; the rest is not surely more than {100 * report.threshold:g} %",
+    ]
+
+
+def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
+    """All tables on changes, each with a line that says what is in it and in which unit."""
+    changes = _table("workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#")
+    merges = _table(
+        "workload", "filters#", "quiet p50#", "quiet p99#", "merging p50#", "merging p99#",
+        "slowdown#", "merge s#",
+    )  # fmt: skip
+    snapshots = _table("workload", "filters#", "save s#", "MB#", "open s#", "open unverified s#")
+    for run in report.runs:
+        start = run.workload, f"{run.filters:,}"
+        changes.add_row(
+            *start, f"{run.filters_per_second:,.0f}", _number(run.add.p50), _number(run.add.p99),
+            _number(run.remove.p50),
+        )  # fmt: skip
+        merges.add_row(
+            *start, _number(run.quiet.p50), _number(run.quiet.p99), _number(run.merging.p50),
+            _number(run.merging.p99), f"{run.slowdown:.2f}", _number(run.merge_seconds),
+        )  # fmt: skip
+        snapshots.add_row(
+            *start, _number(run.save_seconds), _number(run.snapshot_bytes / 1e6),
+            _number(run.open_seconds), _number(run.open_unverified_seconds),
+        )  # fmt: skip
+    return [
+        ("Changes: filters loaded from text, then single ones in µs", changes),
+        ("One event in µs, with nothing else going on and while a thread merges", merges),
+        ("Snapshots", snapshots),
+    ]
+
+
 def absent_lines(report: PeerReport) -> list[str]:
     """Why each of the other systems is not in the table."""
     absent = (one for one in report.outcomes if one.status != "ok")
@@ -102,13 +253,26 @@ def absent_lines(report: PeerReport) -> list[str]:
 
 def _table(*columns: str) -> Table:
     """A name that ends in # is a column of numbers."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True,
+        header_style="bold",
+    )  # fmt: skip
     for name in columns:
         if name.endswith("#"):
             table.add_column(name.rstrip("#"), justify="right", no_wrap=True)
         else:
             table.add_column(name, no_wrap=True)
     return table
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}"
+
+
+def _short(revision: Revision) -> str:
+    if not revision.commit:
+        return "working tree"
+    return revision.name if len(revision.name) <= 16 else revision.commit
 
 
 def _number(value: float | None) -> str:

@@ -1,0 +1,167 @@
+"""Functions of the language over columns: those that Arrow computes with the very same meaning.
+
+The reference is filters/functions.py; strictness needs no care, as Arrow's functions of null are
+null. Where a body can't give the same result it raises NotColumnar, or Arrow raises ArrowInvalid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.filters import like
+from tidings.model.values import INT_MAX
+
+TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
+    pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(),
+)  # fmt: skip
+_EXACT = 2**53  # up to here every integer is a double
+
+
+class NotColumnar(Exception):
+    """This expression, or this expression on these values, is not for Arrow."""
+
+
+def as_double(value: Any, *, exact: bool = False) -> Any:
+    """A number as a double, the nearest one; `exact`: the very one."""
+    if value.type == DOUBLE:
+        return value
+    if exact:
+        ends = pc.min_max(value) if isinstance(value, pa.Array) else {"min": value, "max": value}
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        if low is not None and (low < -_EXACT or high > _EXACT):
+            raise NotColumnar
+    return pc.cast(value, DOUBLE, safe=False)
+
+
+# -- numbers -----------------------------------------------------------------------------------
+
+
+def _arithmetic(whole: Callable[..., Any], floating: Callable[..., Any]) -> Callable[..., Any]:
+    def body(left: Any, right: Any) -> Any:
+        if left.type == right.type == WHOLE:
+            return whole(left, right)
+        return floating(as_double(left), as_double(right))
+
+    return body
+
+
+def _without_zeros(value: Any) -> Any:
+    return pc.if_else(pc.equal(value, 0), pa.scalar(None, value.type), value)
+
+
+def _divided(left: Any, right: Any) -> Any:
+    return pc.divide(as_double(left), _without_zeros(as_double(right)))
+
+
+def _quotient(left: Any, right: Any) -> Any:
+    return pc.divide_checked(left, _without_zeros(right))
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    if left.type != WHOLE or right.type != WHOLE:
+        raise NotColumnar  # Arrow has no remainder of doubles
+    whole = pc.multiply_checked(_quotient(left, right), right)
+    return pc.subtract_checked(left, whole)
+
+
+def _rounded(down: Callable[..., Any]) -> Callable[..., Any]:
+    def body(value: Any) -> Any:
+        if value.type == WHOLE:
+            return value
+        found = down(value)
+        fits = pc.and_(pc.greater_equal(found, -(2.0**63)), pc.less(found, 2.0**63))
+        return pc.cast(pc.if_else(fits, found, pa.scalar(None, DOUBLE)), WHOLE)
+
+    return body
+
+
+# -- strings -----------------------------------------------------------------------------------
+
+
+def _cased(ascii_only: Callable[..., Any], change: Callable[[str], str]) -> Callable[..., Any]:
+    """Letters beyond ASCII have rules that Arrow does not follow; Python has the reference."""
+
+    def body(text: Any) -> Any:
+        odd = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
+        if not pc.any(odd).as_py():
+            return ascii_only(text)
+        changed = [change(one) for one in text.filter(odd).to_pylist()]
+        plain = ascii_only(pc.if_else(odd, pa.scalar("", TEXT), text))
+        return pc.replace_with_mask(plain, odd, pa.array(changed, TEXT))
+
+    return body
+
+
+def _part(text: Any, start: Any, size: Any = None) -> Any:
+    if isinstance(start, pa.Array) or isinstance(size, pa.Array):
+        raise NotColumnar
+    first, count = start.as_py(), INT_MAX if size is None else size.as_py()
+    if count <= 0:
+        return pc.if_else(pc.is_valid(text), pa.scalar("", TEXT), text)
+    first = first - 1 if first > 0 else first
+    last: int | None = first + count
+    if last is not None and (last > _EXACT or first < 0 <= last):
+        last = None
+    return pc.utf8_slice_codeunits(text, start=max(first, -_EXACT), stop=last)
+
+
+def _searched(search: Callable[..., Any]) -> Callable[..., Any]:
+    def body(text: Any, wanted: Any) -> Any:
+        if isinstance(wanted, pa.Array) or not isinstance(text, pa.Array):
+            raise NotColumnar
+        return search(text, wanted.as_py())
+
+    return body
+
+
+def _like(text: Any, pattern: str) -> Any:
+    """As a regular expression of RE2: of texts and dots it finds what Python's finds."""
+    pieces = {like.ANY: ".*", like.ONE: "."}
+    try:
+        parts = like.split(pattern)
+    except like.PatternError:
+        raise NotColumnar from None
+    written = "".join(pieces.get(kind) or _quoted(part) for kind, part in parts)
+    return pc.match_substring_regex(text, f"(?s)\\A{written}\\z")
+
+
+def _quoted(text: str) -> str:
+    return "".join(
+        one if one.isascii() and one.isalnum() else f"\\x{{{ord(one):x}}}" for one in text
+    )
+
+
+def _joined(*texts: Any) -> Any:
+    return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
+
+
+_NUMBERS, _TEXTS, _WHOLES = (WHOLE, DOUBLE), (TEXT,), (WHOLE,)
+
+# Body, and the types that each argument may have; the last stands for all that follow.
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[Any, ...], ...]]] = {
+    "+": (_arithmetic(pc.add_checked, pc.add), (_NUMBERS,)),
+    "-": (_arithmetic(pc.subtract_checked, pc.subtract), (_NUMBERS,)),
+    "*": (_arithmetic(pc.multiply_checked, pc.multiply), (_NUMBERS,)),
+    "/": (_divided, (_NUMBERS,)),
+    "%": (_remainder, (_NUMBERS,)),
+    "div": (_quotient, (_WHOLES,)),
+    "negative": (pc.negate_checked, (_NUMBERS,)),
+    "abs": (pc.abs_checked, (_NUMBERS,)),
+    "floor": (_rounded(pc.floor), (_NUMBERS,)),
+    "ceil": (_rounded(pc.ceil), (_NUMBERS,)),
+    "lower": (_cased(pc.ascii_lower, str.lower), (_TEXTS,)),
+    "upper": (_cased(pc.ascii_upper, str.upper), (_TEXTS,)),
+    "trim": (lambda text: pc.utf8_trim(text, " "), (_TEXTS,)),
+    "reverse": (pc.utf8_reverse, (_TEXTS,)),
+    "length": (lambda text: pc.cast(pc.utf8_length(text), WHOLE), (_TEXTS,)),
+    "concat": (_joined, (_TEXTS,)),
+    "substring": (_part, (_TEXTS, _WHOLES, _WHOLES)),
+    "startswith": (_searched(pc.starts_with), (_TEXTS,)),
+    "endswith": (_searched(pc.ends_with), (_TEXTS,)),
+    "contains": (_searched(pc.match_substring), (_TEXTS,)),
+    "like": (_searched(_like), (_TEXTS,)),
+}

@@ -1,0 +1,56 @@
+"""Filters that were added last: searched through a dictionary until a part is made of them."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.form import Form
+from tidings.filters.index import HullIndex
+from tidings.filters.sets import Key
+from tidings.model import Event
+
+
+class Fresh:
+    """Slots with the forms of their filters. Not safe without a lock.
+
+    Forms are filed under numbers of their own, so that slots can be numbered anew at once.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._forms: dict[int, tuple[int, Form]] = {}
+        self._by_slot: dict[int, int] = {}
+        self._index: HullIndex[int] = HullIndex()
+
+    def __len__(self) -> int:
+        return len(self._forms)
+
+    def add(self, slot: int, form: Form) -> None:
+        number = next(self._numbers)
+        self._forms[number] = (slot, form)
+        self._by_slot[slot] = number
+        self._index.add(number, form)
+
+    def discard(self, slot: int) -> None:
+        """Forget a slot, if it is here."""
+        number = self._by_slot.pop(slot, None)
+        if number is not None:
+            self._index.discard(number, self._forms.pop(number)[1])
+
+    def match(self, event: Event) -> list[int]:
+        """The slots of the filters that match an event."""
+        values: dict[str, Key] = {}
+        found = (self._forms[number] for number in self._index.may_hold(event, values))
+        return [slot for slot, form in found if form.holds(event, values)]
+
+    def items(self) -> list[tuple[int, Form]]:
+        """All slots and forms of this moment."""
+        return list(self._forms.values())
+
+    def renumber(self, number: npt.NDArray[np.int64]) -> None:
+        """Give every slot the new number that it has there."""
+        self._forms = {n: (int(number[slot]), form) for n, (slot, form) in self._forms.items()}
+        self._by_slot = {slot: n for n, (slot, _) in self._forms.items()}

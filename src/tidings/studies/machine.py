@@ -1,0 +1,52 @@
+"""Where something was measured, and how busy it was there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A machine, and what runs there."""
+
+    system: str
+    processor: str
+    """Its name, where the system tells."""
+    processors: int
+    python: str
+    numpy: str
+    pyarrow: str
+    load: float | None
+    """Processes that wanted to run during the last minute, at the start."""
+
+
+def machine() -> Machine:
+    """This machine, and how busy it is."""
+    try:
+        load: float | None = os.getloadavg()[0]
+    except (AttributeError, OSError):
+        load = None
+    return Machine(
+        system=f"{platform.system()} {platform.machine()}",
+        processor=_processor(),
+        processors=os.cpu_count() or 1,
+        python=platform.python_version(),
+        numpy=np.__version__,
+        pyarrow=pa.__version__,
+        load=load,
+    )
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor()

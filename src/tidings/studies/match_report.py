@@ -1,0 +1,81 @@
+"""What is known after a measurement of matching, as data."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidings.studies.machine import Machine
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Microseconds per event over the repeats."""
+
+    median: float
+    best: float
+    worst: float
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """Microseconds of single events: percentiles of each repeat, then the median of those."""
+
+    p50: float
+    p99: float
+    events: int
+
+
+class MatchRun(msgspec.Struct, frozen=True):
+    """What was measured for one number of filters on one number of threads.
+
+    Filling the engine and single events take one thread; runs that differ in the number of threads
+    alone share these figures.
+    """
+
+    workload: str
+    filters: int
+    events: int
+    batch: int
+    """Events that are handed over at once for each thread."""
+    threads: int
+    repeats: int
+    seed: int
+    build_seconds: float
+    filters_per_second: float
+    first_batch_seconds: float
+    """The first batch of all, kernels' compilation included."""
+    index_bytes: int | None
+    bytes_per_filter: float | None
+    matches_per_event: float
+    pairs: Timing
+    """Encoding and joining, with the pairs of event and filter."""
+    lists: Timing
+    """The same with a list of ids per event."""
+    counts: Timing | None
+    """Only how many match, where the engine can tell: the cost without writing matches out."""
+    json_batches: Timing
+    """Pairs again, with JSON lines parsed to record batches first."""
+    one_dict: Latency
+    one_json: Latency
+    checked_events: int
+    """Those whose matches were held against the reference semantics."""
+    checked_evaluations: int
+
+
+class Growth(msgspec.Struct, frozen=True):
+    """The exponent e of time ~ filters**e over the sizes of one workload."""
+
+    workload: str
+    threads: int
+    smallest: int
+    largest: int
+    pairs: float
+    lists: float
+    counts: float | None
+    one_dict: float
+
+
+class MatchReport(msgspec.Struct, frozen=True):
+    """All runs, with how the time grows from the smallest to the largest."""
+
+    machine: Machine
+    runs: list[MatchRun]
+    growth: list[Growth]

@@ -1,0 +1,94 @@
+"""Revisions of a checkout of tidings, taken out of it without leaving anything there."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import msgspec
+
+from tidings.model import EnvironmentProblem
+
+WORKING_TREE = "."
+"""Stands for the files as they are now, committed or not."""
+
+PACKAGE = "src/tidings/__init__.py"
+
+
+class Revision(msgspec.Struct, frozen=True):
+    """What was asked for, and which commit that is; empty for the working tree."""
+
+    name: str
+    commit: str
+
+    def __str__(self) -> str:
+        if not self.commit:
+            return "the working tree"
+        is_hash = self.name.startswith(self.commit) or self.commit.startswith(self.name)
+        return self.commit if is_hash else f"{self.name} ({self.commit})"
+
+
+def checkout_of(folder: Path) -> Path:
+    """The top of the checkout that a folder is in."""
+    if not folder.is_dir():
+        raise EnvironmentProblem(f"There is no folder {folder}.")
+    found = _git(folder, "rev-parse", "--show-toplevel")
+    if found is None:
+        raise EnvironmentProblem(f"{folder.resolve()} is not in a checkout of a git repository.")
+    return Path(found.decode().rstrip("\n"))
+
+
+def find_revision(checkout: Path, name: str) -> Revision:
+    """The revision of that name; one that has no tidings in it is refused."""
+    if name == WORKING_TREE:
+        revision = Revision(name, "")
+        there = (checkout / PACKAGE).is_file()
+    else:
+        # A name that starts with a dash would be taken for an option.
+        found = None if name.startswith("-") else _git(
+            checkout, "rev-parse", "--verify", "--quiet", "--short", f"{name}^{{commit}}"
+        )  # fmt: skip
+        if not found:
+            raise EnvironmentProblem(
+                f"There is no revision {name!r} in {checkout}; "
+                f"{WORKING_TREE} stands for the working tree."
+            )
+        revision = Revision(name, found.decode().strip())
+        there = _git(checkout, "cat-file", "-e", f"{revision.commit}:{PACKAGE}") is not None
+    if not there:
+        raise EnvironmentProblem(f"There is no {PACKAGE} in {revision} of {checkout}.")
+    return revision
+
+
+def take_out(checkout: Path, revision: Revision, folder: Path) -> Path:
+    """Copy the sources of a revision into a folder; what to put on PYTHONPATH."""
+    if not revision.commit:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(checkout / "src", folder / "src", ignore=ignored)
+        return folder / "src"
+    packed = _git(checkout, "archive", "--format=tar", revision.commit, "src")
+    if packed is None:
+        raise EnvironmentProblem(f"git can't take {revision} out of {checkout}.")
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        if hasattr(tarfile, "data_filter"):  # early versions of Python 3.11 lack it
+            archive.extractall(folder, filter="data")
+        else:
+            archive.extractall(folder)
+    return folder / "src"
+
+
+def _git(folder: Path, *arguments: str) -> bytes | None:
+    """What git prints, or None when it refuses."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise EnvironmentProblem("Revisions are compared with git, which is not on PATH.") from None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,94 @@
+"""Whether one revision is faster than another, or whether that is noise. No I/O, no chance.
+
+Each round measures both revisions, one right after the other, and gives one ratio. A busy minute
+of the machine falls on both, so ratios vary less than times do. The interval is that of the median
+by order statistics: of n sorted ratios, the true median lies between the k-th from below and the
+k-th from above unless fewer than k of n fair coins show heads, or fewer than k show tails. It
+assumes nothing of how times are distributed.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from tidings.model import EnvironmentProblem
+
+CONFIDENCE = 0.95  # wanted; few rounds give less
+FEWEST = 5  # ratios: of four, chance alone puts all on one side every eighth time
+
+Word = Literal["improvement", "regression", "noise", "too few"]
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """Something that is measured, and which way is better."""
+
+    name: str
+    unit: str
+    more_is_better: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How the second revision compares with the first, by one measure."""
+
+    measure: Measure
+    first: float
+    """The median of the first revision."""
+    second: float
+    ratio: float
+    """The median of second / first over the pairs of adjacent measurements."""
+    low: float
+    high: float
+    """The interval of that median."""
+    confidence: float
+    rounds: int
+    word: Word
+
+
+def judge(
+    measure: Measure, first: Sequence[float], second: Sequence[float], threshold: float
+) -> Verdict:
+    """Compare measurements that were made in pairs. `threshold`: 0.03 for three in a hundred.
+
+    Changing sides turns an improvement into a regression: a ratio counts as beyond the threshold
+    above 1 + threshold and below 1 / (1 + threshold).
+    """
+    if not first or min(*first, *second) <= 0:
+        raise EnvironmentProblem(f"There is no measurement of {measure.name} to compare.")
+    ratios = sorted(b / a for a, b in zip(first, second, strict=True))
+    depth, confidence = order_interval(len(ratios))
+    low, high = ratios[depth - 1], ratios[-depth]
+    word: Word = "noise"
+    if len(ratios) < FEWEST:
+        word = "too few"
+    elif low > 1 + threshold:
+        word = "improvement" if measure.more_is_better else "regression"
+    elif high < 1 / (1 + threshold):
+        word = "regression" if measure.more_is_better else "improvement"
+    return Verdict(
+        measure=measure,
+        first=statistics.median(first),
+        second=statistics.median(second),
+        ratio=statistics.median(ratios),
+        low=low,
+        high=high,
+        confidence=confidence,
+        rounds=len(ratios),
+        word=word,
+    )
+
+
+def order_interval(count: int) -> tuple[int, float]:
+    """(k, confidence): the narrowest interval, from the k-th to the k-th from the end, that holds
+    the median with the wanted confidence, or from end to end when there are too few."""
+    depth, beyond = 1, 0.5**count
+    while 2 * depth < count:
+        wider = beyond + math.comb(count, depth) * 0.5**count
+        if 1 - 2 * wider < CONFIDENCE:
+            break
+        depth, beyond = depth + 1, wider
+    return depth, 1 - 2 * beyond

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import random
+from collections.abc import Iterator
 
 import pytest
 from tests.filters.strategies import Writer, schema
-from tests.graph.test_content_graph import random_filter
+from tests.graph.test_content_graph import random_event, random_filter
 
 from tidings import ContentGraph, Filter, FilterError, parse
 
 
 def edges_of(graph: ContentGraph) -> set[tuple[bytes, bytes]]:
     """Edges by what their filters are; of filters that share a node, all."""
-    return {
-        (min(node._aliases), min(child._aliases))
-        for node in graph
-        for child in graph.children(node)
-    }
+    return {(min(node._keys), min(child._keys)) for node in graph for child in graph.children(node)}
 
 
 def nodes_of(graph: ContentGraph) -> set[frozenset[bytes]]:
-    return {frozenset(node._aliases) for node in graph}
+    return {frozenset(node._keys) for node in graph}
 
 
 def assert_same(filters: list[Filter]) -> None:
@@ -73,6 +71,52 @@ def test_the_built_graph_lives_on() -> None:
     assert [n.filter.sql() for n in graph.children(middle)] == ["x > 3"]
     graph.remove(middle)
     assert len(graph) == 2
+
+
+def test_the_index_is_made_when_it_is_asked_for(seed: int) -> None:
+    rng = random.Random(seed)
+    filters = [random_filter(rng) for _ in range(60)]
+    built, grown = ContentGraph.build(filters), ContentGraph(filters)
+    for filter_ in filters[:10]:  # before there is an index
+        for graph in (built, grown):
+            node = graph.node(filter_)
+            if node is not None:
+                graph.remove(node)
+    for _ in range(20):
+        event = random_event(rng)
+        assert {n.filter for n in built.matching(event)} == {
+            n.filter for n in grown.matching(event)
+        }
+    more = [random_filter(rng) for _ in range(30)]
+    for filter_ in more:
+        built.insert(filter_)
+        grown.insert(filter_)
+    assert edges_of(built) == edges_of(grown)
+
+
+def test_threads_make_no_difference(seed: int) -> None:
+    rng = random.Random(seed)
+    filters = [random_filter(rng) for _ in range(300)]
+    one, many = (ContentGraph.build(filters * 2, threads=threads) for threads in (1, 4))
+    assert [node._keys for node in one] == [node._keys for node in many]
+    assert edges_of(one) == edges_of(many)
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_garbage_collection_is_as_it_was(was_on: bool) -> None:
+    def filters() -> Iterator[Filter]:
+        assert not gc.isenabled()
+        yield parse("x > 1")
+        raise ValueError("no more")
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if was_on else gc.disable)()
+        with pytest.raises(ValueError, match="no more"):
+            ContentGraph.build(filters())
+        assert gc.isenabled() is was_on
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_nothing_is_a_graph_too() -> None:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from tidings import Filter
+from tidings import ContentGraph, Filter, Node
 from tidings.cli import anatomy
-from tidings.cli.covered import Coverers
 from tidings.cli.screen import tracked
 from tidings.cli.subscriptions import Subscription
 
-MANY = 1_000  # filters of one subscriber, worth a progress bar
+MANY = 1_000  # filters of one subscriber: fewer are not worth the start of the batch join
 DUPLICATE, COVERED = "duplicate", "covered"
 
 KINDS = {
@@ -70,16 +69,29 @@ def _of_one(own: list[Parsed]) -> Iterator[Finding]:
 
 
 def _covered(own: list[Parsed]) -> Iterator[Finding]:
-    """One finding for each filter that another covers."""
+    """One finding for each filter that is equal to an earlier one, or that another covers; of all
+    that do, one that nothing covers is named."""
     filters = [filter_ for _, filter_ in own]
-    coverers = Coverers(filters)
-    numbers: Iterable[int] = range(len(own))
-    if len(own) > MANY:
-        numbers = tracked(numbers, "comparing", len(own))
-    for at in numbers:
-        for other in coverers.of(at):
-            same = filters[at].covers(filters[other])  # equal, though written differently
-            if not same or other < at:
-                kind = DUPLICATE if same else COVERED
-                yield Finding(kind, own[at][0], own[other][0])
-                break
+    owner = {filter_.key: one for one, filter_ in own}
+    if len(filters) > MANY:
+        graph = ContentGraph.build(tracked(filters, "comparing", len(filters)))
+    else:
+        graph = ContentGraph(filters)
+    tops: dict[Node, Node] = {}
+    for one, filter_ in own:
+        node = graph.node(filter_)
+        assert node is not None
+        if owner[node.filter.key] is not one:  # equal, though written differently
+            yield Finding(DUPLICATE, one, owner[node.filter.key])
+        elif (top := _top(graph, node, tops)) is not node:
+            yield Finding(COVERED, one, owner[top.filter.key])
+
+
+def _top(graph: ContentGraph, node: Node, tops: dict[Node, Node]) -> Node:
+    """Upwards from a node to one that nothing covers; `tops` remembers, as chains are long."""
+    passed = [node]
+    while passed[-1] not in tops and (parents := graph.parents(passed[-1])):
+        passed.append(parents[0])
+    top = tops.get(passed[-1], passed[-1])
+    tops.update(dict.fromkeys(passed, top))
+    return top

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from tidings.filters import Attributes, Filter, parse
-from tidings.graph.content_graph import ContentGraph, Node
+from tidings.graph.content_graph import ContentGraph
+from tidings.graph.node import Node
 from tidings.model import Event
 
 Interest_contra = TypeVar("Interest_contra", contravariant=True)

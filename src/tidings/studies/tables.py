@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
@@ -14,6 +15,9 @@ from tidings.studies.match_report import MatchReport, MatchRun
 from tidings.studies.peers import HOME, PeerReport
 from tidings.studies.revision import Revision
 from tidings.studies.update_bench import UpdateReport
+
+if TYPE_CHECKING:
+    from tidings.studies.graph_bench import GraphReport
 
 BATCH = f"{HOME} batch"
 _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
@@ -115,6 +119,37 @@ def growth_table(report: MatchReport) -> Table:
         table.add_row(
             grown.workload, str(grown.threads), f"{grown.smallest:,}", f"{grown.largest:,}",
             *counts, _number(grown.pairs), _number(grown.lists), _number(grown.one_dict),
+        )  # fmt: skip
+    return table
+
+
+def graph_table(report: GraphReport) -> Table:
+    """One row per run; seconds as a whole and by step."""
+    steps = list(report.runs[0].steps)
+    table = _table(
+        "workload", "filters#", "threads#", "nodes#", "edges#", "pairs#", "candidates#", "s#",
+        "CPU s#", *(f"{step}#" for step in steps), "join, 1 thread#", "filters/s#", "MB#",
+        "MB before#",
+    )  # fmt: skip
+    for run in report.runs:
+        table.add_row(
+            run.workload, f"{run.filters:,}", str(run.threads), f"{run.nodes:,}",
+            f"{run.edges:,}", f"{run.pairs:,}", f"{run.candidates:,}", _number(run.seconds),
+            _number(sum(run.processor.values())), *(_number(run.steps[step]) for step in steps),
+            _number(run.join_alone), _number(run.filters_per_second),
+            f"{run.peak_bytes / 1e6:,.0f}", f"{run.parsed_bytes / 1e6:,.0f}",
+        )  # fmt: skip
+    return table
+
+
+def graph_growth_table(report: GraphReport) -> Table:
+    """How times grow: the exponent e of filters**e."""
+    steps = list(report.growth[0].steps)
+    table = _table("workload", "from#", "to#", "all#", *(f"{step}#" for step in steps))
+    for grown in report.growth:
+        table.add_row(
+            grown.workload, f"{grown.smallest:,}", f"{grown.largest:,}", _number(grown.seconds),
+            *(_number(grown.steps[step]) for step in steps),
         )  # fmt: skip
     return table
 

@@ -1,0 +1,110 @@
+"""Coverings between filters of several boxes, box by box.
+
+    B is covered by A when each box of B lies in one box of A;
+    it is not when some box of B lies in none, and at most one box of A meets it: cutting one box
+    out of another that it does not contain leaves something
+
+Otherwise, and where computed terms could tell more, or where the filters are wide, it stays open.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.covering import EFFORT
+from tidings.matching.compiling import kernel
+from tidings.matching.cover_join import Found
+from tidings.matching.cover_kernels import MAYBE, NO, YES, spans_hold
+from tidings.matching.hulls import Boxes
+
+Array = npt.NDArray[Any]
+
+
+class Decider:
+    """Answers for pairs of forms, from the boxes inside their hulls."""
+
+    def __init__(self, boxes: Boxes) -> None:
+        self._boxes = boxes
+        self._several = np.diff(boxes.starts) > 0
+
+    def decide(self, found: Found) -> Array:
+        """NO, MAYBE or YES for each pair, uint8."""
+        answers = np.where(found.sure != 0, YES, MAYBE).astype(np.uint8)
+        asked = np.nonzero((answers == MAYBE) & self._several[found.above])[0]
+        out = np.empty(len(asked), np.uint8)
+        rows = self._boxes.rows
+        decide_pairs(
+            found.above[asked], found.below[asked], self._boxes.starts, rows.one_box, rows.starts,
+            rows.column, rows.spans, rows.low, rows.high, rows.attributes, EFFORT, out,
+        )  # fmt: skip
+        answers[asked] = out
+        return answers
+
+
+@kernel
+def spans_meet(spans, low, high, one, other):  # type: ignore[no-untyped-def]
+    """Whether two tests have a code in common."""
+    at, beside = spans[one], spans[other]
+    while at < spans[one + 1] and beside < spans[other + 1]:
+        if high[at] < low[beside]:
+            at += 1
+        elif high[beside] < low[at]:
+            beside += 1
+        else:
+            return True
+    return False
+
+
+@kernel
+def decide_pairs(  # type: ignore[no-untyped-def]
+    above, below, boxes, one_box, starts, column, spans, low, high, attributes, effort, out
+):  # fmt: skip
+    """Whether above[i], of several boxes, covers below[i]. above, below uint32 [P]; out uint8 [P].
+
+    boxes int64 [n + 1]: the rows of the boxes of each form; a form that is its hull has none, and
+    is a row itself. The other arrays are those of Hulls. More comparisons of boxes than `effort`
+    are left open.
+    """
+    for pair in range(above.shape[0]):
+        first, last = boxes[above[pair]], boxes[above[pair] + 1]
+        inner, stop = boxes[below[pair]], boxes[below[pair] + 1]
+        if one_box[below[pair]] != 0:
+            inner, stop = np.int64(below[pair]), np.int64(below[pair]) + 1
+        computed = False
+        for outer in range(first, last):
+            end = starts[outer + 1]
+            if end > starts[outer] and np.int64(column[end - 1]) >= attributes:
+                computed = True
+        answer = YES if inner < stop else MAYBE
+        if (last - first) * (stop - inner) > effort:
+            answer, stop = MAYBE, inner
+        while inner < stop:
+            is_inside, near = False, 0
+            for outer in range(first, last):
+                contains, meets = True, True
+                at, end = starts[inner], starts[inner + 1]
+                for test in range(starts[outer], starts[outer + 1]):
+                    wanted = column[test]
+                    while at < end and column[at] < wanted:
+                        at += 1
+                    if at == end or column[at] != wanted:
+                        contains = False
+                    elif not spans_hold(spans, low, high, test, at):
+                        contains = False
+                        if not spans_meet(spans, low, high, test, at):
+                            meets = False
+                            break
+                if contains:
+                    is_inside = True
+                    break
+                if meets:
+                    near += 1
+            if not is_inside:
+                answer = MAYBE if computed or near > 1 else NO
+                if answer == NO:
+                    break
+            inner += 1
+        out[pair] = answer

@@ -1,0 +1,258 @@
+"""Measures building a content graph in bulk: seconds of each step, memory, growth.
+
+    python -m tidings.studies.graph_bench --filters 10000 100000 1000000
+
+Filters are parsed first; their forms are part of what is measured. Afterwards the parents of some
+nodes are held against the definition, by asking every filter; a wrong graph is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+from rich.console import Console
+
+from tidings.filters import Filter, parse
+from tidings.graph import ContentGraph, Node
+from tidings.matching.coverage import cover
+from tidings.model import TidingsError
+from tidings.studies.growth import exponent
+from tidings.studies.machine import Machine, machine
+from tidings.studies.tables import graph_growth_table, graph_table
+from tidings.studies.workloads import make_workload
+
+STEPS = ("forms", "hulls", "doubts", "order", "join", "nodes")
+
+
+class WrongGraph(TidingsError):
+    """A graph whose edges are not those of the definition; its speed means nothing."""
+
+
+class GraphRun(msgspec.Struct, frozen=True):
+    """What was measured for one number of filters."""
+
+    workload: str
+    filters: int
+    seed: int
+    threads: int
+    nodes: int
+    edges: int
+    candidates: int
+    """Pairs of hulls that the join looked at."""
+    pairs: int
+    """Coverings that it found."""
+    seconds: float
+    steps: dict[str, float]
+    """Seconds of each of STEPS."""
+    processor: dict[str, float]
+    """The same in seconds of processors, all threads together: less than `steps` on a machine that
+    others use too."""
+    join_alone: float
+    """Seconds of the step `join` with one thread."""
+    filters_per_second: float
+    parsed_bytes: int
+    """The most memory that was in use before the graph: mostly the parsed filters."""
+    peak_bytes: int
+    checked_nodes: int
+
+
+class GraphGrowth(msgspec.Struct, frozen=True):
+    """The exponent e of processor time ~ filters**e, as a whole and by step."""
+
+    workload: str
+    smallest: int
+    largest: int
+    seconds: float
+    steps: dict[str, float]
+
+
+class GraphReport(msgspec.Struct, frozen=True):
+    """All runs, with how the time grows from the smallest to the largest."""
+
+    machine: Machine
+    runs: list[GraphRun]
+    growth: list[GraphGrowth]
+
+
+def bench_graph(
+    names: Sequence[str],
+    sizes: Sequence[int],
+    *,
+    threads: int = 2,
+    sample: int = 10,
+    seed: int = 1,
+    note: Callable[[str], None] = lambda _: None,
+) -> GraphReport:
+    """Measure each workload with each number of filters. `note` is told what is being done."""
+    where = machine()
+    warm_up()
+    runs: list[GraphRun] = []
+    growth: list[GraphGrowth] = []
+    for name in names:
+        mine = [
+            measure(name, size, threads=threads, sample=sample, seed=seed, note=note)
+            for size in sizes
+        ]
+        runs.extend(mine)
+        if len(set(sizes)) > 1:
+            growth.append(grown(mine))
+    return GraphReport(where, runs, growth)
+
+
+def warm_up() -> None:
+    """Have all kernels compiled."""
+    ContentGraph.build([parse(text) for text in ("x > 1", "x > 2", "x = 3 OR y = 3", "a < b")])
+
+
+def measure(
+    name: str,
+    size: int,
+    *,
+    threads: int,
+    sample: int,
+    seed: int,
+    note: Callable[[str], None] = lambda _: None,
+) -> GraphRun:
+    """Build the graph of a workload, and check it."""
+    note(f"{name}, {size:,} filters: parsing")
+    filters = _parsed(name, size, seed)
+    parsed_bytes = peak_bytes()
+    note(f"{name}, {size:,} filters: building")
+    clock = _Clock()
+    graph = ContentGraph.build(filters, threads=threads, note=clock.note)
+    clock.note("end")
+    peak = peak_bytes()
+    note(f"{name}, {size:,} filters: building once more with one thread, and checking")
+    alone = _Clock()
+    found = cover([node.filter.form for node in graph], threads=1, note=alone.note)
+    alone.note("end")
+    checked = check_graph(graph, sample, seed)
+    seconds = sum(clock.steps.values())
+    return GraphRun(
+        workload=name,
+        filters=size,
+        seed=seed,
+        threads=threads,
+        nodes=len(graph),
+        edges=sum(len(graph.parents(node)) for node in graph),
+        candidates=found.candidates,
+        pairs=found.pairs,
+        seconds=seconds,
+        steps={step: clock.steps.get(step, 0.0) for step in STEPS},
+        join_alone=alone.steps["join"],
+        processor={step: clock.processor.get(step, 0.0) for step in STEPS},
+        filters_per_second=size / seconds,
+        parsed_bytes=parsed_bytes,
+        peak_bytes=peak,
+        checked_nodes=checked,
+    )
+
+
+class _Clock:
+    """Seconds between notes, by what was noted first."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, float] = {}
+        self.processor: dict[str, float] = {}
+        self._now: tuple[str, float, float] | None = None
+
+    def note(self, step: str) -> None:
+        wall, processor = time.perf_counter(), time.process_time()
+        if self._now is not None:
+            name, start, used = self._now
+            self.steps[name] = self.steps.get(name, 0.0) + wall - start
+            self.processor[name] = self.processor.get(name, 0.0) + processor - used
+        self._now = (step, wall, processor)
+
+
+def _parsed(name: str, size: int, seed: int) -> list[Filter]:
+    """New filters, whose forms are not made yet."""
+    gc.collect()
+    gc.disable()  # it would go through a million filters again and again
+    try:
+        return [parse(text) for _, text in make_workload(name, size, 1, seed).texts()]
+    finally:
+        gc.enable()
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has ever had in use."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def check_graph(graph: ContentGraph, sample: int, seed: int) -> int:
+    """Refuse a graph in which a sampled node has other parents than the definition gives it.
+
+    Half of the sample are nodes that have parents. Exact for filters of one box, between which
+    `covers` finds everything.
+    """
+    nodes = list(graph)
+    rng = random.Random(seed)
+    covered = [node for node in nodes if graph.parents(node)]
+    chosen = rng.sample(nodes, min(len(nodes), sample - sample // 2))
+    chosen += rng.sample(covered, min(len(covered), sample // 2))
+    for node in chosen:
+        expected = _parents(nodes, node)
+        if graph.parents(node) != expected:
+            raise WrongGraph(f"{node!r} has the parents {graph.parents(node)}, not {expected}.")
+    return len(chosen)
+
+
+def _parents(nodes: Sequence[Node], node: Node) -> list[Node]:
+    above = [one for one in nodes if one is not node and one.filter.covers(node.filter)]
+    return [
+        one
+        for one in above
+        if not any(one.filter.covers(other.filter) for other in above if other is not one)
+    ]
+
+
+def grown(runs: Sequence[GraphRun]) -> GraphGrowth:
+    """How the times of runs that differ in the number of filters grow."""
+    sizes = [run.filters for run in runs]
+    least = 1e-6  # a step that has nothing to do
+    return GraphGrowth(
+        workload=runs[0].workload,
+        smallest=min(sizes),
+        largest=max(sizes),
+        seconds=exponent(sizes, [sum(run.processor.values()) for run in runs]),
+        steps={
+            step: exponent(sizes, [max(least, run.processor[step]) for run in runs])
+            for step in STEPS
+        },
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command."""
+    reader = argparse.ArgumentParser(description="Measure building a content graph in bulk.")
+    reader.add_argument("--filters", type=int, nargs="+", default=[10_000, 100_000])
+    reader.add_argument("--workload", nargs="+", default=["mixed"])
+    reader.add_argument("--threads", type=int, default=2)
+    reader.add_argument("--sample", type=int, default=10, help="nodes that are checked")
+    reader.add_argument("--seed", type=int, default=1)
+    reader.add_argument("--json", action="store_true")
+    given = reader.parse_args(arguments)
+    console, aside = Console(), Console(stderr=True)
+    report = bench_graph(
+        given.workload, given.filters, threads=given.threads, sample=given.sample, seed=given.seed,
+        note=lambda text: aside.print(text, style="dim"),
+    )  # fmt: skip
+    if given.json:
+        console.print_json(msgspec.json.encode(report).decode())
+        return
+    console.print(graph_table(report))
+    if report.growth:
+        console.print(graph_growth_table(report))
+
+
+if __name__ == "__main__":
+    main()

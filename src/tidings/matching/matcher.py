@@ -15,8 +15,9 @@ swaps that in.
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from tidings.matching.merging import Loose, merged, put_together
 from tidings.matching.part import Part
 from tidings.matching.ranks import Ranks
 from tidings.matching.register import Register
-from tidings.matching.segment import Segment, build_segment
+from tidings.matching.segment import Segment, build_segment, gathered, segment_of
 from tidings.matching.statistics import DRIFT, Statistics, excess, moved
 from tidings.model import Event, NotificationError, TidingsError
 
@@ -101,28 +102,36 @@ class Matcher:
 
     def add_many(self, pairs: Iterable[tuple[Hashable, Filter | str]]) -> int:
         """Add (id, filter) pairs in bulk; when one of them is refused, none is added."""
-        taken: dict[Hashable, tuple[Filter | str, Form]] = {}
-        for id_, filter_ in pairs:
-            if id_ in taken:
-                raise TidingsError(f"the id {id_!r} is there twice")
-            taken[id_] = (filter_, self._parsed(filter_).form)
+        taken: dict[Hashable, Filter | str] = {}
+        forms = self._forms(pairs, taken)
+        few = list(itertools.islice(forms, SEAL_AT))
+        many = gathered(enumerate(itertools.chain(few, forms))) if len(few) == SEAL_AT else None
         with self._lock:
             for id_ in taken:
                 self._refuse_known(id_)
-            if len(taken) < SEAL_AT:
-                for id_, (filter_, form) in taken.items():
+            if many is None:
+                for (id_, filter_), form in zip(taken.items(), few, strict=True):
                     self._put(id_, filter_, form)
             else:
                 register = self._state.register
-                start = register.size
-                segment = build_segment(
-                    (start + at, form) for at, (_, form) in enumerate(taken.values())
-                )
-                for id_, (filter_, _) in taken.items():
+                segment = segment_of(many, start=register.size)
+                for id_, filter_ in taken.items():
                     register.give(id_, filter_)
                 self._append(segment)
         self._tidy()
         return len(taken)
+
+    def _forms(
+        self, pairs: Iterable[tuple[Hashable, Filter | str]], taken: dict[Hashable, Filter | str]
+    ) -> Iterator[Form]:
+        """The form of each filter, one at a time so that they need not be held; into `taken` goes
+        what was read."""
+        for id_, filter_ in pairs:
+            if id_ in taken:
+                raise TidingsError(f"the id {id_!r} is there twice")
+            form = self._parsed(filter_).form
+            taken[id_] = filter_
+            yield form
 
     def remove(self, id: Hashable) -> None:
         """Remove the filter of an id; the next match does not see it."""

@@ -295,7 +295,7 @@ def function_names() -> set[str]:
 
 
 def operator_names() -> set[str]:
-    return {*sql._COMPARISONS, *sql._ARITHMETIC, *sql._PREDICATES, "AND", "OR", "!", "DIV"}
+    return {*expression.COMPARISONS, *sql._ARITHMETIC, *sql._PREDICATES, "AND", "OR", "!", "DIV"}
 
 
 FILTERS_PAGE = (TOP / "docs" / "filters.md").read_text()

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from tests.filters import strategies
 
-from tidings import Attributes, Filter, Ontology, parse
+from tidings import Attributes, Filter, FilterError, Ontology, parse
+from tidings.filters import form as module, sets, tree
 from tidings.filters.evaluate import truth
 from tidings.filters.expression import And, Expression, IsTruth, Literal, Not, Or
 from tidings.filters.form import ENCODING, MOST_OF_TESTS, Form
+from tidings.filters.sets import ValueSet
 
 CASES = Path(__file__).parent / "cases"
 CANONICAL = json.loads((CASES / "canonical.json").read_text())
@@ -256,3 +258,54 @@ def test_a_union_of_boxes_is_narrow_up_to_a_bound(boxes: int, form: int | None) 
     assert one.form.holds({"a7": 1, "b7": 1})
     assert not one.form.holds({"a7": 1, "b8": 1})
     assert parse(one.canonical().sql()) == one
+
+
+# -- short ways --------------------------------------------------------------------------------
+
+
+def test_short_ways_give_what_the_long_way_gives(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    texts: list[tuple[str, Attributes | None]] = []
+    for _ in range(60):
+        schema = strategies.schema(rng, dotted=False)
+        declared = schema.attributes()
+        writer = strategies.Writer(rng, schema, spark=False, declared=True)
+        for _ in range(30):
+            tests = [
+                writer.filter(depth=rng.choice((0, 0, 0, 1))) for _ in range(rng.randint(1, 4))
+            ]
+            texts.append((" AND ".join(f"({test})" for test in tests), declared))
+            texts.append((tests[0], rng.choice((declared, None))))
+    filters = []
+    for text, attributes in texts:
+        try:
+            filters.append(parse(text, attributes=attributes))
+        except FilterError:
+            continue
+    assert len(filters) > 1_000
+    short = [one.form for one in filters]
+
+    monkeypatch.setattr(tree, "simple_test", lambda _: None)
+    monkeypatch.setattr(tree, "_lies_inside", lambda *_: False)
+    monkeypatch.setattr(module, "simple_test", lambda _: None)
+    monkeypatch.setattr(module, "_single_form", lambda *_: None)
+    for one, form in zip(filters, short, strict=True):
+        long = module.form_of(one.expression, one._attributes)
+        assert repr(form) == repr(long), one.sql()
+        assert form == long
+
+
+@pytest.mark.parametrize("kind", sorted(tree._DOMAINS))
+def test_sets_within_a_type_are_settled_already(
+    kind: str, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(f"{seed} {kind}")
+    values: list[Any] = [value for pool in strategies.VALUES.values() for value in pool]
+    places = sorted({sets.key(value) for value in values})
+    cuts = sorted({cut for place in places for cut in sets.points([place]).cuts})
+    pairs = [tuple(sorted(rng.sample(cuts, 2))) for _ in range(3000)]
+    quickly = [tree.settled(ValueSet(pair), kind) for pair in pairs]
+    monkeypatch.setattr(tree, "_lies_inside", lambda *_: False)
+    assert quickly == [tree.settled(ValueSet(pair), kind) for pair in pairs]

@@ -38,6 +38,16 @@ def test_split(pattern: str, expected: tuple[Part, ...]) -> None:
     assert split(join(expected)) == expected
 
 
+def test_without_an_escape_the_parts_are_the_same(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(2000):
+        pattern = "".join(rng.choices("%_ab\n", k=rng.randint(0, 8)))
+        *others, (kind, text) = split(pattern + r"b\_")
+        assert (kind, text[-2:]) == ("text", "b_")
+        last = [("text", text[:-2])] if text[:-2] else []
+        assert split(pattern) == (*others, *last)
+
+
 @pytest.mark.parametrize(
     ("pattern", "escape", "again"),
     [

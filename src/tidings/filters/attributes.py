@@ -52,6 +52,7 @@ class Attributes:
 
     def __init__(self, types: Mapping[str, Type | Ontology], *, closed: bool = True) -> None:
         self.closed = closed
+        self.known: dict[str, Any] = {}  # what quick.py remembers of names
         self._types: dict[Path, Type] = {("subject",): "string"}
         self._ontologies: dict[Path, Ontology] = {}
         self._open: set[Path] = set()  # structs whose fields are not declared one by one

@@ -5,6 +5,9 @@ Conditions:  Compare  In  Between  IsNull  IsTruth  And  Or  Not, and any Call t
 
 Trees are immutable and at most MAX_DEPTH deep (parsers refuse more), so plain recursion over them
 is safe. AND and OR are flat: a chain of a thousand is one node.
+
+Leaves hold plain values, which can't be part of a cycle, so the garbage collector need not visit
+them. Other nodes may lead to a function of the application, which can.
 """
 
 from __future__ import annotations
@@ -19,15 +22,20 @@ Comparison = Choice["=", "!=", "<", "<=", ">", ">=", "<=>"]
 FLIPPED: dict[Comparison, Comparison] = {
     "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>",
 }  # fmt: skip
+# each way of writing one
+COMPARISONS: dict[str, Comparison] = {
+    "=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+    "<=>": "<=>",
+}  # fmt: skip
 
 
-class Attribute(msgspec.Struct, frozen=True):
+class Attribute(msgspec.Struct, frozen=True, gc=False):
     """An attribute of the notification; `a.b.c` is ("a", "b", "c")."""
 
     path: tuple[str, ...]
 
 
-class Literal(msgspec.Struct, frozen=True):
+class Literal(msgspec.Struct, frozen=True, gc=False):
     """A constant: a plain value, or a tuple of them for a list."""
 
     value: Any
@@ -118,6 +126,11 @@ def attributes_of(node: Expression) -> set[tuple[str, ...]]:
         else:
             stack.extend(children(one))
     return found
+
+
+def reads_any(node: Expression) -> bool:
+    """Whether an expression reads any attribute."""
+    return isinstance(node, Attribute) or any(map(reads_any, children(node)))
 
 
 def is_constant(node: Expression) -> bool:

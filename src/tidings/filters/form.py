@@ -25,7 +25,8 @@ from tidings.filters.boxes import Box
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import And, Attribute, Expression, attributes_of
 from tidings.filters.sets import Key, ValueSet, intersect, key
-from tidings.filters.tree import NEVER, All, Any, Node, Planter, Test, simple_test
+from tidings.filters.tree import All, Any, Node, Planter, Test, settled, simple_test
+from tidings.filters.unparse import name_text
 from tidings.model import Event
 
 MOST_BOXES = 64
@@ -80,39 +81,53 @@ class Form(msgspec.Struct, frozen=True):
         return any(self._inside(item, event, values) for item in node.items)
 
 
+_NEVER = Form((), None, {}, {})
+
+
 def form_of(node: Expression, attributes: Attributes | None) -> Form:
     """The canonical form of an expression."""
-    planter = Planter(attributes)
-    quick = _quick_form(node, planter)
-    if quick is not None:
-        return quick
-    return _full_form(node, planter)
+    quick = _quick_form(node, attributes)
+    return quick if quick is not None else _full_form(node, Planter(attributes))
 
 
-def _quick_form(node: Expression, planter: Planter) -> Form | None:
+def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
     """The form of a conjunction of simple tests, which is what most filters are, in a tenth of the
     time; None for all others."""
-    tests: dict[str, list[ValueSet]] = {}
-    for item in node.items if isinstance(node, And) else (node,):
+    tests: dict[str, ValueSet] = {}
+    terms: dict[str, Attribute] = {}
+    again: dict[str, list[ValueSet]] = {}  # all sets of a term that is tested more than once
+    for item in node.items if type(node) is And else (node,):
         simple = simple_test(item)
         if simple is None:
             return None
-        test = planter.test(*simple)
-        if isinstance(test, Test):
-            tests.setdefault(test.term, []).append(test.values)
-        elif test == NEVER:
-            return Form((), None, {}, {})
-    box: Box = {}
-    for term, parts in sorted(tests.items()):
-        values = parts[0] if len(parts) == 1 else planter.settled(term, intersect(parts))
-        if not values:
-            return Form((), None, {}, {})
-        box[term] = values
-    return Form((box,), None, box, {term: planter.terms[term] for term in box})
+        attribute, values = simple
+        term = name_text(attribute.path)
+        if attributes is not None:
+            values = _settled_as(attributes.type(attribute.path), values)
+        if not values.cuts:
+            return _NEVER
+        if term in tests:
+            again.setdefault(term, [tests[term]]).append(values)
+        else:
+            tests[term], terms[term] = values, attribute
+    for term, parts in again.items():
+        kind = attributes.type(terms[term].path) if attributes else None
+        tests[term] = _settled_as(kind, intersect(parts))
+        if not tests[term]:
+            return _NEVER
+    box = {term: tests[term] for term in sorted(tests)}
+    return Form((box,), None, box, {term: terms[term] for term in box})
+
+
+def _settled_as(kind: str | None, values: ValueSet) -> ValueSet:
+    return values if kind is None else settled(values, kind)
 
 
 def _full_form(node: Expression, planter: Planter) -> Form:
     tree = planter.grow(node)
+    single = _single_form(tree, planter)
+    if single is not None:
+        return single
     if count_tests(tree) > MOST_OF_TESTS or _multiplies(tree):  # it may come out wide
         tree = arrange(tree, planter)
     union = algebra.expand(tree, max(MOST_BOXES, min(count_tests(tree), MOST_OF_TESTS)))
@@ -126,6 +141,16 @@ def _full_form(node: Expression, planter: Planter) -> Form:
         return Form((), None, {}, {})
     terms = {term: planter.terms[term] for term in sorted(terms_of(tree))}
     return Form(None, tree, _settled(around, planter), terms)
+
+
+def _single_form(tree: Node, planter: Planter) -> Form | None:
+    """The form of a tree that is one box, where there is nothing to simplify."""
+    items = (tree,) if isinstance(tree, Test) else tree.items
+    if isinstance(tree, Any) or not all(isinstance(item, Test) for item in items):
+        return None
+    box = _in_order({item.term: item.values for item in items if isinstance(item, Test)})
+    terms = {term: planter.terms[term] for term in box}
+    return Form((box,), None, box, terms) if pins.settle(box, terms) == box else None
 
 
 def _simplified(union: algebra.Union, planter: Planter) -> algebra.Union:

@@ -7,10 +7,12 @@ meaning away (an ESCAPE clause is rewritten to backslashes when it is parsed).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 ANY = "%"
 ONE = "_"
+_RUNS = re.compile("[^%_]+|[%_]+")
 Part = tuple[str, str]  # (kind, text): kind is "text", ANY or ONE
 
 
@@ -21,6 +23,8 @@ class PatternError(ValueError):
 @lru_cache(maxsize=4096)
 def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
     """The parts of a pattern, runs of text joined, `%%` as one `%`, `_` before `%`."""
+    if escape not in pattern:
+        return tuple(_unescaped(pattern))
     parts: list[Part] = []
     text: list[str] = []
     wild: list[str] = []
@@ -57,6 +61,16 @@ def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
     close_text()
     close_wild()
     return tuple(parts)
+
+
+def _unescaped(pattern: str) -> Iterator[Part]:
+    for run in _RUNS.findall(pattern):
+        if run[0] not in (ANY, ONE):
+            yield "text", run
+            continue
+        yield from [(ONE, ONE)] * run.count(ONE)
+        if ANY in run:
+            yield ANY, ANY
 
 
 def join(parts: tuple[Part, ...]) -> str:

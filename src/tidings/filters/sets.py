@@ -26,6 +26,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from tidings.model import micros
 from tidings.model.values import INT_MAX, INT_MIN
 
@@ -39,6 +41,9 @@ _NAN_KEY: Key = (NAN, 0, 0)
 _OTHER_KEY: Key = (OTHER, 0, 0)
 _INF = float("inf")
 _LAST_CHARACTER = 0x10FFFF
+MOST_REMEMBERED = 65_536
+LONGEST_REMEMBERED = 200  # characters: what is remembered must not fill the memory
+_points: dict[Key, ValueSet] = {}
 
 
 def key(value: Any) -> Key:
@@ -76,17 +81,19 @@ def family_of(value: Any) -> int:
 
 def _cut(place: Key, after: bool) -> Cut:
     """The cut before or after a place, written in the one way that the invariant asks for."""
-    family, value = place[0], place[1]
+    family, value, _ = place
+    if family == STRING:  # first what most filters test
+        return (STRING, value, 1 if after else 0) if after or value else (STRING,)
+    if family == NUMBER and -_INF < value < _INF:
+        return (NUMBER, value, 1 if after else 0)
     if family in (ABSENT, NAN, OTHER):
         return (family + 1,) if after else (family,)
     if family == BOOLEAN:
         return ((BOOLEAN, False, 1), (NUMBER,))[value] if after else _before_boolean(value)
-    if family == NUMBER and value in (_INF, -_INF):
+    if family == NUMBER:
         if value > 0:
             return (NAN,) if after else (NUMBER, value, 0)
         return (NUMBER, value, 1) if after else (NUMBER,)
-    if family == STRING and value == "" and not after:
-        return (STRING,)
     return (family, value, 1 if after else 0)
 
 
@@ -94,22 +101,13 @@ def _before_boolean(value: bool) -> Cut:
     return (BOOLEAN, False, 1) if value else (BOOLEAN,)
 
 
-class ValueSet:
+class ValueSet(msgspec.Struct, frozen=True, gc=False):
     """An immutable set of values; see the top of the module. Build one with the functions below."""
 
-    __slots__ = ("cuts",)
-
-    def __init__(self, cuts: tuple[Cut, ...]) -> None:
-        self.cuts = cuts
+    cuts: tuple[Cut, ...]
 
     def __contains__(self, place: Key) -> bool:
         return bisect_right(self.cuts, place) & 1 == 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ValueSet) and self.cuts == other.cuts
-
-    def __hash__(self) -> int:
-        return hash(self.cuts)
 
     def __repr__(self) -> str:
         return f"ValueSet({self.cuts!r})"
@@ -269,6 +267,18 @@ _COMPARABLE = {
 def comparable(place: Key) -> ValueSet:
     """The values that compare with the one at this place: its family, NaN among the numbers."""
     return _COMPARABLE[place[0]]
+
+
+def point(place: Key) -> ValueSet:
+    """The set of this place only, remembered: filters ask for the same values again and again."""
+    known = _points.get(place)
+    if known is None:
+        known = ValueSet((_cut(place, False), _cut(place, True)))
+        if place[0] != STRING or len(place[1]) <= LONGEST_REMEMBERED:
+            if len(_points) >= MOST_REMEMBERED:
+                _points.clear()
+            _points[place] = known
+    return known
 
 
 def points(places: Iterable[Key]) -> ValueSet:

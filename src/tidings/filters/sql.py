@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tidings.filters import builders
+from tidings.filters import builders, quick
 from tidings.filters.dialects import Context
 from tidings.filters.expression import (
+    COMPARISONS,
     MAX_DEPTH,
     And,
     Expression,
@@ -31,10 +32,16 @@ from tidings.model import FilterError, Type
 
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY = range(1, 9)
 
-_COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">",
-                ">=": ">=", "<=>": "<=>"}  # fmt: skip
 _ARITHMETIC = {"+": _SUM, "-": _SUM, "||": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 _PREDICATES = frozenset({"IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "NOT"})
+_STRENGTHS = {
+    **dict.fromkeys(COMPARISONS, _COMPARISON),
+    **_ARITHMETIC,
+    **dict.fromkeys(_PREDICATES, _PREDICATE),
+    "DIV": _PRODUCT,
+    "AND": _AND,
+    "OR": _OR,
+}
 _TYPED: dict[str, Type] = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp",
           "TIMESTAMP_LTZ": "timestamp"}  # fmt: skip
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -43,6 +50,12 @@ _OPERAND = "an attribute, a value or a bracket"
 
 def parse_sql(text: str, context: Context) -> Expression:
     """The expression of a text; FilterError with a position for anything else."""
+    node = quick.read(text, context)
+    return node if node is not None else parse_fully(text, context)
+
+
+def parse_fully(text: str, context: Context) -> Expression:
+    """The same, by the whole grammar."""
     return _Parser(text, context).condition()
 
 
@@ -55,20 +68,20 @@ class _Parser:
     def __init__(self, text: str, context: Context) -> None:
         self.text = text
         self.tokens = tokenize(text)
+        self.tokens.append(self.tokens[-1])  # the end twice: some look or go one token further
         self.at = 0
+        self.now = self.tokens[0]
         self.build = builders.Builder(text, context)
         self.depth = 0  # of brackets and prefixes around the current token
         self.height = 0  # of the expression that was built last
 
     # -- the stream of tokens ------------------------------------------------------------------
 
-    @property
-    def now(self) -> Token:
-        return self.tokens[self.at]
-
     def next(self) -> Token:
-        token = self.tokens[self.at]
+        """Go past the current token, and give it."""
+        token = self.now
         self.at += 1
+        self.now = self.tokens[self.at]
         return token
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
@@ -81,14 +94,14 @@ class _Parser:
         return self.next()
 
     def take_op(self, op: str) -> bool:
-        if self.now.kind == "op" and self.now.text == op:
-            self.at += 1
+        if self.now.text == op and self.now.kind == "op":
+            self.next()
             return True
         return False
 
     def take_word(self, *words: str) -> bool:
-        if self.now.kind == "name" and self.now.word in words:
-            self.at += 1
+        if self.now.word in words and self.now.kind == "name":
+            self.next()
             return True
         return False
 
@@ -140,19 +153,8 @@ class _Parser:
         """How tightly the operator at the current token binds; 0 when it is none."""
         token = self.now
         if token.kind == "op":
-            if token.text in _COMPARISONS:
-                return _COMPARISON
-            return _ARITHMETIC.get(token.text, 0)
-        if token.kind == "name":
-            if token.word == "AND":
-                return _AND
-            if token.word == "OR":
-                return _OR
-            if token.word == "DIV":
-                return _PRODUCT
-            if token.word in _PREDICATES:
-                return _PREDICATE
-        return 0
+            return _STRENGTHS.get(token.text, 0)
+        return _STRENGTHS.get(token.word, 0) if token.kind == "name" else 0
 
     def extended(self, left: Expression, strength: int, start: int) -> Expression:
         token = self.now
@@ -164,7 +166,7 @@ class _Parser:
         at = self.now.position
         right = self.expression(strength + 1)
         if strength == _COMPARISON:
-            return self.build.compare(_COMPARISONS[token.text], left, right, start, at)
+            return self.build.compare(COMPARISONS[token.text], left, right, start, at)
         name = {"||": "concat"}.get(token.text, token.text or token.word).lower()
         return self.build.call(name, (left, right), (start, at), token.position)
 
@@ -245,7 +247,7 @@ class _Parser:
 
     def like(self, item: Expression, name: str, start: int, negated: bool) -> Expression:
         size = self.tokens[self.at - 1].position - start
-        follows = self.tokens[min(self.at + 1, len(self.tokens) - 1)]
+        follows = self.tokens[self.at + 1]
         if follows.text == "(" and self.take_word("ANY", "SOME", "ALL"):
             every = self.tokens[self.at - 1].word == "ALL"
             self.take("(", "an opening bracket after LIKE ANY or LIKE ALL")

@@ -34,14 +34,16 @@ from tidings.filters.expression import (
     Literal,
     Not,
     Or,
-    attributes_of,
+    reads_any,
 )
 from tidings.filters.kinds import is_condition, is_unbounded, kind_of
 from tidings.filters.sets import ValueSet
 from tidings.filters.unparse import text_of
+from tidings.model.values import INT_MAX, INT_MIN
 
 Want = int
 IS_TRUE, IS_FALSE, NOT_TRUE, NOT_FALSE = range(4)
+_LISTS = (tuple, list)
 _NEGATED = (IS_FALSE, IS_TRUE, NOT_FALSE, NOT_TRUE)
 
 _DOMAINS = {
@@ -106,14 +108,16 @@ class Planter:
     # -- leaves --------------------------------------------------------------------------------
 
     def _leaf(self, node: Expression, want: Want) -> Node:
+        simple = simple_test(node) if want == IS_TRUE else None
+        if simple is not None:
+            return self.test(*simple)
         plain = _plainer(node)
         if plain is not node:
             return self.grow(plain, want)
-        if not attributes_of(node) and not is_unbounded(node):
+        if not reads_any(node) and not is_unbounded(node):
             return self._constant(truth(node, {}), want)
         term, true, false = self._sets(node)
-        values = (true, false, ~true, ~false)[want]
-        test = self.test(term, values)
+        test = self.test(term, true if want == IS_TRUE else (true, false, ~true, ~false)[want])
         if want == IS_TRUE and term is node:
             return self.all([test, *(self.grow(part) for part in sugar.necessary(node))])
         return test
@@ -165,15 +169,7 @@ class Planter:
         part inside, or "not null" when that is all of it; ends on integers for integers.
         """
         kind = self._kinds[term]
-        if kind is not None:
-            if kind == "integer":
-                values = sets.whole_numbers(values)
-            domain = _DOMAINS[kind]
-            inside = values & domain
-            if inside == domain:
-                inside = sets.EVERYTHING if term in self._never_null else sets.NOT_NULL
-            values = inside if term in self._never_null else inside | (values & sets.NULL)
-        return values
+        return values if kind is None else settled(values, kind, term in self._never_null)
 
     def _tested(self, term: str, values: ValueSet) -> Node:
         values = self.settled(term, values)
@@ -215,37 +211,90 @@ class Planter:
         return joined[0] if len(joined) == 1 else kind(joined)
 
 
+def settled(values: ValueSet, kind: str, never_null: bool = False) -> ValueSet:
+    """`Planter.settled` for a term of a known type."""
+    domain = _DOMAINS[kind]
+    if _lies_inside(values, domain, kind):
+        return values
+    if kind == "integer":
+        values = sets.whole_numbers(values)
+    inside = values & domain
+    if inside == domain:
+        inside = sets.EVERYTHING if never_null else sets.NOT_NULL
+    return inside if never_null else inside | (values & sets.NULL)
+
+
+def _lies_inside(values: ValueSet, domain: ValueSet, kind: str) -> bool:
+    """Whether a set is one interval within the type, and less than all of it: most are."""
+    cuts = values.cuts
+    if len(cuts) != 2 or len(domain.cuts) != 2:
+        return False
+    low, high = cuts
+    first, last = domain.cuts
+    if kind != "integer":
+        return first <= low and high <= last and cuts != domain.cuts
+    begins, ends = _is_whole(low, 0), _is_whole(high, 1)
+    return (begins and ends) or (begins and high == last) or (low == first and ends)
+
+
+def _is_whole(cut: sets.Cut, after: int) -> bool:
+    """Whether a cut is before (or after) an integer that is not at the end of the integers."""
+    if len(cut) != 3 or cut[0] != sets.NUMBER or cut[2] != after or type(cut[1]) is not int:
+        return False
+    return INT_MIN < cut[1] < INT_MAX
+
+
 def simple_test(node: Expression) -> tuple[Attribute, ValueSet] | None:
     """The attribute and the set of a test that most filters are made of: where it is true.
 
-    The short way for `attribute op constant`, BETWEEN and IN; None for everything else, and the
-    long way gives the same for these.
+    The short way for `attribute op constant`, BETWEEN, IN and IS NULL; None for everything else,
+    and the long way gives the same for these.
     """
-    match node:
-        case Compare(op, Attribute() as attribute, Literal(value)) if op != "<=>":
-            if value is None or _is_list(value):
-                return None
-            place = sets.key(value)
-            if op == "=":
-                return attribute, sets.points([place])
-            if op == "!=":
-                return attribute, sets.comparable(place) - sets.points([place])
-            if op in ("<", "<="):
-                return attribute, sets.below(place, op == "<=")
-            return attribute, sets.above(place, op == ">=")
-        case Between(Attribute() as attribute, Literal(low), Literal(high)):
-            if low is None or high is None or _is_list(low) or _is_list(high):
-                return None
-            return attribute, sets.between(sets.key(low), sets.key(high))
-        case In(Attribute() as attribute, options) if _all_plain(node):
-            values = [option.value for option in options if isinstance(option, Literal)]
-            return attribute, sets.points(sets.key(v) for v in values if v is not None)
-        case _:
-            return None
+    kind = type(node)
+    if kind is Compare:
+        return _simple_comparison(node)  # type: ignore[arg-type]
+    if kind is Between:
+        return _simple_between(node)  # type: ignore[arg-type]
+    if isinstance(node, In) and type(node.item) is Attribute and _all_plain(node):
+        values = [option.value for option in node.options if isinstance(option, Literal)]
+        return node.item, sets.points(sets.key(v) for v in values if v is not None)
+    if isinstance(node, IsNull) and type(node.item) is Attribute:
+        return node.item, sets.NULL
+    if isinstance(node, Not) and isinstance(node.item, IsNull):
+        item = node.item.item
+        return (item, sets.NOT_NULL) if type(item) is Attribute else None
+    return None
+
+
+def _simple_comparison(node: Compare) -> tuple[Attribute, ValueSet] | None:
+    attribute, right, op = node.left, node.right, node.op
+    if type(attribute) is not Attribute or type(right) is not Literal or op == "<=>":
+        return None
+    value = right.value
+    if value is None or isinstance(value, _LISTS):
+        return None
+    place = sets.key(value)
+    if op == "=":
+        return attribute, sets.point(place)
+    if op == "!=":
+        return attribute, sets.comparable(place) - sets.point(place)
+    if op in ("<", "<="):
+        return attribute, sets.below(place, op == "<=")
+    return attribute, sets.above(place, op == ">=")
+
+
+def _simple_between(node: Between) -> tuple[Attribute, ValueSet] | None:
+    attribute, low, high = node.item, node.low, node.high
+    if type(attribute) is not Attribute or type(low) is not Literal or type(high) is not Literal:
+        return None
+    first, last = low.value, high.value
+    if first is None or last is None or isinstance(first, _LISTS) or isinstance(last, _LISTS):
+        return None
+    return attribute, sets.between(sets.key(first), sets.key(last))
 
 
 def _is_list(value: object) -> bool:
-    return isinstance(value, (tuple, list))
+    return isinstance(value, _LISTS)
 
 
 def _is_scalar(term: Expression, value: object) -> bool:

@@ -17,6 +17,7 @@ moments).
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +40,7 @@ from tidings.matching.fresh import Fresh
 from tidings.matching.merging import merged
 from tidings.matching.part import Part
 from tidings.matching.register import Register
-from tidings.matching.segment import Segment, build_segment
+from tidings.matching.segment import Segment, build_segment, gathered, segment_of
 from tidings.matching.state import Sealed, State, sealed_from
 from tidings.model import Event, NotificationError, TidingsError
 
@@ -93,29 +94,40 @@ class Matcher:
 
     def add_many(self, pairs: Iterable[tuple[Hashable, Filter | str]]) -> int:
         """Add (id, filter) pairs in bulk; when one of them is refused, none is added."""
-        taken: dict[Hashable, tuple[Filter | str, Form]] = {}
-        for id_, filter_ in pairs:
-            if id_ in taken:
-                raise TidingsError(f"the id {id_!r} is there twice")
-            taken[id_] = (filter_, self._parsed(filter_).form)
-        if len(taken) < SEAL_AT:
+        taken: dict[Hashable, Filter | str] = {}
+        forms = self._forms(pairs, taken)
+        few = list(itertools.islice(forms, SEAL_AT))
+        if len(few) < SEAL_AT:
             with self._changing():
                 self._refuse_known(taken)
-                for id_, (filter_, form) in taken.items():
+                for (id_, filter_), form in zip(taken.items(), few, strict=True):
                     self._put(id_, filter_, form)
         else:
+            many = gathered(enumerate(itertools.chain(few, forms)))
             with self._sealing:
                 with self._lock:
                     self._refuse_known(taken)
-                    give = self._state.register.give
-                    slots = [give(id_, filter_) for id_, (filter_, _) in taken.items()]
-                forms = (form for _, form in taken.values())
-                sealed = self._sealed(build_segment(zip(slots, forms, strict=True)))
+                    start = self._state.register.size
+                    for id_, filter_ in taken.items():
+                        self._state.register.give(id_, filter_)
+                sealed = self._sealed(segment_of(many, start=start))
                 with self._changing():
                     state = self._state
                     self._state = replace(state, parts=(*state.parts, sealed))
         self._tidy()
         return len(taken)
+
+    def _forms(
+        self, pairs: Iterable[tuple[Hashable, Filter | str]], taken: dict[Hashable, Filter | str]
+    ) -> Iterator[Form]:
+        """The form of each filter, one at a time so that they need not be held; into `taken` goes
+        what was read."""
+        for id_, filter_ in pairs:
+            if id_ in taken:
+                raise TidingsError(f"the id {id_!r} is there twice")
+            form = self._parsed(filter_).form
+            taken[id_] = filter_
+            yield form
 
     def remove(self, id: Hashable) -> None:
         """Remove the filter of an id; the next match does not see it."""

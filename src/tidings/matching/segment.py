@@ -16,6 +16,7 @@ Honest cost, one box of k indexable tests: 6 (k - 1) bytes of tests, 12 of entry
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,7 +31,8 @@ from tidings.filters.sets import ValueSet
 from tidings.filters.tree import is_opaque
 from tidings.filters.unparse import text_of
 from tidings.matching.access import choose_access
-from tidings.matching.ranks import Ranks, asks_order
+from tidings.matching.gathering import Rows, TermTests
+from tidings.matching.ranks import Ranks
 
 EXTRA, REST = 1, 2  # flags of a box
 INTERVALS, ELEMENT = 1, 2  # kinds of extra
@@ -112,46 +114,49 @@ class Tests(msgspec.Struct):
     set_high: Array
 
 
-class _Gathering:
+class Gathering:
     """Forms to rows, in one pass over Python objects; everything after that is arrays."""
 
     def __init__(self) -> None:
-        self.slot_of_box: list[int] = []
-        self.by_term: dict[str, tuple[list[int], list[ValueSet]]] = {}
-        self.nodes: dict[str, Expression] = {}
+        self.slot_of_box = array("I")
+        self.by_term: dict[str, TermTests] = {}
         self.elements: dict[str, tuple[Expression, dict[Any, int]]] = {}
         self.element_tests: list[tuple[int, str, Any, int]] = []  # box, list, key, outcomes
         self.rest: dict[int, Rest] = {}
         self.opaque: dict[str, Expression] = {}
 
     def add(self, slot: int, form: Form) -> None:
+        by_term = self.by_term
         boxes = form.boxes if form.boxes is not None else (form.hull,)
         for box in boxes:
             number = len(self.slot_of_box)
             self.slot_of_box.append(slot)
             left: list[tuple[str, ValueSet]] = []
             for term, values in box.items():
-                node = form.terms[term]
-                if type(node) is Call and _is_element(node):
-                    self._add_element(number, node, values)
-                elif is_opaque(node) or self._is_full(term):
-                    left.append((term, values))
-                    self.opaque[term] = node
+                tests = by_term.get(term) or self._tests_of(term, form.terms[term])
+                if tests is not None:
+                    tests.add(number, values)
                 else:
-                    found = self.by_term.get(term)
-                    if found is None:
-                        found = self.by_term[term] = ([], [])
-                        self.nodes[term] = node
-                    found[0].append(number)
-                    found[1].append(values)
+                    self._add_other(number, term, form.terms[term], values, left)
             if form.boxes is None:
                 self.rest[number] = Rest(form=form)
             elif left:
                 self.rest[number] = Rest(tests=tuple(left))
 
-    def _is_full(self, term: str) -> bool:
-        """Whether a new term would be one too many: it is then evaluated with the rest."""
-        return len(self.by_term) >= MOST_TERMS and term not in self.by_term
+    def _tests_of(self, term: str, node: Expression) -> TermTests | None:
+        """Room for the tests of a new term; None when it is not indexed or is one too many."""
+        if _is_element(node) or is_opaque(node) or len(self.by_term) >= MOST_TERMS:
+            return None
+        return self.by_term.setdefault(term, TermTests(node))
+
+    def _add_other(
+        self, box: int, term: str, node: Expression, values: ValueSet, left: list[Any]
+    ) -> None:
+        if isinstance(node, Call) and _is_element(node):
+            self._add_element(box, node, values)
+        else:
+            left.append((term, values))
+            self.opaque[term] = node
 
     def _add_element(self, box: int, node: Call, values: ValueSet) -> None:
         values = values & (sets.NULL | sets.BOOLEANS)
@@ -164,9 +169,10 @@ class _Gathering:
         self.element_tests.append((box, name, place, outcomes))
 
 
-def _is_element(node: Call) -> bool:
+def _is_element(node: Expression) -> bool:
     return (
-        node.name == "array_contains"
+        isinstance(node, Call)
+        and node.name == "array_contains"
         and isinstance(node.args[1], Literal)
         and node.args[1].value is not None
         and not isinstance(node.args[1].value, tuple)
@@ -177,35 +183,34 @@ def build_segment(
     forms: Iterable[tuple[int, Form]], histograms: Mapping[str, Array] | None = None
 ) -> Segment:
     """Compile (slot, form) pairs. `histograms`: events seen per code of a term, by its text."""
-    gathering = _Gathering()
+    return segment_of(gathered(forms), histograms)
+
+
+def gathered(forms: Iterable[tuple[int, Form]]) -> Gathering:
+    """What a segment is made of. Forms that match nothing are left out, and none is kept."""
+    gathering = Gathering()
     for slot, form in forms:
         if not form.never:
             gathering.add(slot, form)
-    return _assemble(gathering, histograms or {})
+    return gathering
 
 
-def gather_tests(forms: Iterable[tuple[int, Form]]) -> tuple[list[Term], Tests, Array]:
-    """The indexable tests of forms, and the slot of each box; what is not indexable is left out."""
-    gathering = _Gathering()
-    for slot, form in forms:
-        gathering.add(slot, form)
-    terms, tests = _tests_of(gathering)
-    return terms, tests, np.array(gathering.slot_of_box, dtype=np.uint32)
-
-
-def _tests_of(gathering: _Gathering) -> tuple[list[Term], Tests]:
+def _tests_of(gathering: Gathering) -> tuple[list[Term], Tests]:
     terms: list[Term] = []
-    parts: list[tuple[Array, ...]] = []
+    parts: list[Rows] = []
     several: list[list[tuple[int, int]]] = []
     for text in sorted(gathering.by_term):
-        boxes, values = gathering.by_term[text]
-        ranks = _ranks_of(values)
-        terms.append(Term(text, gathering.nodes[text], ranks))
-        parts.append(_rows(len(terms), boxes, values, ranks, several))
+        tests = gathering.by_term[text]
+        ranks, rows = tests.coded(len(terms) + 1, several)
+        terms.append(Term(text, tests.node, ranks))
+        parts.append(rows)
     return terms, _joined(parts, several)
 
 
-def _assemble(gathering: _Gathering, histograms: Mapping[str, Array]) -> Segment:
+def segment_of(
+    gathering: Gathering, histograms: Mapping[str, Array] | None = None, start: int = 0
+) -> Segment:
+    """The segment of what was gathered. `start` is added to every slot."""
     terms, tests = _tests_of(gathering)
     list_columns: dict[str, int] = {}
     for name in sorted(gathering.elements):
@@ -213,48 +218,21 @@ def _assemble(gathering: _Gathering, histograms: Mapping[str, Array]) -> Segment
         cuts = sorted({cut for place in places for cut in sets.points([place]).cuts})
         terms.append(Term(name, node, Ranks(cuts, False), elements=True))
         list_columns[name] = len(terms)
-    slots = np.array(gathering.slot_of_box, dtype=np.uint32)
+    slots = np.array(gathering.slot_of_box, dtype=np.uint32) + np.uint32(start)
     elements = [
         (box, list_columns[name], terms[list_columns[name] - 1].ranks, place, outcomes)
         for box, name, place, outcomes in gathering.element_tests
     ]
-    arrays, number = choose_access(tests, slots, terms, elements, set(gathering.rest), histograms)
+    arrays, number = choose_access(
+        tests, slots, terms, elements, set(gathering.rest), histograms or {}
+    )
     rest = {int(number[box]): one for box, one in gathering.rest.items()}
     count = int(slots.max()) + 1 if len(slots) else 0
     many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)
     return Segment(tuple(terms), arrays, rest, gathering.opaque, count, many)
 
 
-def _ranks_of(values: list[ValueSet]) -> Ranks:
-    cuts: set[Any] = set()
-    ordered = False
-    for one in values:
-        cuts.update(one.cuts)
-        ordered = ordered or asks_order(one)
-    return Ranks(sorted(cuts), ordered)
-
-
-def _rows(
-    column: int,
-    boxes: list[int],
-    values: list[ValueSet],
-    ranks: Ranks,
-    several: list[list[tuple[int, int]]],
-) -> tuple[Array, ...]:
-    place, top = ranks.place, len(ranks.cuts)
-    lows, highs = np.empty(len(values), np.uint32), np.empty(len(values), np.uint32)
-    which = np.full(len(values), -1, np.int64)
-    for at, one in enumerate(values):
-        cuts = one.cuts
-        lows[at] = place[cuts[0]] + 1
-        highs[at] = place[cuts[-1]] if len(cuts) % 2 == 0 else top
-        if len(cuts) > 2:
-            which[at] = len(several)
-            several.append(ranks.intervals(one))
-    return np.array(boxes, np.uint32), np.full(len(boxes), column, np.uint32), lows, highs, which
-
-
-def _joined(parts: list[tuple[Array, ...]], several: list[list[tuple[int, int]]]) -> Tests:
+def _joined(parts: list[Rows], several: list[list[tuple[int, int]]]) -> Tests:
     kinds = (np.uint32, np.uint32, np.uint32, np.uint32, np.int64)
     rows = [
         np.concatenate([part[i] for part in parts]) if parts else np.zeros(0, kind)

@@ -35,7 +35,7 @@ from tidings.filters import Attributes, Explanation, Filter, need_mapping, parse
 from tidings.filters.form import Form
 from tidings.matching import kernels, snapshot
 from tidings.matching.columns import as_batch, conformed
-from tidings.matching.courtesy import giving_way
+from tidings.matching.courtesy import giving_way, let_in
 from tidings.matching.fresh import Fresh
 from tidings.matching.merging import merged
 from tidings.matching.part import Part
@@ -52,6 +52,7 @@ LEAST_PIECE = 8192  # events of a batch that one thread gets
 SEAL_AT = 1024  # fresh filters that are made a part of their own in the background
 MOST_PARTS = 4
 TRIES = 4  # looks without the lock, when filters change all the time
+LET_IN_EVERY = 128  # single events after which background work gets a turn
 WATCH_EVERY = 16  # single events of which one is counted
 
 
@@ -342,6 +343,8 @@ class Matcher:
             slots += sealed.part.probe(event, dead, sealed.statistics.count_one if watch else None)
         if watch:
             self._tidy()
+        if self._asked % LET_IN_EVERY == 0:
+            let_in()
         return state.register.ids_of(slots)
 
     def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:

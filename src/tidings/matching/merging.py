@@ -213,21 +213,26 @@ def _without(loose: Loose, dead: Array) -> Loose:
 def _moved(loose: Loose, terms: list[Term], columns: Array, places: Mapping[int, Array]) -> Loose:
     """The same tests in other columns, with the codes that follow from where their cuts are now."""
     tests = loose.tests
-    low, high = tests.low.copy(), tests.high.copy()
-    set_low, set_high = tests.set_low.copy(), tests.set_high.copy()
+    # a low end is a cut + 1, a high end the cut after; the end of the line stays that
+    starts = np.zeros(len(loose.terms) + 2, np.int64)
+    lows, highs = [np.zeros(1, np.uint32)], [np.zeros(1, np.uint32)]
+    starts[1] = 1
+    for at in range(1, len(loose.terms) + 1):
+        lows.append(np.append(0, places[at] + 1).astype(np.uint32))
+        last = len(terms[columns[at] - 1].ranks) - 1
+        highs.append(np.append(places[at], last).astype(np.uint32))
+        starts[at + 1] = starts[at] + len(lows[-1])
+    new_low, new_high = np.concatenate(lows), np.concatenate(highs)
+    first = starts[tests.column]
+    low, high = new_low[first + tests.low], new_high[first + tests.high]
     owner = np.zeros(len(tests.set_starts) - 1, np.int64)
     has = tests.several >= 0
-    owner[tests.several[has]] = tests.column[has]
-    set_column = np.repeat(owner, np.diff(tests.set_starts))
-    for at, place in places.items():
-        # a low end is a cut + 1, a high end the cut after; the end of the line stays that
-        new_low = np.append(0, place + 1).astype(np.uint32)
-        new_high = np.append(place, len(terms[columns[at] - 1].ranks) - 1).astype(np.uint32)
-        rows = tests.column == at
-        low[rows], high[rows] = new_low[tests.low[rows]], new_high[tests.high[rows]]
-        inner = set_column == at
-        set_low[inner] = new_low[tests.set_low[inner]]
-        set_high[inner] = new_high[tests.set_high[inner]]
+    owner[tests.several[has]] = starts[tests.column[has]]
+    used = int(tests.set_starts[-1])
+    inner = np.repeat(owner, np.diff(tests.set_starts))
+    set_low, set_high = tests.set_low.copy(), tests.set_high.copy()
+    set_low[:used] = new_low[inner + tests.set_low[:used]]
+    set_high[:used] = new_high[inner + tests.set_high[:used]]
     return Loose(
         terms,
         Tests(tests.box, columns[tests.column], low, high, tests.several, tests.set_starts,

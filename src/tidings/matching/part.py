@@ -240,6 +240,8 @@ class Part:
         boxes = found[:count]
         if self.segment.rest:
             boxes = self._settled(boxes, event)
+        # here NumPy lets go of the GIL for a moment: a background thread that waits for it begins
+        # to wait anew and does not interrupt a match
         slots: list[int] = arrays.box_slot[boxes].tolist()
         return list(dict.fromkeys(slots)) if self._several else slots
 

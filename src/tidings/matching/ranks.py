@@ -245,38 +245,54 @@ def merged(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
     """One rank space with the cuts of several, and for each part where its cuts are in it.
 
     It runs beside matching, so it is short: the cuts of the largest part are moved in slices, and
-    only those of the others are looked at one by one.
+    only what the others have and it has not is looked at one by one.
     """
-    base = max((part.cuts for part in parts), key=len)
-    fresh: dict[Cut, int] = {}  # the cuts that the largest part has not: where they would be in it
-    for part in parts:
-        if part.cuts is not base:
-            for cut in part.cuts:
-                at = bisect_left(base, cut)
-                if at == len(base) or base[at] != cut:
-                    fresh[cut] = at
+    base = max(parts, key=len)
+    found = [_places_in(base, part) for part in parts]
+    before: dict[Cut, int] = {}  # the cuts that the largest part has not: where they would be in it
+    for part, places in zip(parts, found, strict=True):
+        for number in np.nonzero(places < 0)[0].tolist():
+            before[part.cuts[number]] = -1 - int(places[number])
     cuts: list[Cut] = []
+    fresh: dict[Cut, int] = {}
     done = 0
-    for cut in sorted(fresh):
-        cuts += base[done : fresh[cut]]
-        done = fresh[cut]
+    for cut in sorted(before):
+        cuts += base.cuts[done : before[cut]]
+        done = before[cut]
         fresh[cut] = len(cuts)
         cuts.append(cut)
-    cuts += base[done:]
+    cuts += base.cuts[done:]
 
     left = np.ones(len(cuts), bool)
     left[list(fresh.values())] = False
     moved = np.nonzero(left)[0]
-
-    def places(part: Ranks) -> Places:
-        if part.cuts is base:
-            return moved
-        here = [
-            fresh[cut] if cut in fresh else int(moved[bisect_left(base, cut)]) for cut in part.cuts
-        ]
-        return np.array(here, np.int64)
-
+    for part, places in zip(parts, found, strict=True):
+        new = np.nonzero(places < 0)[0]
+        known = places >= 0
+        places[known] = moved[places[known]]
+        places[new] = [fresh[part.cuts[number]] for number in new.tolist()]
     ranks = Ranks(cuts, any(part.ordered for part in parts))
-    found = [places(part) for part in parts]
     ranks._take_small(parts, found)
     return ranks, found
+
+
+def _places_in(base: Ranks, part: Ranks) -> Places:
+    """Where each cut of a part is among those of the base; -1 minus where it would be, if it is
+    not there."""
+    if part is base:
+        return np.arange(len(base.cuts))
+    out = np.empty(len(part.cuts), np.int64)
+    first, last = 0, 0
+    if base._small is not None and part._small is not None:
+        have, wanted = (2 * values + after for values, after in (base._small, part._small))
+        at = np.searchsorted(have, wanted)
+        known = np.append(have, 2**62)[at] == wanted
+        at += base.number_base
+        first, last = part.number_base, part.number_base + len(wanted)
+        out[first:last] = np.where(known, at, -1 - at)
+    for number in (*range(first), *range(last, len(part.cuts))):
+        cut = part.cuts[number]
+        place = bisect_left(base.cuts, cut)
+        is_there = place < len(base.cuts) and base.cuts[place] == cut
+        out[number] = place if is_there else -1 - place
+    return out

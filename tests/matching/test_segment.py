@@ -38,7 +38,7 @@ def test_merging_again_and_again_changes_nothing() -> None:
     for value in (-1, 0, 1, 7, 398, 399, 400):
         event = {"x": value, "y": 1}
         want = [at for at, text in enumerate(texts) if parse(text).matches(event)]
-        assert sorted(part.probe(event, dead)) == want
+        assert sorted(part.probe(event, dead).tolist()) == want
 
 
 def test_two_columns_of_one_name_are_refused() -> None:

@@ -329,23 +329,25 @@ class Matcher:
             return self._match_now(event)
 
     def _match_now(self, event: Event) -> list[Hashable]:
-        slots: list[int] = []
+        fresh: list[int] = []
         state = self._state
         if len(state.fresh) > 1 or state.fresh[-1]:
             with self._lock:  # so that no filter is between fresh and sealed
                 state = self._state
-                for fresh in state.fresh:
-                    slots += fresh.match(event)
-        dead = state.register.dead
+                fresh = [slot for one in state.fresh for slot in one.match(event)]
+        register = state.register
         self._asked += 1
         watch = self._asked % WATCH_EVERY == 0
+        ids: list[Hashable] = [register.id(slot) for slot in fresh]
         for sealed in state.parts:
-            slots += sealed.part.probe(event, dead, sealed.statistics.count_one if watch else None)
+            note = sealed.statistics.count_one if watch else None
+            ids += register.ids_of(sealed.part.probe(event, register.dead, note))
         if watch:
+            register.keep_objects()
             self._tidy()
         if self._asked % LET_IN_EVERY == 0:
             let_in()
-        return state.register.ids_of(slots)
+        return ids
 
     def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
         """(event index, filter id) of every match, as two arrays, in the order of events."""

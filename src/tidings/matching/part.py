@@ -69,6 +69,7 @@ class Part:
             for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
         ]
         self._accesses = list(_accesses(segment))
+        self._sure = not segment.rest  # what the kernel finds is a match
         self._several = bool(segment.many.any())  # a filter of two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
         self._no_lists = (np.full(len(segment.terms) + 1, -1, np.int64), *_NO_LISTS)
@@ -219,7 +220,7 @@ class Part:
 
     def probe(
         self, event: Event, dead: Array, watch: Callable[[Array], None] | None = None
-    ) -> list[int]:
+    ) -> Array:
         """The slots of the filters that match one event. `watch` gets its codes."""
         values = values_of_event(self._lookups, event)
         arrays = self.segment.arrays
@@ -229,7 +230,7 @@ class Part:
             found = np.empty(room, np.uint32)
             count = probe(
                 values, *self._for_one, dead, *self._extra, arrays.set_low, arrays.set_high,
-                *list_codes, found,
+                *list_codes, self._sure, found,
             )  # fmt: skip
             if count >= 0:
                 break
@@ -237,13 +238,10 @@ class Part:
             values = values[: len(self._lookups) + 1]  # integers are codes now
         if watch is not None:
             watch(values)
-        boxes = found[:count]
-        if self.segment.rest:
-            boxes = self._settled(boxes, event)
-        # here NumPy lets go of the GIL for a moment: a background thread that waits for it begins
-        # to wait anew and does not interrupt a match
-        slots: list[int] = arrays.box_slot[boxes].tolist()
-        return list(dict.fromkeys(slots)) if self._several else slots
+        slots = found[:count]
+        if not self._sure:
+            slots = arrays.box_slot[self._settled(slots, event)]
+        return np.unique(slots) if self._several else slots
 
     def _settled(self, boxes: Array, event: Event) -> Array:
         """The boxes that pass what is left to evaluate."""

@@ -2,8 +2,8 @@
 
 Sorting pays for a batch only. A single event looks boxes up, and one test lets too many through: of
 100,000 filters with a popular value here and a wide range there, thousands pass their best test.
-So the codes of every column are divided into BINS bins, which about equally many events fall into,
-and each pair of columns that many boxes have their two best tests on is a grid of cells:
+So the codes of every column are divided into bins, which about equally many events fall into, and
+each pair of columns that many boxes have their two best tests on is a grid of cells:
 
                     bins of b
               +-----+-----+-----+-----+       A box is in all cells that its two intervals touch. An
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from tidings.matching.segment import Segment
 
 Array = npt.NDArray[Any]
-BINS = 32
+BINS, FINE_BINS = 16, 32  # of a column: few stay in the cache, more let less through
+MANY = 1 << 18  # entries from which finer bins pay
 MOST_CELLS = 64  # that a box may be in; wider ones stay single
 LEAST_VISITS = 3  # entries that a pair must spare an event, to be worth its look
 
@@ -93,7 +94,7 @@ def build_probe(segment: Segment, counts: Mapping[str, Array] | None = None) -> 
     """The probe of a segment. `counts`: events seen per code of a term, by its text."""
     entries = _entries(segment)
     share = _shares(segment, entries, counts or {})
-    starts, bins = _bins(share)
+    starts, bins = _bins(share, FINE_BINS if len(entries.box) >= MANY else BINS)
     grid = _grid(segment, entries, share, starts, bins)
     cells = np.zeros(grid.cells + 1, np.uint32)
     probe_kernels.count_cells(grid.spans, grid.pair, grid.pairs, cells)
@@ -150,13 +151,13 @@ def _shares(segment: Segment, entries: _Entries, counts: Mapping[str, Array]) ->
     return out
 
 
-def _bins(share: list[Array]) -> tuple[Array, Array]:
+def _bins(share: list[Array], most: int) -> tuple[Array, Array]:
     """The bins of all columns, one after the other, and where each column begins."""
     starts = np.zeros(len(share) + 1, np.int64)
     found = []
     for at, weight in enumerate(share):
         middle = np.cumsum(weight) - weight / 2
-        rough = np.minimum(middle * BINS, BINS - 1).astype(np.int64)
+        rough = np.minimum(middle * most, most - 1).astype(np.int64)
         found.append(np.unique(rough, return_inverse=True)[1].astype(np.uint8))
         starts[at + 1] = starts[at] + len(weight)
     return starts, np.concatenate(found)

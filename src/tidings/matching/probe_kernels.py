@@ -163,13 +163,14 @@ def probe(  # type: ignore[no-untyped-def]
     list_starts,
     list_codes,
     list_state,
+    slots_wanted,
     found,
 ):
     """One event against all boxes: those of pairs by cell, the others by their entry.
 
     values int64: the codes of all columns, then the numbers of the columns where an integer stands
-    in place of its code; here it becomes one. found uint32: gets the boxes. Returns how many, or
-    -1 when there is no room for more.
+    in place of its code; here it becomes one. found uint32: gets the boxes that match, or their
+    slots where these are wanted. Returns how many, or -1 when there is no room for more.
     """
     width = shift.shape[0]
     for i in range(width, values.shape[0]):
@@ -181,7 +182,7 @@ def probe(  # type: ignore[no-untyped-def]
         coarse[column] = values[column] >> shift[column]
         place[column] = bins[bin_starts[column] + np.int64(coarse[column])]
     count = 0
-    # cells lie anywhere in memory: found in a loop of their own, many are waited for at once
+    # cells lie anywhere in memory: in a loop of their own, many are waited for at once
     spans = np.empty((pairs.shape[0], 2), np.int64)
     for pair in range(pairs.shape[0]):
         cell = pairs[pair, 2] + place[pairs[pair, 0]] * pairs[pair, 3] + place[pairs[pair, 1]]
@@ -221,7 +222,7 @@ def probe(  # type: ignore[no-untyped-def]
                 ):
                     if count == found.shape[0]:
                         return -1
-                    found[count] = box
+                    found[count] = box_slot[box] if slots_wanted else box
                     count += 1
     for group in range(groups.shape[0]):
         column, end = groups[group, 0], groups[group, 2]
@@ -266,6 +267,6 @@ def probe(  # type: ignore[no-untyped-def]
                     ):
                         if count == found.shape[0]:
                             return -1
-                        found[count] = box
+                        found[count] = box_slot[box] if slots_wanted else box
                         count += 1
     return count

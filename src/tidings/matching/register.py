@@ -29,6 +29,7 @@ class Register:
         self._texts: list[str | Filter] = []
         self._slots: dict[Hashable, int] | None = None if self._base else {}
         self._objects = np.empty(0, object)
+        self._seen_size = -1
         self._column: Any = None
         self.dead = np.zeros(max(1024, self._base), np.uint8)
 
@@ -77,11 +78,21 @@ class Register:
         found: str = self._base_texts[slot].as_py()
         return found
 
-    def ids_of(self, slots: list[int]) -> list[Hashable]:
-        if not self._base:
-            ids = self._ids
-            return [ids[slot] for slot in slots]
-        return [self.id(slot) for slot in slots]
+    def ids_of(self, slots: npt.NDArray[Any]) -> list[Hashable]:
+        known = self._objects
+        if len(known) == self.size:
+            # here NumPy lets go of the GIL for a moment: a background thread that waits for it
+            # begins to wait anew, and does not interrupt a match
+            found: list[Hashable] = known[slots].tolist()
+            return found
+        return [self.id(slot) for slot in slots.tolist()]
+
+    def keep_objects(self) -> None:
+        """Have ids ready for `ids_of`, unless they are still being added."""
+        size = self.size
+        if size == self._seen_size:
+            self.id_objects()
+        self._seen_size = size
 
     def id_objects(self) -> npt.NDArray[Any]:
         """All ids by slot, as an array of objects. Kept until there are more."""

@@ -14,7 +14,7 @@ from tests.cli.conftest import Run
 from tests.studies.fake_revisions import make_checkout, package
 from tests.studies.standin import CountingMatcher
 
-from tidings.studies import comparing, matching_bench
+from tidings.studies import comparing, matching_bench, update_bench
 
 QUICK = ["--filters", "30", "--batch", "16", "--repeats", "1", "--sample", "3"]
 SMALL = ["--filters", "20", "--events", "4", "--rounds", "5", "--builds", "1", "--threshold", "50"]
@@ -136,3 +136,17 @@ def children(process: int) -> list[str]:
     """Of a process, where the system tells."""
     tasks = Path(f"/proc/{process}/task").glob("*/children")
     return [child for task in tasks for child in task.read_text().split()]
+
+
+def test_bench_graph_shows_steps_and_growth(run: Run) -> None:
+    result = run("bench", "graph", "--filters", "30", "--filters", "60", "--sample", "4")
+    assert result.code == 0
+    assert "hulls" in result.out
+    assert "Growth" in result.out
+
+
+def test_bench_updates_shows_the_slowdown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(update_bench, "EVENTS", 50)
+    result = run("bench", "updates", "--filters", "30", "--rounds", "1")
+    assert result.code == 0
+    assert "slowdown" in result.out

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 
 import pytest
 
 from tidings import ContentGraph, parse
 from tidings.graph.node import untie
-from tidings.studies.graph_bench import STEPS, WrongGraph, bench_graph, check_graph, main
+from tidings.studies.graph_bench import STEPS, WrongGraph, bench_graph, check_graph
 
 
 def test_a_report_has_all_figures() -> None:
@@ -38,11 +37,3 @@ def test_a_wrong_graph_is_refused() -> None:
     untie(graph.parents(child)[0], child)
     with pytest.raises(WrongGraph, match="x > 3"):
         check_graph(graph, 10, 1)
-
-
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--filters", "30", "60", "--sample", "4", "--threads", "1"])
-    out = capsys.readouterr().out
-    assert "mixed" in out
-    main(["--filters", "30", "--workload", "equality", "--json"])
-    assert json.loads(capsys.readouterr().out)["runs"][0]["workload"] == "equality"

@@ -44,7 +44,7 @@ Sizes = Annotated[
 
 @bench.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Measure how fast filters are matched and changed, and compare two revisions."""
+    """Measure how fast filters are matched, changed and put in order; compare two revisions."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -163,6 +163,43 @@ def bench_updates(
     _remark_load(report.machine)
 
 
+def bench_graph(
+    workload: Workloads = None,
+    filters: Sizes = None,
+    threads: Annotated[
+        int, typer.Option("--threads", metavar="N", min=1, help="Threads that join filters.")
+    ] = 2,
+    sample: Annotated[
+        int, typer.Option("--sample", metavar="N", min=1, help="Nodes whose parents are checked.")
+    ] = 10,
+    seed: Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure building a content graph in bulk.
+
+    Filters are parsed first; their forms are part of what is measured. The join is made once more
+    with one thread, and the parents of some nodes are held against the definition.
+
+    With --json, one object: machine, runs, growth. Times are in seconds.
+    """
+    names = _workloads(workload or ["mixed"])
+    sizes = _distinct([read_amount(text, "--filters") for text in filters or ["10k"]])
+    load_pyarrow()
+    from tidings import studies
+
+    with working() as note:
+        report = studies.bench_graph(
+            names, sizes, threads=threads, sample=sample, seed=seed, note=note
+        )
+    if json:
+        emit(report)
+        return
+    show(plain(studies.machine_line(report.machine), "dim"), "")
+    for heading, table in studies.graph_sections(report):
+        show(plain(heading, "bold"), table, "")
+    _remark_load(report.machine)
+
+
 def bench_compare(
     first: Annotated[
         str, typer.Argument(metavar="REV1", help="The revision to compare with.", hidden=True)
@@ -271,4 +308,5 @@ def _remark_load(machine: Machine) -> None:
 
 bench.command("match")(guarded(bench_match))
 bench.command("updates")(guarded(bench_updates))
+bench.command("graph")(guarded(bench_graph))
 bench.command("compare")(guarded(bench_compare))

@@ -343,18 +343,19 @@ class Matcher:
             note = sealed.statistics.count_one if watch else None
             ids += register.ids_of(sealed.part.probe(event, register.dead, note))
         if watch:
-            register.keep_objects()
+            register.keep_ids()
             self._tidy()
         if self._asked % LET_IN_EVERY == 0:
             let_in()
         return ids
 
     def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
-        """(event index, filter id) of every match, as two arrays, in the order of events."""
-        starts, slots, register = self._lists(events, threads)
-        counts: Array = starts[1:] - starts[:-1]
-        rows = np.repeat(np.arange(len(counts)), counts)
-        ids: Array = register.id_objects()[slots]
+        """(event index, filter id) of every match, as two arrays, in the order of events.
+
+        Ids that are all integers of 64 bits come as such, others as objects.
+        """
+        starts, ids = self._lists(events, threads, Register.id_array)
+        rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         return rows, ids
 
     def match_batch(self, events: Any, *, threads: int = 1) -> Any:
@@ -362,14 +363,20 @@ class Matcher:
 
         Ids that are strings come as a dictionary; what a dictionary holds is the id.
         """
-        starts, slots, register = self._lists(events, threads)
-        ids = register.id_column()
+        column: Any = None
+
+        def values_of(register: Register) -> Array | None:
+            nonlocal column
+            column = register.id_column()
+            return column.to_numpy() if pa.types.is_integer(column.type) else None
+
+        starts, found = self._lists(events, threads, values_of)
         large = starts[-1] >= 2**31
         offsets = pa.array(starts if large else starts.astype(np.int32))
         kind = pa.LargeListArray if large else pa.ListArray
-        if pa.types.is_integer(ids.type):
-            return kind.from_arrays(offsets, ids.take(pa.array(slots)))
-        values = pa.DictionaryArray.from_arrays(pa.array(slots.astype(np.int32)), ids)
+        if pa.types.is_integer(column.type):
+            return kind.from_arrays(offsets, pa.array(found))
+        values = pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int32)), column)
         return kind.from_arrays(offsets, values)
 
     def match_counts(self, events: Any, *, threads: int = 1) -> Array:
@@ -380,17 +387,28 @@ class Matcher:
         self._tidy()
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
-    def _lists(self, events: Any, threads: int) -> tuple[Array, Array, Register]:
-        """(starts, slots): the slots of the filters that match event i are slots[starts[i]:...]."""
+    def _lists(
+        self, events: Any, threads: int, values_of: Callable[[Register], Array | None]
+    ) -> tuple[Array, Array]:
+        """(starts, values): what the filters that match event i have is values[starts[i]:...].
+
+        `values_of` gives the value of every slot; where it gives none, slots themselves are had.
+        """
         batch, (state, dead) = self._taken(events), self._seal()
         many = state.many(len(dead))
-        found = _in_pieces(batch, threads, lambda piece: _joined(state.parts, dead, many, piece))
+        values = values_of(state.register)
+
+        def run(piece: pa.RecordBatch) -> tuple[Array, Array]:
+            starts, slots = _joined(state.parts, dead, many, piece)
+            return starts, slots if values is None else values[slots]
+
+        found = _in_pieces(batch, threads, run)
         self._tidy()
         starts = [np.zeros(1, np.int64)]
         for piece_starts, _ in found:
             starts.append(piece_starts[1:] + starts[-1][-1])
-        slots = [piece_slots for _, piece_slots in found] or [np.zeros(0, np.uint32)]
-        return np.concatenate(starts), np.concatenate(slots), state.register
+        none = np.zeros(0, np.uint32) if values is None else values[:0]
+        return np.concatenate(starts), np.concatenate([none, *(had for _, had in found)])
 
     def _taken(self, events: Any) -> pa.RecordBatch:
         batch = as_batch(events)

@@ -28,7 +28,7 @@ class Register:
         self._ids: list[Hashable] = []
         self._texts: list[str | Filter] = []
         self._slots: dict[Hashable, int] | None = None if self._base else {}
-        self._objects = np.empty(0, object)
+        self._array: npt.NDArray[Any] = np.empty(0, np.int64)
         self._seen_size = -1
         self._column: Any = None
         self.dead = np.zeros(max(1024, self._base), np.uint8)
@@ -79,7 +79,7 @@ class Register:
         return found
 
     def ids_of(self, slots: npt.NDArray[Any]) -> list[Hashable]:
-        known = self._objects
+        known = self._array
         if len(known) == self.size:
             # here NumPy lets go of the GIL for a moment: a background thread that waits for it
             # begins to wait anew, and does not interrupt a match
@@ -87,25 +87,28 @@ class Register:
             return found
         return [self.id(slot) for slot in slots.tolist()]
 
-    def keep_objects(self) -> None:
+    def keep_ids(self) -> None:
         """Have ids ready for `ids_of`, unless they are still being added."""
         size = self.size
         if size == self._seen_size:
-            self.id_objects()
+            self.id_array()
         self._seen_size = size
 
-    def id_objects(self) -> npt.NDArray[Any]:
-        """All ids by slot, as an array of objects. Kept until there are more."""
-        size, known = self.size, self._objects
+    def id_array(self) -> npt.NDArray[Any]:
+        """All ids by slot: int64 if all are such integers, else objects. Kept until there are
+        more."""
+        size, known = self.size, self._array
         if len(known) != size:
-            out = np.empty(size, object)
-            if len(known):
-                out[: len(known)] = known
-            elif self._base:
-                out[: self._base] = self._base_ids.to_numpy()
-            start = max(len(known), self._base)
-            out[start:] = self._ids[start - self._base : size - self._base]
-            self._objects = known = out
+            if not len(known) and self._base:
+                known = self._base_ids.to_numpy()
+            start = len(known)
+            added = _as_array(self._ids[start - self._base : size - self._base])
+            if start:
+                same = added.dtype if added.dtype == known.dtype else np.dtype(object)
+                known = np.concatenate([known.astype(same), added.astype(same)])
+            else:
+                known = added
+            self._array = known
         return known
 
     def id_column(self) -> Any:
@@ -170,3 +173,14 @@ class Register:
             else:
                 self.slots[id_] = int(number[now])
         return number
+
+
+def _as_array(ids: list[Hashable]) -> npt.NDArray[Any]:
+    if set(map(type, ids)) <= {int}:
+        try:
+            return np.array(ids, np.int64)
+        except OverflowError:
+            pass
+    out = np.empty(len(ids), object)
+    out[:] = ids
+    return out

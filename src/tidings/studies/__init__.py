@@ -10,6 +10,7 @@ from tidings.studies.conjunctions import (
     StructuredFilter,
     sql_of_tests,
 )
+from tidings.studies.graph_bench import GraphReport, bench_graph
 from tidings.studies.json_lines import parse_lines, schema_of_lines
 from tidings.studies.machine import Machine
 from tidings.studies.match_report import MatchReport, MatchRun
@@ -28,6 +29,7 @@ from tidings.studies.tables import (
     checked_line,
     compare_lines,
     compare_table,
+    graph_sections,
     growth_table,
     machine_line,
     match_sections,
@@ -46,6 +48,7 @@ __all__ = [
     "Conjunctions",
     "Disagreement",
     "Engine",
+    "GraphReport",
     "Machine",
     "MatchReport",
     "MatchRun",
@@ -58,6 +61,7 @@ __all__ = [
     "Workload",
     "WrongMatches",
     "absent_lines",
+    "bench_graph",
     "bench_matching",
     "bench_updates",
     "cache_folder",
@@ -66,6 +70,7 @@ __all__ = [
     "compare_peers",
     "compare_revisions",
     "compare_table",
+    "graph_sections",
     "growth_table",
     "machine_line",
     "make_workload",

@@ -1,14 +1,11 @@
 """Measures building a content graph in bulk: seconds of each step, memory, growth.
 
-    python -m tidings.studies.graph_bench --filters 10000 100000 1000000
-
 Filters are parsed first; their forms are part of what is measured. Afterwards the parents of some
 nodes are held against the definition, by asking every filter; a wrong graph is refused.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import random
 import resource
@@ -17,7 +14,6 @@ import time
 from collections.abc import Callable, Sequence
 
 import msgspec
-from rich.console import Console
 
 from tidings.filters import Filter, parse
 from tidings.graph import ContentGraph, Node
@@ -25,7 +21,6 @@ from tidings.matching.coverage import cover
 from tidings.model import TidingsError
 from tidings.studies.growth import exponent
 from tidings.studies.machine import Machine, machine
-from tidings.studies.tables import graph_growth_table, graph_table
 from tidings.studies.workloads import make_workload
 
 STEPS = ("forms", "hulls", "doubts", "order", "join", "nodes")
@@ -229,30 +224,3 @@ def grown(runs: Sequence[GraphRun]) -> GraphGrowth:
             for step in STEPS
         },
     )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
-    reader = argparse.ArgumentParser(description="Measure building a content graph in bulk.")
-    reader.add_argument("--filters", type=int, nargs="+", default=[10_000, 100_000])
-    reader.add_argument("--workload", nargs="+", default=["mixed"])
-    reader.add_argument("--threads", type=int, default=2)
-    reader.add_argument("--sample", type=int, default=10, help="nodes that are checked")
-    reader.add_argument("--seed", type=int, default=1)
-    reader.add_argument("--json", action="store_true")
-    given = reader.parse_args(arguments)
-    console, aside = Console(), Console(stderr=True)
-    report = bench_graph(
-        given.workload, given.filters, threads=given.threads, sample=given.sample, seed=given.seed,
-        note=lambda text: aside.print(text, style="dim"),
-    )  # fmt: skip
-    if given.json:
-        console.print_json(msgspec.json.encode(report).decode())
-        return
-    console.print(graph_table(report))
-    if report.growth:
-        console.print(graph_growth_table(report))
-
-
-if __name__ == "__main__":
-    main()

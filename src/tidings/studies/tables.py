@@ -123,23 +123,31 @@ def growth_table(report: MatchReport) -> Table:
     return table
 
 
-def graph_table(report: GraphReport) -> Table:
-    """One row per run; seconds as a whole and by step."""
+def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
+    """All tables on building graphs, each with a line that says what is in it."""
     steps = list(report.runs[0].steps)
-    table = _table(
-        "workload", "filters#", "threads#", "nodes#", "edges#", "pairs#", "candidates#", "s#",
-        "CPU s#", *(f"{step}#" for step in steps), "join, 1 thread#", "filters/s#", "MB#",
-        "MB before#",
-    )  # fmt: skip
+    graphs = _table("workload", "filters#", "nodes#", "edges#", "coverings#", "looked at#",
+                    "filters/s#", "MB#", "before#")  # fmt: skip
+    times = _table("workload", "filters#", "threads#", "seconds#", "processor#",
+                   *(f"{step}#" for step in steps), "join, 1 thread#")  # fmt: skip
     for run in report.runs:
-        table.add_row(
-            run.workload, f"{run.filters:,}", str(run.threads), f"{run.nodes:,}",
-            f"{run.edges:,}", f"{run.pairs:,}", f"{run.candidates:,}", _number(run.seconds),
-            _number(sum(run.processor.values())), *(_number(run.steps[step]) for step in steps),
-            _number(run.join_alone), _number(run.filters_per_second),
-            f"{run.peak_bytes / 1e6:,.0f}", f"{run.parsed_bytes / 1e6:,.0f}",
+        start = run.workload, f"{run.filters:,}"
+        graphs.add_row(
+            *start, f"{run.nodes:,}", f"{run.edges:,}", f"{run.pairs:,}", f"{run.candidates:,}",
+            f"{run.filters_per_second:,.0f}", f"{run.peak_bytes / 1e6:,.0f}",
+            f"{run.parsed_bytes / 1e6:,.0f}",
         )  # fmt: skip
-    return table
+        times.add_row(
+            *start, str(run.threads), _number(run.seconds), _number(sum(run.processor.values())),
+            *(_number(run.steps[step]) for step in steps), _number(run.join_alone),
+        )  # fmt: skip
+    sections = [
+        ("Graphs; MB: the most memory in use, and before it was built", graphs),
+        ("Seconds as a whole, of processors, and of each step", times),
+    ]
+    if report.growth:
+        sections.append(("Growth: the exponent e of time ~ filters^e", graph_growth_table(report)))
+    return sections
 
 
 def graph_growth_table(report: GraphReport) -> Table:

@@ -128,8 +128,8 @@ def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
     steps = list(report.runs[0].steps)
     graphs = _table("workload", "filters#", "nodes#", "edges#", "coverings#", "looked at#",
                     "filters/s#", "MB#", "before#")  # fmt: skip
-    times = _table("workload", "filters#", "threads#", "seconds#", "processor#",
-                   *(f"{step}#" for step in steps), "join, 1 thread#")  # fmt: skip
+    times = _table("workload", "filters#", "threads#", "seconds#", "CPU#",
+                   *(f"{step}#" for step in steps), "1 thread#")  # fmt: skip
     for run in report.runs:
         start = run.workload, f"{run.filters:,}"
         graphs.add_row(
@@ -143,7 +143,7 @@ def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
         )  # fmt: skip
     sections = [
         ("Graphs; MB: the most memory in use, and before it was built", graphs),
-        ("Seconds as a whole, of processors, and of each step", times),
+        ("Seconds as a whole, of processors, of each step, and of the join on 1 thread", times),
     ]
     if report.growth:
         sections.append(("Growth: the exponent e of time ~ filters^e", graph_growth_table(report)))

@@ -11,7 +11,7 @@ import pytest
 from tests.filters import oracle
 from tests.matching import session
 
-from tidings.matching import matcher as matcher_module, part, residuals, segment
+from tidings.matching import batches, matcher as matcher_module, part, residuals, segment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,8 @@ WITHOUT_ANSI = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull"
 def _tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds so low that a few hundred filters meet all of them: parts, pieces, full buffers."""
     monkeypatch.setattr(matcher_module, "SEAL_AT", 24)
-    monkeypatch.setattr(matcher_module, "BATCH", 25)
+    monkeypatch.setattr(batches, "BATCH", 25)
+    monkeypatch.setattr(batches, "LEAST_PIECE", 10)
     monkeypatch.setattr(part, "ROOM", 256)
     monkeypatch.setattr(residuals, "LEAST", 4)
 

@@ -223,30 +223,37 @@ def join(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def group_by_event(events, slots, many, seen, starts, out):  # type: ignore[no-untyped-def]
-    """Pairs to one list per event, without repeats. Returns how many are left.
-
-    events, slots uint32 [P]; many uint8 [slots]: filters of several boxes, which alone can repeat;
-    seen int64 [slots], scratch, filled with -1; starts int64 [n + 1]; out uint32 [P].
-    """
-    n = starts.shape[0] - 1
-    starts[:] = 0
+def count_events(events, starts):  # type: ignore[no-untyped-def]
+    """Add the matches of each event (uint32 [P]) to starts[event + 1] (int64 [n + 1])."""
     for i in range(events.shape[0]):
-        starts[events[i] + 1] += 1
-    for e in range(n):
-        starts[e + 1] += starts[e]
-    place = starts[:n].copy()
+        starts[np.int64(events[i]) + 1] += 1
+
+
+@kernel
+def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
+    """Put slots (uint32 [P]) where the next one of their event belongs; place int64 [n] moves on.
+
+    many uint8 [slots]: filters of several boxes, which alone can repeat. Returns whether one of
+    them is there.
+    """
     repeats = False
     for i in range(events.shape[0]):
         event = events[i]
         out[place[event]] = slots[i]
         place[event] += 1
         repeats = repeats or many[slots[i]] != 0
-    if not repeats:
-        return starts[n]
+    return repeats
+
+
+@kernel
+def drop_repeats(starts, out, many, seen):  # type: ignore[no-untyped-def]
+    """Keep each slot once per event, in place. Returns how many are left.
+
+    starts int64 [n + 1], changed along; out uint32; seen int64 [slots], filled with -1.
+    """
     kept = np.int64(0)
     begin = np.int64(0)
-    for e in range(n):
+    for e in range(starts.shape[0] - 1):
         end = starts[e + 1]
         starts[e] = kept
         for i in range(begin, end):
@@ -258,5 +265,13 @@ def group_by_event(events, slots, many, seen, starts, out):  # type: ignore[no-u
             out[kept] = slot
             kept += 1
         begin = end
-    starts[n] = kept
+    starts[starts.shape[0] - 1] = kept
     return kept
+
+
+@kernel
+def number_rows(starts, first, out):  # type: ignore[no-untyped-def]
+    """Write first + e (int64) for every match of event e."""
+    for e in range(starts.shape[0] - 1):
+        for i in range(starts[e], starts[e + 1]):
+            out[i] = first + e

@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,7 +32,7 @@ from msgspec.structs import replace
 
 from tidings.filters import Attributes, Explanation, Filter, need_mapping, parse
 from tidings.filters.form import Form
-from tidings.matching import kernels, snapshot
+from tidings.matching import batches, snapshot
 from tidings.matching.columns import as_batch, conformed
 from tidings.matching.courtesy import giving_way, let_in
 from tidings.matching.fresh import Fresh
@@ -46,9 +45,6 @@ from tidings.model import Event, NotificationError, TidingsError
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
-Result = TypeVar("Result")
-BATCH = 65536
-LEAST_PIECE = 8192  # events of a batch that one thread gets
 SEAL_AT = 1024  # fresh filters that are made a part of their own in the background
 MOST_PARTS = 4
 TRIES = 4  # looks without the lock, when filters change all the time
@@ -354,61 +350,39 @@ class Matcher:
 
         Ids that are all integers of 64 bits come as such, others as objects.
         """
-        starts, ids = self._lists(events, threads, Register.id_array)
-        rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        return rows, ids
+        pieces, register = self._match_lists(events, threads)
+        ids = batches.values_of(pieces, register.id_array(), threads)
+        return batches.rows_of(pieces, threads), ids
 
     def match_batch(self, events: Any, *, threads: int = 1) -> Any:
         """A ListArray: for each event of a RecordBatch, Table or DataFrame the ids that match.
 
         Ids that are strings come as a dictionary; what a dictionary holds is the id.
         """
-        column: Any = None
-
-        def values_of(register: Register) -> Array | None:
-            nonlocal column
-            column = register.id_column()
-            return column.to_numpy() if pa.types.is_integer(column.type) else None
-
-        starts, found = self._lists(events, threads, values_of)
+        pieces, register = self._match_lists(events, threads)
+        starts, ids = batches.starts_of(pieces), register.id_column()
         large = starts[-1] >= 2**31
         offsets = pa.array(starts if large else starts.astype(np.int32))
         kind = pa.LargeListArray if large else pa.ListArray
-        if pa.types.is_integer(column.type):
-            return kind.from_arrays(offsets, pa.array(found))
-        values = pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int32)), column)
+        if pa.types.is_integer(ids.type):
+            values = pa.array(batches.values_of(pieces, ids.to_numpy(), threads))
+        else:
+            slots = [np.zeros(0, np.int32), *(slots.view(np.int32) for _, slots in pieces)]
+            values = pa.DictionaryArray.from_arrays(pa.array(np.concatenate(slots)), ids)
         return kind.from_arrays(offsets, values)
 
     def match_counts(self, events: Any, *, threads: int = 1) -> Array:
         """How many filters match each event, without saying which: int64, by event."""
         batch, (state, dead) = self._taken(events), self._seal()
-        many = state.many(len(dead))
-        found = _in_pieces(batch, threads, lambda piece: _counted(state.parts, dead, many, piece))
+        found = batches.match_counts(state, dead, batch, threads)
         self._tidy()
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+        return found
 
-    def _lists(
-        self, events: Any, threads: int, values_of: Callable[[Register], Array | None]
-    ) -> tuple[Array, Array]:
-        """(starts, values): what the filters that match event i have is values[starts[i]:...].
-
-        `values_of` gives the value of every slot; where it gives none, slots themselves are had.
-        """
+    def _match_lists(self, events: Any, threads: int) -> tuple[list[batches.Lists], Register]:
         batch, (state, dead) = self._taken(events), self._seal()
-        many = state.many(len(dead))
-        values = values_of(state.register)
-
-        def run(piece: pa.RecordBatch) -> tuple[Array, Array]:
-            starts, slots = _joined(state.parts, dead, many, piece)
-            return starts, slots if values is None else values[slots]
-
-        found = _in_pieces(batch, threads, run)
+        pieces = batches.match_lists(state, dead, batch, threads)
         self._tidy()
-        starts = [np.zeros(1, np.int64)]
-        for piece_starts, _ in found:
-            starts.append(piece_starts[1:] + starts[-1][-1])
-        none = np.zeros(0, np.uint32) if values is None else values[:0]
-        return np.concatenate(starts), np.concatenate([none, *(had for _, had in found)])
+        return pieces, state.register
 
     def _taken(self, events: Any) -> pa.RecordBatch:
         batch = as_batch(events)
@@ -453,43 +427,3 @@ def _decoded(text: str | bytes) -> Event:
 
 def _text(filter_: Filter | str) -> str:
     return filter_ if isinstance(filter_, str) else filter_.sql()
-
-
-def _in_pieces(
-    batch: pa.RecordBatch, threads: int, run: Callable[[pa.RecordBatch], Result]
-) -> list[Result]:
-    """The results of all pieces of a batch, in order, as many at once as there are threads."""
-    size = BATCH
-    if threads > 1:  # a piece for each thread, unless pieces become so small that joins don't pay
-        size = max(min(BATCH, -(-batch.num_rows // threads)), LEAST_PIECE)
-    pieces = [batch.slice(at, size) for at in range(0, batch.num_rows, size)]
-    if threads > 1 and len(pieces) > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(run, pieces))
-    return [run(piece) for piece in pieces]
-
-
-def _joined(
-    parts: tuple[Sealed, ...], dead: Array, many: Array, piece: pa.RecordBatch
-) -> tuple[Array, Array]:
-    found = [sealed.part.pairs(piece, dead, sealed.statistics.count) for sealed in parts]
-    return _grouped(found, many, piece.num_rows)
-
-
-def _counted(parts: tuple[Sealed, ...], dead: Array, many: Array, piece: pa.RecordBatch) -> Array:
-    counts = np.zeros(piece.num_rows, np.int64)
-    found = [s.part.pairs(piece, dead, s.statistics.count, counts) for s in parts]
-    starts, _ = _grouped(found, many, piece.num_rows)
-    total: Array = counts + np.diff(starts)
-    return total
-
-
-def _grouped(found: Sequence[tuple[Array, Array]], many: Array, rows: int) -> tuple[Array, Array]:
-    """Pairs of events and slots as one list of slots per event, without repeats."""
-    events = np.concatenate([e for e, _ in found]) if found else np.zeros(0, np.uint32)
-    slots = np.concatenate([s for _, s in found]) if found else np.zeros(0, np.uint32)
-    starts = np.empty(rows + 1, np.int64)
-    out = np.empty(len(slots), np.uint32)
-    seen = np.full(len(many) if many.any() else 1, -1, np.int64)
-    kept = kernels.group_by_event(events, slots, many, seen, starts, out)
-    return starts, out[:kept]

@@ -126,8 +126,9 @@ class Part:
         dead: Array,
         watch: Callable[[Codes], None] | None = None,
         counts: Array | None = None,
-    ) -> tuple[Array, Array]:
-        """(event, slot) of every match; a filter of several boxes may be there more than once.
+    ) -> list[tuple[Array, Array]]:
+        """(event, slot) of every match, in chunks; a filter of several boxes may be there more
+        than once.
 
         `watch` gets the codes of the batch, for statistics. Given `counts` (int64 per event), the
         matches of filters of one box are counted there instead, if nothing is left to evaluate.
@@ -136,8 +137,7 @@ class Part:
         codes = self.encode(batch)
         if watch is not None:
             watch(codes)
-        events: list[Array] = []
-        slots: list[Array] = []
+        found: list[tuple[Array, Array]] = []
         unsure: list[tuple[Array, Array]] = []
         for access in self._accesses:
             order, starts = self._sorted(access, codes)
@@ -145,16 +145,12 @@ class Part:
                 continue
             permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
             kernels.permute(codes.coarse, access.tested, order, permuted)
-            outputs = events, slots, unsure, counts
+            outputs = found, unsure, counts
             self._join(access, order, starts, permuted, codes, dead, *outputs)
         for box_events, boxes in unsure:
             kept = self._check_rest(batch, box_events, boxes)
-            events.append(box_events[kept])
-            slots.append(self.segment.arrays.box_slot[boxes[kept]])
-        if not events:
-            none = np.zeros(0, np.uint32)
-            return none, none
-        return np.concatenate(events), np.concatenate(slots)
+            found.append((box_events[kept], self.segment.arrays.box_slot[boxes[kept]]))
+        return found
 
     def _sorted(self, access: Access, codes: Codes) -> tuple[Array, Array]:
         """The events in the order of an access term, and where each code begins."""
@@ -174,7 +170,7 @@ class Part:
 
     def _join(
         self, access: Access, order: Array, starts: Array, permuted: Array, codes: Codes,
-        dead: Array, events: list[Array], slots: list[Array], unsure: list[tuple[Array, Array]],
+        dead: Array, found: list[tuple[Array, Array]], unsure: list[tuple[Array, Array]],
         counts: Array,
     ) -> None:  # fmt: skip
         arrays = self.segment.arrays
@@ -190,8 +186,7 @@ class Part:
                 arrays.set_low, arrays.set_high, codes.list_base, codes.list_starts,
                 codes.list_codes, codes.list_state, *out, *rest, self.segment.many, counts,
             )  # fmt: skip
-            events.append(out[0][:n_out])
-            slots.append(out[1][:n_out])
+            found.append((out[0][:n_out], out[1][:n_out]))
             if n_rest:
                 unsure.append((rest[0][:n_rest], rest[1][:n_rest]))
 

@@ -1,0 +1,126 @@
+"""A batch against all parts, in pieces and threads, and the matches put together by event.
+
+Writing matches out costs as much as finding them once there are hundreds per event: every array is
+written once, at its place, by the thread that has its piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.matching import kernels
+from tidings.matching.state import State
+
+Array = npt.NDArray[Any]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Lists = tuple[Array, Array]  # (starts, slots): of event i those at starts[i] to starts[i + 1]
+BATCH = 65536
+LEAST_PIECE = 8192  # events of a batch that one thread gets
+
+
+def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> list[Lists]:
+    """The slots of the filters that match, by event, piece by piece."""
+    many = state.many(len(dead))
+
+    def run(piece: pa.RecordBatch) -> Lists:
+        found = [s.part.pairs(piece, dead, s.statistics.count) for s in state.parts]
+        return _grouped([chunk for chunks in found for chunk in chunks], many, piece.num_rows)
+
+    return _at_once(run, _pieces(batch, threads), threads)
+
+
+def match_counts(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> Array:
+    """How many filters match each event."""
+    many = state.many(len(dead))
+
+    def run(piece: pa.RecordBatch) -> Array:
+        counts = np.zeros(piece.num_rows, np.int64)
+        found = [s.part.pairs(piece, dead, s.statistics.count, counts) for s in state.parts]
+        chunks = [chunk for chunks in found for chunk in chunks]
+        total: Array = counts + np.diff(_grouped(chunks, many, piece.num_rows)[0])
+        return total
+
+    found = _at_once(run, _pieces(batch, threads), threads)
+    return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def starts_of(pieces: Sequence[Lists]) -> Array:
+    """Where the matches of each event begin, over all pieces."""
+    out = [np.zeros(1, np.int64)]
+    for starts, _ in pieces:
+        out.append(starts[1:] + out[-1][-1])
+    return np.concatenate(out)
+
+
+def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
+    """The values of all slots, one after the other."""
+    out = np.empty(sum(len(slots) for _, slots in pieces), values.dtype)
+
+    def fill(item: tuple[int, Array]) -> None:
+        first, slots = item
+        # "clip", or else a copy would be filled first: slots are always within
+        np.take(values, slots, out=out[first : first + len(slots)], mode="clip")
+
+    _at_once(fill, _placed(slots for _, slots in pieces), threads)
+    return out
+
+
+def rows_of(pieces: Sequence[Lists], threads: int) -> Array:
+    """The number of the event of every match."""
+    out = np.empty(sum(len(slots) for _, slots in pieces), np.int64)
+    events = _placed(starts[1:] for starts, _ in pieces)
+    matches = _placed(slots for _, slots in pieces)
+
+    def fill(number: int) -> None:
+        kernels.number_rows(pieces[number][0], events[number][0], out[matches[number][0] :])
+
+    _at_once(fill, range(len(pieces)), threads)
+    return out
+
+
+def _pieces(batch: pa.RecordBatch, threads: int) -> list[pa.RecordBatch]:
+    size = BATCH
+    if threads > 1:  # a piece for each thread, unless pieces become so small that joins don't pay
+        size = max(min(BATCH, -(-batch.num_rows // threads)), LEAST_PIECE)
+    return [batch.slice(at, size) for at in range(0, batch.num_rows, size)]
+
+
+def _at_once(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+    """The results in order, as many at once as there are threads."""
+    if threads > 1 and len(items) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(work, items))
+    return [work(item) for item in items]
+
+
+def _placed(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
+    """Each array with how much came before it."""
+    out, before = [], 0
+    for array in arrays:
+        out.append((before, array))
+        before += len(array)
+    return out
+
+
+def _grouped(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> Lists:
+    """(events, slots) of matches as one list of slots per event, without repeats."""
+    starts = np.zeros(rows + 1, np.int64)
+    for events, _ in chunks:
+        kernels.count_events(events, starts)
+    np.cumsum(starts, out=starts)
+    out = np.empty(int(starts[-1]), np.uint32)
+    place = starts[:-1].copy()
+    repeats = False
+    for events, slots in chunks:
+        repeats |= kernels.put_slots(events, slots, many, place, out)
+    if repeats:
+        seen = np.full(len(many), -1, np.int64)
+        out = out[: kernels.drop_repeats(starts, out, many, seen)]
+    return starts, out

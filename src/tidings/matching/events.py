@@ -8,11 +8,14 @@ the kernel: a bisection over Python's integers costs more than all else.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import astuple
 
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Expression
@@ -65,34 +68,80 @@ def numbers_of(encoders: Sequence[Encoder | None]) -> tuple[Array, Array, Array]
     return numbers, np.concatenate(tables), np.concatenate(thresholds)
 
 
-def values_of_event(lookups: list[Lookup], event: Event) -> Array:
-    """The codes of all columns, column 0 first; then the columns where an integer stands instead
-    of its code."""
-    codes: list[Any] = [0]
-    integers: list[int] = []
-    add = codes.append
-    get = event.get
-    for column, name, strings, unknown, null, ranks, slow in lookups:
-        if name is not None:
-            value: Any = get(name)
-            kind = type(value)
-            if kind is str:
-                code = strings.get(value, unknown)
-                if code >= 0:
-                    add(code)
+class Reader:
+    """Events to the values that the kernel takes: int64, the codes of all columns, column 0 first,
+    then the columns where an integer stands instead of its code."""
+
+    def __init__(self, lookups: Sequence[Lookup]) -> None:
+        self._lookups = list(lookups)
+        self._names = [name for _, name, *_ in self._lookups]
+        self._all: Callable[[Any], tuple[Any, ...]] | None = None
+        self._decode: Callable[[str | bytes], Any] | None = None
+        if len(self._names) > 1 and None not in self._names:
+            self._all = itemgetter(*self._names)
+            self._decode = _decoder([str(name) for name in self._names])
+
+    def of_event(self, event: Event) -> Array:
+        values: Iterable[Any]
+        if self._all is not None and type(event) is dict:
+            try:
+                values = self._all(event)
+            except KeyError:
+                values = map(event.get, self._names)
+        else:
+            values = [None if name is None else event.get(name) for name in self._names]
+        return self._coded(values, event)
+
+    def of_json(self, text: str | bytes) -> Array | None:
+        """The same from JSON text, of which only what is tested is decoded; None where that is not
+        enough, or where something is wrong with the text."""
+        if self._decode is None or not text.isascii():  # else all of it is checked as UTF-8
+            return None
+        try:
+            values = astuple(self._decode(text))
+        except msgspec.DecodeError:
+            return None
+        return self._coded(values, None)
+
+    def _coded(self, values: Iterable[Any], event: Event | None) -> Array:
+        codes: list[Any] = [0]
+        integers: list[int] = []
+        add = codes.append
+        for value, lookup in zip(values, self._lookups, strict=True):
+            column, name, strings, unknown, null, ranks, slow = lookup
+            if name is not None:
+                kind = type(value)
+                if kind is str:
+                    code = strings.get(value, unknown)
+                    if code >= 0:
+                        add(code)
+                        continue
+                elif kind is int:
+                    add(value)
+                    integers.append(column)
                     continue
-            elif kind is int:
-                add(value)
-                integers.append(column)
-                continue
-            elif value is None:
-                add(null)
-                continue
-            elif kind is float and value == value:  # not NaN
-                add(ranks.number_base + bisect_right(ranks.double_list, value))
-                continue
-        add(slow(event))
-    try:
-        return np.array(codes + integers, np.int64)
-    except OverflowError:  # an integer that is none of 64 bits
-        return np.array([0, *(slow(event) for *_, slow in lookups)], np.int64)
+                elif value is None:
+                    add(null)
+                    continue
+                elif kind is float and value == value:  # not NaN
+                    add(ranks.number_base + bisect_right(ranks.double_list, value))
+                    continue
+            add(slow({str(name): value} if event is None else event))
+        try:
+            return np.array(codes + integers, np.int64)
+        except OverflowError:  # an integer that is none of 64 bits
+            return self._one_by_one(codes, integers)
+
+    def _one_by_one(self, codes: list[Any], integers: list[int]) -> Array:
+        for column in integers:
+            codes[column] = self._lookups[column - 1][5].code(codes[column])
+        return np.array(codes, np.int64)
+
+
+def _decoder(names: Sequence[str]) -> Callable[[str | bytes], Any]:
+    """Reads the values of these names from JSON text and skips all others."""
+    fields = [(f"f{at}", Any, None) for at in range(len(names))]
+    renamed = {f"f{at}": name for at, name in enumerate(names)}
+    kind = msgspec.defstruct("Tested", fields, rename=renamed, gc=False)
+    decode: Callable[[str | bytes], Any] = msgspec.json.Decoder(kind).decode
+    return decode

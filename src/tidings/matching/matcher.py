@@ -48,8 +48,8 @@ Functions = Mapping[str, Callable[..., Any]]
 SEAL_AT = 1024  # fresh filters that are made a part of their own in the background
 MOST_PARTS = 4
 TRIES = 4  # looks without the lock, when filters change all the time
-LET_IN_EVERY = 128  # single events after which background work gets a turn
 WATCH_EVERY = 16  # single events of which one is counted
+LET_IN_EVERY = 128  # single events after which background work gets a turn; counted ones
 
 
 class Matcher:
@@ -309,6 +309,9 @@ class Matcher:
     def match(self, event: Event | str | bytes) -> list[Hashable]:
         """The ids of the filters that match one event: a mapping, or JSON text of an object."""
         if isinstance(event, (str, bytes)):
+            found = self._match_text(event)
+            if found is not None:
+                return found
             event = _decoded(event)
         need_mapping(event)
         if self.attributes is not None:
@@ -324,6 +327,22 @@ class Matcher:
         with self._lock:
             return self._match_now(event)
 
+    def _match_text(self, text: str | bytes) -> list[Hashable] | None:
+        """The short way for JSON text; None when it has to be decoded as a whole."""
+        before, state = self._changes, self._state
+        plain = len(state.parts) == 1 and len(state.fresh) == 1 and not state.fresh[0]
+        if not plain or before % 2 or self.attributes is not None:
+            return None
+        watch = self._is_watched()
+        sealed, register = state.parts[0], state.register
+        note = sealed.statistics.count_one if watch else None
+        slots = sealed.part.probe_json(text, register.dead, note)
+        if slots is None:
+            return None
+        ids = register.ids_of(slots)
+        self._after(state, watch)
+        return ids if before == self._changes else None
+
     def _match_now(self, event: Event) -> list[Hashable]:
         fresh: list[int] = []
         state = self._state
@@ -332,18 +351,26 @@ class Matcher:
                 state = self._state
                 fresh = [slot for one in state.fresh for slot in one.match(event)]
         register = state.register
-        self._asked += 1
-        watch = self._asked % WATCH_EVERY == 0
+        watch = self._is_watched()
         ids: list[Hashable] = [register.id(slot) for slot in fresh]
         for sealed in state.parts:
             note = sealed.statistics.count_one if watch else None
             ids += register.ids_of(sealed.part.probe(event, register.dead, note))
-        if watch:
-            register.keep_ids()
-            self._tidy()
-        if self._asked % LET_IN_EVERY == 0:
-            let_in()
+        self._after(state, watch)
         return ids
+
+    def _is_watched(self) -> bool:
+        """Whether this single event is one of those that are counted."""
+        self._asked += 1
+        return self._asked % WATCH_EVERY == 0
+
+    def _after(self, state: State, watched: bool) -> None:
+        """What is done now and then between two single events."""
+        if watched:
+            state.register.keep_ids()
+            self._tidy()
+            if self._asked % LET_IN_EVERY == 0:
+                let_in()
 
     def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
         """(event index, filter id) of every match, as two arrays, in the order of events.

@@ -19,14 +19,16 @@ import pyarrow as pa
 from tidings.filters.evaluate import evaluate
 from tidings.filters.sets import Key
 from tidings.matching import columns, kernels, lists, residuals
+from tidings.matching.addresses import book_of
 from tidings.matching.encoder import Encoder
-from tidings.matching.events import Lookup, lookup_of, numbers_of, values_of_event
+from tidings.matching.events import Reader, lookup_of, numbers_of
 from tidings.matching.probe import Probe, build_probe
-from tidings.matching.probe_kernels import probe
+from tidings.matching.probe_kernels import BOOK, probe
 from tidings.matching.segment import Segment
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
+Watch = Callable[[Array], None]  # is given the codes of an event
 ROOM = 1 << 20  # pairs that an output buffer holds at least
 PADDING = 64
 
@@ -90,7 +92,7 @@ class Part:
 
     def prepare(self) -> None:
         """Make now what the first single event would wait for."""
-        _ = self._lookups, self._for_one
+        _ = self._reader, self._for_one
 
     def with_segment(self, segment: Segment) -> Part:
         """The same part with other slots."""
@@ -202,41 +204,56 @@ class Part:
         return self._ready or build_probe(self.segment, self._counts)
 
     @cached_property
-    def _lookups(self) -> list[Lookup]:
-        return [
-            lookup_of(at, term.node, term.ranks, term.elements) for at, term, _ in self._columns
-        ]
+    def _reader(self) -> Reader:
+        return Reader(
+            [lookup_of(at, term.node, term.ranks, term.elements) for at, term, _ in self._columns]
+        )
 
     @cached_property
-    def _for_one(self) -> tuple[Array, ...]:
-        """What the kernel takes for every event alike, up to the marks of the dead."""
+    def _for_one(self) -> tuple[tuple[Array, ...], Array]:
+        """What the kernel takes for every event alike: the arrays, and the book of them."""
         numbers = numbers_of([None if t.elements else encoder for _, t, encoder in self._columns])
-        return *numbers, self.segment.arrays.shift, *self.index.arrays, *self._box
-
-    def probe(
-        self, event: Event, dead: Array, watch: Callable[[Array], None] | None = None
-    ) -> Array:
-        """The slots of the filters that match one event. `watch` gets its codes."""
-        values = values_of_event(self._lookups, event)
         arrays = self.segment.arrays
+        kept = (
+            *numbers, arrays.shift, *self.index.arrays, *self._box, *self._extra, arrays.set_low,
+            arrays.set_high,
+        )  # fmt: skip
+        return kept, book_of(kept, BOOK)
+
+    def probe(self, event: Event, dead: Array, watch: Watch | None = None) -> Array:
+        """The slots of the filters that match one event. `watch` gets its codes."""
         list_codes = self._element_codes(event) if self._has_lists else self._no_lists
+        found = self._found(self._reader.of_event(event), dead, list_codes, watch)
+        if not self._sure:
+            found = self.segment.arrays.box_slot[self._settled(found, event)]
+        return np.unique(found) if self._several else found
+
+    def probe_json(
+        self, text: str | bytes, dead: Array, watch: Watch | None = None
+    ) -> Array | None:
+        """The same from JSON text; None where all of the event is needed, or it can't be read."""
+        values = self._reader.of_json(text) if self._sure else None
+        if values is None:
+            return None
+        found = self._found(values, dead, self._no_lists, watch)
+        return np.unique(found) if self._several else found
+
+    def _found(
+        self, values: Array, dead: Array, list_codes: tuple[Array, ...], watch: Watch | None
+    ) -> Array:
+        """What the kernel finds: slots, or boxes where something is left to evaluate."""
+        _, book = self._for_one
         room = 1024
         while True:
             found = np.empty(room, np.uint32)
-            count = probe(
-                values, *self._for_one, dead, *self._extra, arrays.set_low, arrays.set_high,
-                *list_codes, self._sure, found,
-            )  # fmt: skip
+            count = probe(values, book, dead, *list_codes, self._sure, found)
             if count >= 0:
                 break
             room *= 8
-            values = values[: len(self._lookups) + 1]  # integers are codes now
+            values = values[: len(self._columns) + 1]  # integers are codes now
         if watch is not None:
             watch(values)
-        slots = found[:count]
-        if not self._sure:
-            slots = arrays.box_slot[self._settled(slots, event)]
-        return np.unique(slots) if self._several else slots
+        return found[:count]
 
     def _settled(self, boxes: Array, event: Event) -> Array:
         """The boxes that pass what is left to evaluate."""

@@ -445,7 +445,7 @@ class Matcher:
 def _decoded(text: str | bytes) -> Event:
     try:
         event = msgspec.json.decode(text)
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, UnicodeError) as problem:
         raise NotificationError(f"the event is not JSON: {problem}") from None
     if not isinstance(event, dict):
         raise NotificationError(f"found JSON {type(event).__name__}, expected an object")

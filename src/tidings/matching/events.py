@@ -27,6 +27,7 @@ from tidings.model import Event
 # everything else)
 Lookup = tuple[int, str | None, dict[str, int], int, int, Ranks, Callable[[Event], int]]
 Array = npt.NDArray[Any]
+_INT64 = np.dtype(np.int64)
 
 
 def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
@@ -128,7 +129,7 @@ class Reader:
                     continue
             add(slow({str(name): value} if event is None else event))
         try:
-            return np.array(codes + integers, np.int64)
+            return np.array(codes + integers, _INT64)
         except OverflowError:  # an integer that is none of 64 bits
             return self._one_by_one(codes, integers)
 

@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 Watch = Callable[[Array], None]  # is given the codes of an event
 ROOM = 1 << 20  # pairs that an output buffer holds at least
 PADDING = 64
+_INDEX = np.dtype(np.intp)  # what NumPy takes as an index without a copy
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -245,7 +246,7 @@ class Part:
         _, book = self._for_one
         room = 1024
         while True:
-            found = np.empty(room, np.uint32)
+            found = np.empty(room, _INDEX)
             count = probe(values, book, dead, *list_codes, self._sure, found)
             if count >= 0:
                 break

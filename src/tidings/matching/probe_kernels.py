@@ -172,7 +172,7 @@ def probe_arrays(  # type: ignore[no-untyped-def]
     """One event against all boxes: those of pairs by cell, the others by their entry.
 
     values int64: the codes of all columns, then the numbers of the columns where an integer stands
-    in place of its code; here it becomes one. found uint32: gets the boxes that match, or their
+    in place of its code; here it becomes one. found intp: gets the boxes that match, or their
     slots where these are wanted. Returns how many, or -1 when there is no room for more.
     """
     width = shift.shape[0]

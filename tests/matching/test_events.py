@@ -61,8 +61,9 @@ def test_json_text_matches_like_the_mapping(seed: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1]", "found JSON list, expected an object"),
-        ("1", "found JSON int, expected an object"),
+        ("[1]", "found an array in JSON, expected an object"),
+        ("1", "found a number in JSON, expected an object"),
+        ('{"a": ' + "[" * 100_000, "nested too deeply"),
         ('{"a": ', "the event is not JSON"),
         ('{"a": 1} x', "the event is not JSON"),
         ('{"other": tru}', "the event is not JSON"),
@@ -74,3 +75,12 @@ def test_what_is_no_json_object_is_refused(seed: int, text: str | bytes, message
     matcher, _ = flat_matcher(random.Random(seed))
     with pytest.raises(NotificationError, match=message):
         matcher.match(text)
+
+
+def test_a_name_that_no_struct_may_have_is_looked_up_all_the_same() -> None:
+    matcher = Matcher(background=False)
+    matcher.add_many({n: f'`b"s\\` = {n} AND z = 1' for n in range(20)})
+    matcher.merge()
+    assert matcher.match({"z": 1, 'b"s\\': 3}) == [3]
+    assert matcher.match(json.dumps({"z": 1, 'b"s\\': 3})) == [3]
+    assert matcher.match("{}") == []

@@ -122,7 +122,7 @@ def bench_match(
         return
     show(plain(studies.machine_line(report.machine), "dim"), "")
     for heading, table in studies.match_sections(report):
-        show(plain(heading, "bold"), table, "")
+        show(plain(heading, "bold"), table, "", whole=True)
     show(studies.checked_line(report))
     _remark_load(report.machine)
 
@@ -159,7 +159,7 @@ def bench_updates(
         return
     show(plain(studies.machine_line(report.machine), "dim"), "")
     for heading, table in studies.update_sections(report):
-        show(plain(heading, "bold"), table, "")
+        show(plain(heading, "bold"), table, "", whole=True)
     _remark_load(report.machine)
 
 
@@ -196,7 +196,7 @@ def bench_graph(
         return
     show(plain(studies.machine_line(report.machine), "dim"), "")
     for heading, table in studies.graph_sections(report):
-        show(plain(heading, "bold"), table, "")
+        show(plain(heading, "bold"), table, "", whole=True)
     _remark_load(report.machine)
 
 
@@ -278,6 +278,7 @@ def bench_compare(
             studies.compare_table(report),
             "",
             *studies.compare_lines(report),
+            whole=True,
         )
         _remark_load(report.machine)
     return 1 if any(one.word == "regression" for one in report.verdicts) else 0

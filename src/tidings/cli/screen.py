@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from rich import box
 from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -21,11 +22,20 @@ MOST_ROWS = 20  # of a table, without --all
 STEP = 256  # items between two looks at the progress bar
 
 
-def show(*parts: RenderableType) -> None:
-    """Print for people, with nothing but what is asked for in colour."""
+def show(*parts: RenderableType, whole: bool = False) -> None:
+    """Print for people, with nothing but what is asked for in colour.
+
+    A table is made to fit the terminal, or printed whole: for numbers, a line that goes on below is
+    better than one that is cut off.
+    """
     console = Console(highlight=False, markup=False)
     for part in parts:
-        console.print(part)
+        wide = console
+        if whole and isinstance(part, Table):
+            needed = Measurement.get(console, console.options.update(max_width=1000), part).maximum
+            if needed > console.width:
+                wide = Console(highlight=False, markup=False, width=needed)
+        wide.print(part)
 
 
 def emit(record: Any) -> None:

@@ -57,7 +57,11 @@ class ContentGraph:
         graph = cls()
         with _no_collection():
             note("forms")
-            distinct = list({one.key: one for one in filters}.values())
+            by_key: dict[bytes, Filter] = {}
+            for one in filters:
+                need_filter(one)
+                by_key[one.key] = one
+            distinct = list(by_key.values())
             found = cover([one.form for one in distinct], progress, threads, note)
             note("nodes")
             nodes: list[Node] = []

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tidings.matching import kernels
 from tidings.matching.state import State
+from tidings.model import TidingsError
 
 Array = npt.NDArray[Any]
 Item = TypeVar("Item")
@@ -86,6 +87,8 @@ def rows_of(pieces: Sequence[Lists], threads: int) -> Array:
 
 
 def _pieces(batch: pa.RecordBatch, threads: int) -> list[pa.RecordBatch]:
+    if type(threads) is not int or threads < 1:
+        raise TidingsError(f"threads is {threads!r}, expected a whole number from 1 up")
     size = BATCH
     if threads > 1:  # a piece for each thread, unless pieces become so small that joins don't pay
         size = max(min(BATCH, -(-batch.num_rows // threads)), LEAST_PIECE)

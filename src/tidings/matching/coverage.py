@@ -33,6 +33,7 @@ from tidings.matching import doubts
 from tidings.matching.cover_join import CoverJoin, Found
 from tidings.matching.cover_kernels import find_parents
 from tidings.matching.hulls import gather_hulls
+from tidings.model import TidingsError
 
 Array = npt.NDArray[Any]
 BLOCK, SMALLEST = 1 << 17, 1 << 12  # hulls that are joined at once
@@ -64,7 +65,10 @@ def cover(
 
     `progress` is told how many more forms have their place, `note` what is done next.
     """
-    threads = threads or min(MOST_THREADS, os.cpu_count() or 1)
+    if threads is None:
+        threads = min(MOST_THREADS, os.cpu_count() or 1)
+    if type(threads) is not int or threads < 1:
+        raise TidingsError(f"threads is {threads!r}, expected a whole number from 1 up")
     note("hulls")
     hulls, boxes = gather_hulls(forms)
     never = np.array([form.never for form in forms], bool)

@@ -7,6 +7,7 @@ the kernel: a bisection over Python's integers costs more than all else.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
@@ -28,6 +29,7 @@ from tidings.model import Event
 Lookup = tuple[int, str | None, dict[str, int], int, int, Ranks, Callable[[Event], int]]
 Array = npt.NDArray[Any]
 _INT64 = np.dtype(np.int64)
+_UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec has no fields of such names
 
 
 def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
@@ -80,7 +82,9 @@ class Reader:
         self._decode: Callable[[str | bytes], Any] | None = None
         if len(self._names) > 1 and None not in self._names:
             self._all = itemgetter(*self._names)
-            self._decode = _decoder([str(name) for name in self._names])
+            names = [str(name) for name in self._names]
+            if not any(_UNFIT.search(name) for name in names):
+                self._decode = _decoder(names)
 
     def of_event(self, event: Event) -> Array:
         values: Iterable[Any]
@@ -100,7 +104,7 @@ class Reader:
             return None
         try:
             values = astuple(self._decode(text))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
         return self._coded(values, None)
 

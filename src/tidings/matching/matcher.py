@@ -41,7 +41,7 @@ from tidings.matching.part import Part
 from tidings.matching.register import Register
 from tidings.matching.segment import Segment, build_segment, gathered, segment_of
 from tidings.matching.state import Sealed, State, sealed_from
-from tidings.model import Event, NotificationError, TidingsError
+from tidings.model import Event, FilterError, NotificationError, TidingsError
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
@@ -89,10 +89,12 @@ class Matcher:
             self._put(id, filter, form)
         self._tidy()
 
-    def add_many(self, pairs: Iterable[tuple[Hashable, Filter | str]]) -> int:
-        """Add (id, filter) pairs in bulk; when one of them is refused, none is added."""
+    def add_many(
+        self, pairs: Iterable[tuple[Hashable, Filter | str]] | Mapping[Any, Filter | str]
+    ) -> int:
+        """Add (id, filter) pairs, or a mapping, in bulk; when one is refused, none is added."""
         taken: dict[Hashable, Filter | str] = {}
-        forms = self._forms(pairs, taken)
+        forms = self._forms(pairs.items() if isinstance(pairs, Mapping) else pairs, taken)
         few = list(itertools.islice(forms, SEAL_AT))
         if len(few) < SEAL_AT:
             with self._changing():
@@ -119,10 +121,20 @@ class Matcher:
     ) -> Iterator[Form]:
         """The form of each filter, one at a time so that they need not be held; into `taken` goes
         what was read."""
-        for id_, filter_ in pairs:
+        for pair in pairs:
+            try:
+                id_, filter_ = pair
+            except (TypeError, ValueError):
+                raise TidingsError(
+                    f"found {pair!r:.80}, expected a pair of id and filter"
+                ) from None
             if id_ in taken:
                 raise TidingsError(f"the id {id_!r} is there twice")
-            form = self._parsed(filter_).form
+            try:
+                form = self._parsed(filter_).form
+            except FilterError as problem:
+                problem.add_note(f"It is the filter of the id {id_!r}.")
+                raise
             taken[id_] = filter_
             yield form
 
@@ -417,8 +429,10 @@ class Matcher:
 
     # -- looking at it -------------------------------------------------------------------------
 
-    def explain(self, id: Hashable, event: Event) -> Explanation:
+    def explain(self, id: Hashable, event: Event | str | bytes) -> Explanation:
         """Which tests of a filter passed and which failed."""
+        if isinstance(event, (str, bytes)):
+            event = _decoded(event)
         return self.filter(id).explain(event)
 
     def filter(self, id: Hashable) -> Filter:
@@ -447,9 +461,15 @@ def _decoded(text: str | bytes) -> Event:
         event = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError) as problem:
         raise NotificationError(f"the event is not JSON: {problem}") from None
+    except RecursionError:
+        raise NotificationError("the event is JSON that is nested too deeply") from None
     if not isinstance(event, dict):
-        raise NotificationError(f"found JSON {type(event).__name__}, expected an object")
+        found = _JSON_NAMES.get(type(event), "a number")
+        raise NotificationError(f"found {found} in JSON, expected an object")
     return event
+
+
+_JSON_NAMES = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
 
 
 def _text(filter_: Filter | str) -> str:

@@ -117,10 +117,13 @@ def _write_files(
 
 def _id_column(ids: Sequence[Hashable]) -> Any:
     kinds = {type(id_) for id_ in ids}
-    if kinds <= {int} or kinds <= {str}:
-        return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
     found = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise SnapshotError(f"ids of {found} can't be saved; expected all strings or all integers")
+    try:
+        if kinds <= {int} or kinds <= {str}:
+            return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
+    except (OverflowError, UnicodeEncodeError):
+        found = "int beyond 64 bits" if kinds == {int} else "str that is no valid Unicode"
+    raise SnapshotError(f"ids of {found} can't be saved; expected all texts or all 64-bit integers")
 
 
 def _write(path: Path, columns: Mapping[str, Any]) -> None:

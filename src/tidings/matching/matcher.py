@@ -9,10 +9,10 @@ added last; what was removed is marked dead until a merge drops it.
     parts:  [ large ] [ small ] [ small ]   --merge, in the background-->   [ large ]
               every part has its own rank space; a match asks all of them
 
-Readers take the state as it is and never wait for a merge or a sealing: both build beside it and
-swap a new state in. Three locks, always taken in this order: _merging (one merge at a time),
-_sealing (one new part at a time; slots are not numbered anew meanwhile), _lock (the state, for
-moments).
+Readers take the state as it is and never wait for a merge: it builds beside it and swaps a new
+state in. So does a sealing, which a batch waits for when there are filters that it has to see.
+Three locks, always taken in this order: _merging (one merge at a time), _sealing (one new part at a
+time; slots are not numbered anew meanwhile), _lock (the state, for moments).
 """
 
 from __future__ import annotations
@@ -109,7 +109,12 @@ class Matcher:
                     start = self._state.register.size
                     for id_, filter_ in taken.items():
                         self._state.register.give(id_, filter_)
-                sealed = self._sealed(segment_of(many, start=start))
+                try:
+                    sealed = self._sealed(segment_of(many, start=start))
+                except BaseException:
+                    with self._changing():
+                        self._forget(taken, start)
+                    raise
                 with self._changing():
                     state = self._state
                     self._state = replace(state, parts=(*state.parts, sealed))
@@ -182,6 +187,14 @@ class Matcher:
             if id_ in slots:
                 raise TidingsError(f"the id {id_!r} has a filter already; replace() changes it")
 
+    def _forget(self, ids: Iterable[Hashable], start: int) -> None:
+        """Take back slots that were given and have no part."""
+        register = self._state.register
+        for slot, id_ in enumerate(ids, start):
+            if register.slots.get(id_) == slot:
+                register.kill(slot)
+                del register.slots[id_]
+
     def _put(self, id_: Hashable, filter_: Filter | str, form: Form) -> None:
         slot = self._state.register.give(id_, filter_)
         self._state.fresh[-1].add(slot, form)
@@ -206,6 +219,10 @@ class Matcher:
         Gives the state of the moment in which this began, but with that part, and who was dead
         then: what a batch needs to see every filter once, also one that is being replaced.
         """
+        with self._lock:  # most often there is nothing to do, and nobody to wait for
+            state = self._state
+            if len(state.fresh) == 1 and not state.fresh[0]:
+                return state, state.register.dead.copy()
         with self._sealing:
             with self._lock:
                 state = self._state
@@ -247,36 +264,42 @@ class Matcher:
         """Make one part of all, without what was removed. Matching goes on meanwhile."""
         with self._merging, giving_way():
             self._seal()
-            with self._lock:
+            with self._sealing, self._lock:  # no part is under way that has slots of this moment
                 before = self._state
                 dead = before.register.dead[: before.register.size].copy()
                 count = self._dead_count
             parts = before.parts
-            if not parts or (len(parts) == 1 and not count and not parts[0].drifted):
+            wasteful = self._wasteful(before.register)
+            settled = not parts or (len(parts) == 1 and not count and not parts[0].drifted)
+            if settled and not wasteful:
                 return
-            loose = merged([sealed.part.segment for sealed in parts], dead)
-            if not self._wasteful(before.register):
-                new = sealed_from(loose, parts)
+            new: tuple[Sealed, ...] = ()
+            if parts:
+                loose = merged([sealed.part.segment for sealed in parts], dead)
+                if wasteful:
+                    loose.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[loose.slots]
+                new = (sealed_from(loose, parts),)
+            if wasteful:
+                register = before.register.compacted(dead)
+                with self._sealing, self._lock:
+                    self._renumber(len(parts), new, register, dead)
+                    self._dead_count -= count
+            else:
                 with self._lock:
                     newer = self._state.parts[len(parts) :]
-                    self._state = replace(self._state, parts=(new, *newer))
+                    self._state = replace(self._state, parts=(*new, *newer))
                     self._dead_count -= count
-                return
-            loose.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[loose.slots]
-            new = sealed_from(loose, parts)
-            register = before.register.compacted(dead)
-            with self._sealing, self._lock:
-                self._renumber(len(parts), new, register, dead)
-                self._dead_count -= count
 
-    def _renumber(self, merged_parts: int, new: Sealed, register: Register, dead: Array) -> None:
-        """Swap in a part and a register whose slots were numbered anew."""
+    def _renumber(
+        self, merged_parts: int, new: tuple[Sealed, ...], register: Register, dead: Array
+    ) -> None:
+        """Swap in parts and a register whose slots were numbered anew."""
         state = self._state
         number = register.catch_up(state.register, dead)
         for fresh in state.fresh:
             fresh.renumber(number)
         newer = (sealed.renumbered(number) for sealed in state.parts[merged_parts:])
-        self._state = State((new, *newer), state.fresh, register)
+        self._state = State((*new, *newer), state.fresh, register)
 
     # -- snapshots -----------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ an extra that says exactly what a row of tests only says roughly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters.expression import Expression
+from tidings.filters.sets import ValueSet, points
+from tidings.matching import segment as segments
 from tidings.matching.access import ElementTest, choose_access
 from tidings.matching.ranks import Ranks, merged as merged_ranks
 from tidings.matching.segment import ELEMENT, INTERVALS, Rest, Segment, Term, Tests
@@ -142,8 +145,6 @@ def _elements(
 
 def _place_of(ranks: Ranks, code: int) -> Any:
     """The one place that has this code: an element is a point."""
-    from tidings.filters.sets import ValueSet
-
     found = ValueSet((ranks.cuts[code - 1], ranks.cuts[code])).points()
     assert found is not None
     return found[0]
@@ -160,9 +161,11 @@ def put_together(loose: Loose, histograms: Mapping[str, Array] | None = None) ->
     return Segment(tuple(loose.terms), arrays, rest, loose.opaque, count, many)
 
 
-def merged(segments: Sequence[Segment], dead: Array) -> Loose:
-    """The filters of several segments as those of one, without the dead ones."""
-    parts = [_without(take_apart(segment), dead) for segment in segments]
+def merged(given: Sequence[Segment], dead: Array) -> Loose:
+    """The filters of several segments as those of one, without the dead ones and what only they
+    asked about."""
+    parts = [_without(take_apart(segment), dead) for segment in given]
+    parts = _limited(parts)
     by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # the terms of one name, by part
     for number, part in enumerate(parts):
         for at, term in enumerate(part.terms, 1):
@@ -177,9 +180,16 @@ def merged(segments: Sequence[Segment], dead: Array) -> Loose:
         for (number, at), place in zip(by_name[name], found, strict=True):
             columns[number][at] = len(terms)
             places[number][at] = place
-    moved = [_moved(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
-    whole = _concatenated(terms, moved)
-    whole.moves = places
+    whole = _concatenated(
+        terms, [_moved(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
+    )
+    # a term that lost cuts on the way is not the one that events were counted by
+    for number, (part, segment) in enumerate(zip(parts, given, strict=True)):
+        before = {id(term): at for at, term in enumerate(segment.terms, 1)}
+        whole.moves.append(
+            {before[id(term)]: places[number][at] for at, term in enumerate(part.terms, 1)
+             if id(term) in before}
+        )  # fmt: skip
     return whole
 
 
@@ -189,25 +199,127 @@ def _without(loose: Loose, dead: Array) -> Loose:
     if alive.all():
         return loose
     number = np.cumsum(alive) - 1
-    kept = alive[loose.tests.box]
-    tests = loose.tests
-    return Loose(
+    tests = _chosen(loose.tests, alive[loose.tests.box])
+    tests.box = number[tests.box].astype(np.uint32)
+    left = Loose(
         loose.terms,
-        Tests(
-            box=number[tests.box[kept]].astype(np.uint32),
-            column=tests.column[kept],
-            low=tests.low[kept],
-            high=tests.high[kept],
-            several=tests.several[kept],
-            set_starts=tests.set_starts,
-            set_low=tests.set_low,
-            set_high=tests.set_high,
-        ),
+        tests,
         loose.slots[alive],
         [(int(number[e[0]]), *e[1:]) for e in loose.elements if alive[e[0]]],
         {int(number[box]): one for box, one in loose.rest.items() if alive[box]},
         loose.opaque,
     )
+    used = {text for one in left.rest.values() for text, _ in one.tests}
+    left.opaque = {text: node for text, node in left.opaque.items() if text in used}
+    return _pruned(left)
+
+
+def _chosen(tests: Tests, kept: Array) -> Tests:
+    """Some of the tests, with the interval sets that they have."""
+    several = tests.several[kept]
+    has = several >= 0
+    sizes = np.diff(tests.set_starts)[several[has]]
+    rows = _spread(tests.set_starts[several[has]], sizes)
+    several[has] = np.arange(len(sizes))
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return Tests(
+        tests.box[kept], tests.column[kept], tests.low[kept], tests.high[kept], several, starts,
+        tests.set_low[rows], tests.set_high[rows],
+    )  # fmt: skip
+
+
+def _pruned(loose: Loose) -> Loose:
+    """Without terms that nothing tests, and without cuts where few of a term are still in use."""
+    used = _used_cuts(loose)
+    terms: list[Term] = []
+    columns = np.zeros(len(loose.terms) + 1, np.uint32)
+    places: dict[int, Array] = {}
+    tested = {*np.unique(loose.tests.column).tolist(), *(e[1] for e in loose.elements)}
+    for at, term in enumerate(loose.terms, 1):
+        cuts, here = term.ranks.cuts, used[at - 1]
+        places[at] = np.arange(len(cuts))
+        if at not in tested:
+            continue
+        if 2 * int(here.sum()) < len(cuts):
+            places[at] = np.cumsum(here) - 1
+            left = [cuts[number] for number in np.nonzero(here)[0].tolist()]
+            term = Term(term.text, term.node, Ranks(left, term.ranks.ordered), term.elements)
+        terms.append(term)
+        columns[at] = len(terms)
+    if len(terms) == len(loose.terms) and all(map(is_, terms, loose.terms)):
+        return loose
+    return _moved(loose, terms, columns, places)
+
+
+def _used_cuts(loose: Loose) -> list[Array]:
+    """Per term which of its cuts are an end of some test."""
+    tests = loose.tests
+    sizes = [len(term.ranks.cuts) for term in loose.terms]
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    owner = np.zeros(len(tests.set_starts) - 1, np.int64)
+    has = tests.several >= 0
+    owner[tests.several[has]] = tests.column[has]
+    column = np.concatenate([tests.column, np.repeat(owner, np.diff(tests.set_starts))])
+    column = column.astype(np.int64) - 1
+    within = int(tests.set_starts[-1])
+    low = np.concatenate([tests.low, tests.set_low[:within]]).astype(np.int64)
+    high = np.concatenate([tests.high, tests.set_high[:within]]).astype(np.int64)
+    used = np.zeros(int(starts[-1]), bool)
+    used[(starts[column] + low - 1)[low > 0]] = True
+    used[(starts[column] + high)[high < np.array(sizes, np.int64)[column]]] = True
+    for _, at, ranks, place, _ in loose.elements:
+        for cut in points([place]).cuts:
+            used[starts[at - 1] + ranks.place[cut]] = True
+    return [used[starts[at] : starts[at + 1]] for at in range(len(sizes))]
+
+
+def _limited(parts: list[Loose]) -> list[Loose]:
+    """With no more terms in all than there are columns: what is tested least is evaluated."""
+    count: dict[str, int] = {}
+    lists = {term.text for part in parts for term in part.terms if term.elements}
+    for part in parts:
+        tested = np.bincount(part.tests.column, minlength=len(part.terms) + 1)
+        for at, term in enumerate(part.terms, 1):
+            if not term.elements:
+                count[term.text] = count.get(term.text, 0) + int(tested[at])
+    surplus = len(count) + len(lists) - segments.MOST_TERMS
+    if surplus <= 0:
+        return parts
+    least = set(sorted(count, key=lambda text: count[text])[:surplus])
+    return [_evaluated(part, least) for part in parts]
+
+
+def _evaluated(loose: Loose, texts: set[str]) -> Loose:
+    """With the tests of some terms among what is left to evaluate."""
+    tests, terms = loose.tests, loose.terms
+    named = np.array([False, *(term.text in texts and not term.elements for term in terms)])
+    taken = named[tests.column]
+    rest, opaque = dict(loose.rest), dict(loose.opaque)
+    for row in np.nonzero(taken)[0].tolist():
+        term = terms[int(tests.column[row]) - 1]
+        opaque[term.text] = term.node
+        box = int(tests.box[row])
+        one = rest.get(box, Rest())
+        if one.form is None:
+            rest[box] = Rest(tests=(*one.tests, (term.text, _values(tests, row, term.ranks))))
+    left = Loose(terms, _chosen(tests, ~taken), loose.slots, loose.elements, rest, opaque)
+    return _pruned(left)
+
+
+def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
+    """The set of values that a test is for."""
+    lows, highs = tests.low[row : row + 1], tests.high[row : row + 1]
+    if tests.several[row] >= 0:
+        first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
+        lows, highs = tests.set_low[first:last], tests.set_high[first:last]
+    cuts: list[Any] = []
+    for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
+        cuts.append(ranks.cuts[low - 1])
+        if high < len(ranks.cuts):
+            cuts.append(ranks.cuts[high])
+    return ValueSet(tuple(cuts))
 
 
 def _moved(loose: Loose, terms: list[Term], columns: Array, places: Mapping[int, Array]) -> Loose:
@@ -219,7 +331,7 @@ def _moved(loose: Loose, terms: list[Term], columns: Array, places: Mapping[int,
     starts[1] = 1
     for at in range(1, len(loose.terms) + 1):
         lows.append(np.append(0, places[at] + 1).astype(np.uint32))
-        last = len(terms[columns[at] - 1].ranks) - 1
+        last = len(terms[columns[at] - 1].ranks) - 1 if columns[at] else 0
         highs.append(np.append(places[at], last).astype(np.uint32))
         starts[at + 1] = starts[at] + len(lows[-1])
     new_low, new_high = np.concatenate(lows), np.concatenate(highs)

@@ -30,6 +30,8 @@ class Register:
         self._slots: dict[Hashable, int] | None = None if self._base else {}
         self._array: npt.NDArray[Any] = np.empty(0, np.int64)
         self._seen_size = -1
+        self.gone = 0
+        """How many slots are of filters that are gone."""
         self._column: Any = None
         self.dead = np.zeros(max(1024, self._base), np.uint8)
 
@@ -113,33 +115,39 @@ class Register:
 
     def id_column(self) -> Any:
         """All ids by slot, as an Arrow array. Kept until there are more."""
-        if self._column is None or len(self._column) != self.size:
-            self._column = self._make_column()
-        return self._column
+        column = self._column
+        if column is None or len(column) != self.size:
+            column = self._column = self._make_column()
+        return column
 
     def _make_column(self) -> Any:
-        kinds = {type(id_) for id_ in self._ids}
         base = self._base_ids.combine_chunks() if self._base else None
+        ids = self._ids[:]
+        kinds = {type(id_) for id_ in ids}
         if base is not None:
             kinds.add(int if pa.types.is_integer(base.type) else str)
+        if len(kinds) > 1:  # perhaps those of another type are gone, and anything may stand there
+            alive = self.dead[self._base : self._base + len(ids)] == 0
+            kinds = {type(id_) for id_, is_alive in zip(ids, alive, strict=True) if is_alive}
+            if base is not None:
+                kinds.add(int if pa.types.is_integer(base.type) else str)
+            if len(kinds) == 1:
+                other = 0 if kinds == {int} else ""
+                ids = [id_ if is_alive else other for id_, is_alive in zip(ids, alive, strict=True)]
         try:
             if len(kinds) > 1:
                 raise TypeError
-            tail = pa.array(self._ids, base.type if base is not None else None)
+            tail = pa.array(ids, base.type if base is not None else None)
         except (TypeError, OverflowError, UnicodeEncodeError, pa.ArrowException):
             raise TidingsError(
                 "the ids are of several types, or of one that Arrow can't hold; use match_pairs"
             ) from None
         return tail if base is None else pa.concat_arrays([base, tail])
 
-    @property
-    def gone(self) -> int:
-        """How many slots are of filters that are gone."""
-        return self.size - len(self.slots)
-
     def kill(self, slot: int) -> None:
         """Mark a slot dead; it is dropped when parts are merged."""
         self.dead[slot] = 1
+        self.gone += 1
 
     def compacted(self, dead: npt.NDArray[np.uint8]) -> Register:
         """A register of the slots that were alive when these marks were copied.
@@ -157,7 +165,7 @@ class Register:
 
     def catch_up(self, old: Register, dead: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         """Take over what was killed and given since `dead` was copied; the new number of every old
-        slot. The cost is that of what happened since."""
+        slot. The cost is that of what happened since, and of a look at all marks."""
         before = len(dead)
         number = np.cumsum(np.append(dead == 0, np.ones(old.size - before, bool))) - 1
         for slot in range(before, old.size):

@@ -73,7 +73,7 @@ def sealed_from(loose: Loose, parts: tuple[Sealed, ...]) -> Sealed:
     counts: dict[str, Array] = {}
     for sealed, moves in zip(parts, loose.moves, strict=False):  # what saw no events is last
         for at, term in enumerate(sealed.part.segment.terms, 1):
-            if not term.elements:
+            if not term.elements and at in moves:
                 text = term.text
                 seen = moved(sealed.statistics.counts[text], moves[at], sizes[text])
                 counts[text] = counts[text] + seen if text in counts else seen

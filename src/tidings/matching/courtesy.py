@@ -2,8 +2,8 @@
 
 Python lets a thread run for five milliseconds before another one gets its turn, which is a hundred
 times as long as a match takes. While background work goes on, turns are made short. A thread that
-matches without pause is hardly ever interrupted (register.py says why), so that it has to let the other
-one in now and then: seldom enough that 99 of 100 matches know nothing of it.
+matches without pause is hardly ever interrupted (register.py says why), so that it has to let the
+other one in now and then: seldom enough that 99 of 100 matches know nothing of it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ bin_starts    int64 [C + 1]   where the bins of a column begin
 bins          uint8           the bin of each coarse code, column after column
 pairs         int64 [P, 4]    two columns, the first cell, bins of the second column
 cells         uint32 [Q + 1]  where the records of a cell begin
-records       uint16 [R, 10]  three tests of a box (the two of the pair, then column, low and width of
-                              a third), 0, and the number of the box in two halves
+records       uint16 [R, 10]  three tests of a box (the two of the pair, then column, low and width
+                              of a third), 0, and the number of the box in two halves
 groups        int64 [G, 5]    column, first and last single entry, greatest width, and where in
                               single_index the entries of its points are listed, or -1
 single_low, single_high, single_box  uint32 [S]

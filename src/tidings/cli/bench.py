@@ -14,6 +14,8 @@ from tidings.cli.errors import BadInput, guarded, remark
 from tidings.cli.screen import emit, plain, show, working
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from tidings.studies import Machine
 
 bench = typer.Typer(rich_markup_mode=None)
@@ -100,7 +102,7 @@ def bench_match(
     With --json, one object: machine, runs, growth. Times are in microseconds per event.
     """
     names = _workloads(workload or ["mixed"])
-    sizes = _distinct([read_amount(text, "--filters") for text in filters or ["10k"]])
+    sizes = _sizes(filters)
     size = read_amount(batch, "--batch")
     count = None if events is None else read_amount(events, "--events")
     counts = _distinct(threads or [1])
@@ -119,12 +121,8 @@ def bench_match(
         )  # fmt: skip
     if json:
         emit(report)
-        return
-    show(plain(studies.machine_line(report.machine), "dim"), "")
-    for heading, table in studies.match_sections(report):
-        show(plain(heading, "bold"), table, "", whole=True)
-    show(studies.checked_line(report))
-    _remark_load(report.machine)
+    else:
+        _show(report.machine, studies.match_sections(report), studies.checked_line(report))
 
 
 def bench_updates(
@@ -148,7 +146,7 @@ def bench_updates(
     With --json, one object: machine, runs. Times of single calls are in microseconds.
     """
     names = _workloads(workload or ["mixed"])
-    sizes = _distinct([read_amount(text, "--filters") for text in filters or ["10k"]])
+    sizes = _sizes(filters)
     load_pyarrow()
     from tidings import studies
 
@@ -156,11 +154,8 @@ def bench_updates(
         report = studies.bench_updates(names, sizes, rounds=rounds, seed=seed, note=note)
     if json:
         emit(report)
-        return
-    show(plain(studies.machine_line(report.machine), "dim"), "")
-    for heading, table in studies.update_sections(report):
-        show(plain(heading, "bold"), table, "", whole=True)
-    _remark_load(report.machine)
+    else:
+        _show(report.machine, studies.update_sections(report))
 
 
 def bench_graph(
@@ -183,7 +178,7 @@ def bench_graph(
     With --json, one object: machine, runs, growth. Times are in seconds.
     """
     names = _workloads(workload or ["mixed"])
-    sizes = _distinct([read_amount(text, "--filters") for text in filters or ["10k"]])
+    sizes = _sizes(filters)
     load_pyarrow()
     from tidings import studies
 
@@ -193,11 +188,8 @@ def bench_graph(
         )
     if json:
         emit(report)
-        return
-    show(plain(studies.machine_line(report.machine), "dim"), "")
-    for heading, table in studies.graph_sections(report):
-        show(plain(heading, "bold"), table, "", whole=True)
-    _remark_load(report.machine)
+    else:
+        _show(report.machine, studies.graph_sections(report))
 
 
 def bench_compare(
@@ -293,6 +285,21 @@ def _workloads(names: list[str], several: bool = True) -> list[str]:
         if name not in known:
             raise BadInput(f"--workload is {name!r}, expected one of {', '.join(known)}")
     return list(RECIPES) if "all" in names else list(dict.fromkeys(names))
+
+
+def _sizes(filters: list[str] | None) -> list[int]:
+    return _distinct([read_amount(text, "--filters") for text in filters or ["10k"]])
+
+
+def _show(machine: Machine, sections: list[tuple[str, Table]], *lines: str) -> None:
+    """A report: where it was measured, its tables, and lines below them."""
+    from tidings.studies import machine_line
+
+    show(plain(machine_line(machine), "dim"), "")
+    for heading, table in sections:
+        show(plain(heading, "bold"), table, "", whole=True)
+    show(*lines)
+    _remark_load(machine)
 
 
 def _distinct(numbers: list[int]) -> list[int]:

@@ -31,8 +31,7 @@ def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) 
     many = state.many(len(dead))
 
     def run(piece: pa.RecordBatch) -> Lists:
-        found = [s.part.pairs(piece, dead, s.statistics.count) for s in state.parts]
-        return _grouped([chunk for chunks in found for chunk in chunks], many, piece.num_rows)
+        return _grouped(_chunks(state, dead, piece), many, piece.num_rows)
 
     return _at_once(run, _pieces(batch, threads), threads)
 
@@ -43,9 +42,8 @@ def match_counts(state: State, dead: Array, batch: pa.RecordBatch, threads: int)
 
     def run(piece: pa.RecordBatch) -> Array:
         counts = np.zeros(piece.num_rows, np.int64)
-        found = [s.part.pairs(piece, dead, s.statistics.count, counts) for s in state.parts]
-        chunks = [chunk for chunks in found for chunk in chunks]
-        total: Array = counts + np.diff(_grouped(chunks, many, piece.num_rows)[0])
+        starts, _ = _grouped(_chunks(state, dead, piece, counts), many, piece.num_rows)
+        total: Array = counts + np.diff(starts)
         return total
 
     found = _at_once(run, _pieces(batch, threads), threads)
@@ -110,6 +108,17 @@ def _placed(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
         out.append((before, array))
         before += len(array)
     return out
+
+
+def _chunks(
+    state: State, dead: Array, piece: pa.RecordBatch, counts: Array | None = None
+) -> list[tuple[Array, Array]]:
+    """(events, slots) of the matches in all parts; see Part.pairs."""
+    return [
+        chunk
+        for sealed in state.parts
+        for chunk in sealed.part.pairs(piece, dead, sealed.statistics.count, counts)
+    ]
 
 
 def _grouped(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> Lists:

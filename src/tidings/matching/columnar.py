@@ -57,7 +57,10 @@ class Columnar:
         """The array of a condition, which is not kept; NotColumnar when it can't be had."""
         try:
             found = self._computed(node)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # an overflow, a pattern too long
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            # Arrow refuses an overflow, a pattern that it finds too long, or types that it has no
+            # kernel for. The language gives all of these a meaning, so nothing is left out: such a
+            # condition is evaluated event by event.
             raise NotColumnar from None
         return found if isinstance(found, pa.Array) else pa.repeat(found, len(self._nothing))
 

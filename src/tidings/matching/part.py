@@ -151,7 +151,7 @@ class Part:
             outputs = found, unsure, counts
             self._join(access, order, starts, permuted, codes, dead, *outputs)
         for box_events, boxes in unsure:
-            kept = self._check_rest(batch, box_events, boxes)
+            kept = residuals.passing(self.segment, batch, box_events, boxes)
             found.append((box_events[kept], self.segment.arrays.box_slot[boxes[kept]]))
         return found
 
@@ -192,10 +192,6 @@ class Part:
             found.append((out[0][:n_out], out[1][:n_out]))
             if n_rest:
                 unsure.append((rest[0][:n_rest], rest[1][:n_rest]))
-
-    def _check_rest(self, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
-        """Which of the pairs pass their residuals."""
-        return residuals.passing(self.segment, batch, events, boxes)
 
     # -- one event -----------------------------------------------------------------------------
 

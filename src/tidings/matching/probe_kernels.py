@@ -135,38 +135,44 @@ def left_holds(  # type: ignore[no-untyped-def]
     )
 
 
-@kernel
-def probe_arrays(  # type: ignore[no-untyped-def]
+# the types of the arrays in a book, in the order in which `probe` takes them out
+BOOK = (
+    np.int64,
+    np.uint32,
+    np.int64,
+    np.uint8,
+    np.int64,
+    np.uint8,
+    np.int64,
+    np.uint32,
+    np.uint16,
+    np.int64,
+    np.uint32,
+    np.uint32,
+    np.uint32,
+    np.uint16,
+    np.uint32,
+    np.uint32,
+    np.uint16,
+    np.uint16,
+    np.uint16,
+    np.uint32,
+    np.uint8,
+    np.uint32,
+    np.uint8,
+    np.uint32,
+    np.uint32,
+    np.uint32,
+    np.uint32,
+    np.uint32,
+)
+
+
+@short_kernel
+def probe(  # type: ignore[no-untyped-def]
     values,
-    numbers,
-    table,
-    thresholds,
-    shift,
-    bin_starts,
-    bins,
-    pairs,
-    cells,
-    records,
-    groups,
-    single_low,
-    single_high,
-    single_box,
-    single_first,
-    single_index,
-    box_tests,
-    test_column,
-    test_low,
-    test_width,
-    box_slot,
-    box_flags,
+    book,
     dead,
-    box_extras,
-    extra_kind,
-    extra_column,
-    extra_a,
-    extra_b,
-    set_low,
-    set_high,
     list_base,
     list_starts,
     list_codes,
@@ -177,9 +183,38 @@ def probe_arrays(  # type: ignore[no-untyped-def]
     """One event against all boxes: those of pairs by cell, the others by their entry.
 
     values int64: the codes of all columns, then the numbers of the columns where an integer stands
-    in place of its code; here it becomes one. found intp: gets the boxes that match, or their
-    slots where these are wanted. Returns how many, or -1 when there is no room for more.
+    in place of its code; here it becomes one. book: the addresses of all that is the same for every
+    event. found intp: gets the boxes that match, or their slots where these are wanted. Returns how
+    many, or -1 when there is no room for more.
     """
+    numbers = carray(pointer(book[0, 0]), (book[0, 1], 4), np.int64)
+    table = carray(pointer(book[1, 0]), (book[1, 1],), np.uint32)
+    thresholds = carray(pointer(book[2, 0]), (book[2, 1],), np.int64)
+    shift = carray(pointer(book[3, 0]), (book[3, 1],), np.uint8)
+    bin_starts = carray(pointer(book[4, 0]), (book[4, 1],), np.int64)
+    bins = carray(pointer(book[5, 0]), (book[5, 1],), np.uint8)
+    pairs = carray(pointer(book[6, 0]), (book[6, 1], 4), np.int64)
+    cells = carray(pointer(book[7, 0]), (book[7, 1],), np.uint32)
+    records = carray(pointer(book[8, 0]), (book[8, 1], 10), np.uint16)
+    groups = carray(pointer(book[9, 0]), (book[9, 1], 5), np.int64)
+    single_low = carray(pointer(book[10, 0]), (book[10, 1],), np.uint32)
+    single_high = carray(pointer(book[11, 0]), (book[11, 1],), np.uint32)
+    single_box = carray(pointer(book[12, 0]), (book[12, 1],), np.uint32)
+    single_first = carray(pointer(book[13, 0]), (book[13, 1], 3), np.uint16)
+    single_index = carray(pointer(book[14, 0]), (book[14, 1],), np.uint32)
+    box_tests = carray(pointer(book[15, 0]), (book[15, 1],), np.uint32)
+    test_column = carray(pointer(book[16, 0]), (book[16, 1],), np.uint16)
+    test_low = carray(pointer(book[17, 0]), (book[17, 1],), np.uint16)
+    test_width = carray(pointer(book[18, 0]), (book[18, 1],), np.uint16)
+    box_slot = carray(pointer(book[19, 0]), (book[19, 1],), np.uint32)
+    box_flags = carray(pointer(book[20, 0]), (book[20, 1],), np.uint8)
+    box_extras = carray(pointer(book[21, 0]), (book[21, 1],), np.uint32)
+    extra_kind = carray(pointer(book[22, 0]), (book[22, 1],), np.uint8)
+    extra_column = carray(pointer(book[23, 0]), (book[23, 1],), np.uint32)
+    extra_a = carray(pointer(book[24, 0]), (book[24, 1],), np.uint32)
+    extra_b = carray(pointer(book[25, 0]), (book[25, 1],), np.uint32)
+    set_low = carray(pointer(book[26, 0]), (book[26, 1],), np.uint32)
+    set_high = carray(pointer(book[27, 0]), (book[27, 1],), np.uint32)
     width = shift.shape[0]
     for i in range(width, values.shape[0]):
         column = values[i]
@@ -283,117 +318,3 @@ def probe_arrays(  # type: ignore[no-untyped-def]
                         found[count] = box_slot[box] if slots_wanted else box
                         count += 1
     return count
-
-
-# the types of the arrays in a book, in the order in which `probe` takes them out
-BOOK = (
-    np.int64,
-    np.uint32,
-    np.int64,
-    np.uint8,
-    np.int64,
-    np.uint8,
-    np.int64,
-    np.uint32,
-    np.uint16,
-    np.int64,
-    np.uint32,
-    np.uint32,
-    np.uint32,
-    np.uint16,
-    np.uint32,
-    np.uint32,
-    np.uint16,
-    np.uint16,
-    np.uint16,
-    np.uint32,
-    np.uint8,
-    np.uint32,
-    np.uint8,
-    np.uint32,
-    np.uint32,
-    np.uint32,
-    np.uint32,
-    np.uint32,
-)
-
-
-@short_kernel
-def probe(  # type: ignore[no-untyped-def]
-    values,
-    book,
-    dead,
-    list_base,
-    list_starts,
-    list_codes,
-    list_state,
-    slots_wanted,
-    found,
-):
-    """`probe_arrays`, with all that is the same for every event in a book of addresses."""
-    numbers = carray(pointer(book[0, 0]), (book[0, 1], 4), np.int64)
-    table = carray(pointer(book[1, 0]), (book[1, 1],), np.uint32)
-    thresholds = carray(pointer(book[2, 0]), (book[2, 1],), np.int64)
-    shift = carray(pointer(book[3, 0]), (book[3, 1],), np.uint8)
-    bin_starts = carray(pointer(book[4, 0]), (book[4, 1],), np.int64)
-    bins = carray(pointer(book[5, 0]), (book[5, 1],), np.uint8)
-    pairs = carray(pointer(book[6, 0]), (book[6, 1], 4), np.int64)
-    cells = carray(pointer(book[7, 0]), (book[7, 1],), np.uint32)
-    records = carray(pointer(book[8, 0]), (book[8, 1], 10), np.uint16)
-    groups = carray(pointer(book[9, 0]), (book[9, 1], 5), np.int64)
-    single_low = carray(pointer(book[10, 0]), (book[10, 1],), np.uint32)
-    single_high = carray(pointer(book[11, 0]), (book[11, 1],), np.uint32)
-    single_box = carray(pointer(book[12, 0]), (book[12, 1],), np.uint32)
-    single_first = carray(pointer(book[13, 0]), (book[13, 1], 3), np.uint16)
-    single_index = carray(pointer(book[14, 0]), (book[14, 1],), np.uint32)
-    box_tests = carray(pointer(book[15, 0]), (book[15, 1],), np.uint32)
-    test_column = carray(pointer(book[16, 0]), (book[16, 1],), np.uint16)
-    test_low = carray(pointer(book[17, 0]), (book[17, 1],), np.uint16)
-    test_width = carray(pointer(book[18, 0]), (book[18, 1],), np.uint16)
-    box_slot = carray(pointer(book[19, 0]), (book[19, 1],), np.uint32)
-    box_flags = carray(pointer(book[20, 0]), (book[20, 1],), np.uint8)
-    box_extras = carray(pointer(book[21, 0]), (book[21, 1],), np.uint32)
-    extra_kind = carray(pointer(book[22, 0]), (book[22, 1],), np.uint8)
-    extra_column = carray(pointer(book[23, 0]), (book[23, 1],), np.uint32)
-    extra_a = carray(pointer(book[24, 0]), (book[24, 1],), np.uint32)
-    extra_b = carray(pointer(book[25, 0]), (book[25, 1],), np.uint32)
-    set_low = carray(pointer(book[26, 0]), (book[26, 1],), np.uint32)
-    set_high = carray(pointer(book[27, 0]), (book[27, 1],), np.uint32)
-    return probe_arrays(
-        values,
-        numbers,
-        table,
-        thresholds,
-        shift,
-        bin_starts,
-        bins,
-        pairs,
-        cells,
-        records,
-        groups,
-        single_low,
-        single_high,
-        single_box,
-        single_first,
-        single_index,
-        box_tests,
-        test_column,
-        test_low,
-        test_width,
-        box_slot,
-        box_flags,
-        dead,
-        box_extras,
-        extra_kind,
-        extra_column,
-        extra_a,
-        extra_b,
-        set_low,
-        set_high,
-        list_base,
-        list_starts,
-        list_codes,
-        list_state,
-        slots_wanted,
-        found,
-    )

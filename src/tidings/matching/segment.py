@@ -179,11 +179,9 @@ def _is_element(node: Expression) -> bool:
     )
 
 
-def build_segment(
-    forms: Iterable[tuple[int, Form]], histograms: Mapping[str, Array] | None = None
-) -> Segment:
-    """Compile (slot, form) pairs. `histograms`: events seen per code of a term, by its text."""
-    return segment_of(gathered(forms), histograms)
+def build_segment(forms: Iterable[tuple[int, Form]]) -> Segment:
+    """Compile (slot, form) pairs."""
+    return segment_of(gathered(forms))
 
 
 def gathered(forms: Iterable[tuple[int, Form]]) -> Gathering:
@@ -207,9 +205,7 @@ def _tests_of(gathering: Gathering) -> tuple[list[Term], Tests]:
     return terms, _joined(parts, several)
 
 
-def segment_of(
-    gathering: Gathering, histograms: Mapping[str, Array] | None = None, start: int = 0
-) -> Segment:
+def segment_of(gathering: Gathering, start: int = 0) -> Segment:
     """The segment of what was gathered. `start` is added to every slot."""
     terms, tests = _tests_of(gathering)
     list_columns: dict[str, int] = {}
@@ -223,9 +219,7 @@ def segment_of(
         (box, list_columns[name], terms[list_columns[name] - 1].ranks, place, outcomes)
         for box, name, place, outcomes in gathering.element_tests
     ]
-    arrays, number = choose_access(
-        tests, slots, terms, elements, set(gathering.rest), histograms or {}
-    )
+    arrays, number = choose_access(tests, slots, terms, elements, set(gathering.rest), {})
     rest = {int(number[box]): one for box, one in gathering.rest.items()}
     count = int(slots.max()) + 1 if len(slots) else 0
     many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)

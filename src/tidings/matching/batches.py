@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.matching import kernels
+from tidings.matching import kernels, memory
 from tidings.matching.state import State
 from tidings.model import TidingsError
 
@@ -60,7 +60,7 @@ def starts_of(pieces: Sequence[Lists]) -> Array:
 
 def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
     """The values of all slots, one after the other."""
-    out = np.empty(sum(len(slots) for _, slots in pieces), values.dtype)
+    out = memory.empty(sum(len(slots) for _, slots in pieces), values.dtype)
 
     def fill(item: tuple[int, Array]) -> None:
         first, slots = item
@@ -73,7 +73,7 @@ def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
 
 def rows_of(pieces: Sequence[Lists], threads: int) -> Array:
     """The number of the event of every match."""
-    out = np.empty(sum(len(slots) for _, slots in pieces), np.int64)
+    out = memory.empty(sum(len(slots) for _, slots in pieces), np.int64)
     events = _placed(starts[1:] for starts, _ in pieces)
     matches = _placed(slots for _, slots in pieces)
 
@@ -127,7 +127,7 @@ def _grouped(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> L
     for events, _ in chunks:
         kernels.count_events(events, starts)
     np.cumsum(starts, out=starts)
-    out = np.empty(int(starts[-1]), np.uint32)
+    out = memory.empty(int(starts[-1]), np.uint32)
     place = starts[:-1].copy()
     repeats = False
     for events, slots in chunks:

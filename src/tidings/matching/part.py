@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tidings.filters.evaluate import evaluate
 from tidings.filters.sets import Key
-from tidings.matching import columns, kernels, lists, residuals
+from tidings.matching import columns, kernels, lists, memory, residuals
 from tidings.matching.addresses import book_of
 from tidings.matching.encoder import Encoder
 from tidings.matching.events import Reader, lookup_of, numbers_of
@@ -180,9 +180,9 @@ class Part:
         room = max(ROOM, len(order))
         position = access.first
         while position < access.last:
-            out = np.empty(room, np.uint32), np.empty(room, np.uint32)
+            out = memory.empty(room, np.uint32), memory.empty(room, np.uint32)
             spare = room if self.segment.rest else len(order)
-            rest = np.empty(spare, np.uint32), np.empty(spare, np.uint32)
+            rest = memory.empty(spare, np.uint32), memory.empty(spare, np.uint32)
             position, n_out, n_rest = kernels.join(
                 position, access.last, arrays.entry_low, arrays.entry_high, arrays.entry_box,
                 starts, order, permuted, *self._box, dead, *self._extra, codes.exact,

@@ -117,7 +117,7 @@ def measure(
 
     lines = workload.event_lines()
     ways = [_ways(engine, workload, lines, batch * number, number) for number in threads]
-    times = _alternated([way for four in ways for way in four], repeats, count, note)
+    times = [_alternated(same, repeats, count, note) for same in zip(*ways, strict=True)]
     settle(engine)
     note("single events")
     single = min(MOST_SINGLE, count)
@@ -127,7 +127,7 @@ def measure(
     per_filter = None if index_bytes is None else index_bytes / len(workload.filters)
     runs = []
     for at, number in enumerate(threads):
-        pairs, lists, json_batches, counts = times[4 * at : 4 * at + 4]
+        pairs, lists, json_batches, counts = (same[at] for same in times)
         runs.append(
             MatchRun(
                 workload=workload.name,
@@ -259,8 +259,13 @@ def settle(engine: Engine) -> None:
 def _alternated(
     ways: Sequence[Callable[[], None]], repeats: int, events: int, note: Callable[[str], None]
 ) -> list[Timing]:
-    """Time each way in turn, so that a busy minute of the machine falls on all of them."""
+    """Time each way in turn, so that a busy minute of the machine falls on all of them.
+
+    Each is done once before: the first result of a size takes its memory from the system.
+    """
     spent: list[list[float]] = [[] for _ in ways]
+    for way in ways:
+        way()
     for number in range(repeats):
         note(f"batches, repeat {number + 1} of {repeats}")
         for way, times in zip(ways, spent, strict=True):

@@ -75,6 +75,24 @@ class Attributes:
                 self._types.setdefault(path[:cut], "struct")
         self._check_structs()
 
+    def declared(self) -> dict[str, Any]:
+        """All that was declared, as plain values that JSON can hold; see `from_declared`."""
+        types: dict[str, Any] = {".".join(path): kind for path, kind in self._types.items()}
+        for path, ontology in self._ontologies.items():
+            types[".".join(path)] = {"ontology": ontology.declared()}
+        opened = sorted(".".join(path) for path in self._open)
+        return {"types": types, "open": opened, "closed": self.closed}
+
+    @classmethod
+    def from_declared(cls, found: Mapping[str, Any]) -> Attributes:
+        """The attributes that `declared` wrote down."""
+        types = {
+            name: Ontology(kind["ontology"]) if isinstance(kind, Mapping) else kind
+            for name, kind in found["types"].items()
+            if kind != "struct" or name in found["open"]
+        }
+        return cls(types, closed=found["closed"])
+
     def _check_structs(self) -> None:
         for path in self._types:
             above = self._types.get(path[:-1], "struct")

@@ -44,6 +44,10 @@ class Ontology:
         packed = msgspec.msgpack.encode(edges)
         self.fingerprint = hashlib.blake2b(packed, digest_size=8).hexdigest()
 
+    def declared(self) -> dict[str, list[str]]:
+        """The parents of each topic, as it could be built from again."""
+        return {child: list(parents) for child, parents in self._parents.items()}
+
     def _number(self) -> dict[str, int]:
         waiting = {name: len(names) for name, names in self._parents.items()}
         ready = [name for name, count in waiting.items() if count == 0]

@@ -1,0 +1,168 @@
+"""A directory of Arrow files with a manifest: written whole or not at all, mapped when it is read.
+
+    manifest.json    format, version, whatever the owner notes, size and checksum of every file
+    NAME.arrow       a table each
+
+Files are written to a new directory that then takes the place of the old one; between the two
+renames there is for a moment none, and a reader who comes just then tries again. Every process that
+opens it maps the same pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.model import TidingsError
+
+MANIFEST = "manifest.json"
+
+
+class SnapshotError(TidingsError):
+    """A snapshot that can't be read: missing, cut short, altered, or of another version."""
+
+
+class Manifest(msgspec.Struct):
+    format: str
+    version: int
+    notes: dict[str, Any]
+    files: dict[str, tuple[int, str]]  # bytes, checksum
+
+    def count(self, name: str) -> int:
+        """A number that was noted."""
+        found = self.notes.get(name)
+        if type(found) is not int:
+            raise SnapshotError(f"the manifest has {found!r:.40} for {name}, expected a number")
+        return found
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new directory to write to; at the end of the block it takes the place of the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not (path / MANIFEST).exists():
+        raise SnapshotError(f"'{path}' is there and is not a snapshot; it is left alone")
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield folder
+        _take_place(folder, path)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def write_table(path: Path, columns: Mapping[str, Any]) -> None:
+    """Write one file, of one record batch."""
+    table = pa.table(dict(columns))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=max(1, table.num_rows))
+    _sync(path)
+
+
+def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
+    """Write the manifest of all files in a directory, the last of them."""
+    paths = sorted(folder.glob("*.arrow"))
+    sums = _checksums(paths)
+    files = {p.name: (p.stat().st_size, one) for p, one in zip(paths, sums, strict=True)}
+    manifest = Manifest(kind, version, notes, files)
+    with (folder / MANIFEST).open("wb") as out:
+        out.write(msgspec.json.format(msgspec.json.encode(manifest)))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def read_manifest(path: Path, kind: str, version: int, *, verify: bool) -> Manifest:
+    """The manifest, once all files are there as it says; `verify` compares checksums too."""
+    manifest = _manifest(path)
+    if manifest.format != kind or manifest.version != version:
+        raise SnapshotError(
+            f"snapshot '{path}' is of {manifest.format} version {manifest.version}, expected "
+            f"{kind} version {version}"
+        )
+    for name, (size, _) in manifest.files.items():
+        file = path / name
+        if not file.is_file():
+            raise SnapshotError(f"snapshot '{path}': the file {name} is missing")
+        have = file.stat().st_size
+        if have != size:
+            raise SnapshotError(
+                f"snapshot '{path}': {name} has {have:,} bytes, expected {size:,}; "
+                f"it was cut short or altered"
+            )
+    if verify:
+        sums = _checksums([path / name for name in manifest.files])
+        for (name, (_, expected)), found in zip(manifest.files.items(), sums, strict=True):
+            if found != expected:
+                raise SnapshotError(f"snapshot '{path}': {name} was altered, its checksum differs")
+    return manifest
+
+
+def read_table(path: Path) -> Any:
+    """A file as a table that is mapped into memory."""
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
+    except (pa.ArrowInvalid, OSError) as problem:
+        raise SnapshotError(f"snapshot file '{path}' can't be read: {problem}") from None
+
+
+def as_array(column: Any) -> Any:
+    """A column of numbers as an array over the same memory."""
+    return column.chunk(0).to_numpy() if column.num_chunks else np.asarray(column)
+
+
+def _manifest(path: Path) -> Manifest:
+    try:
+        raw = (path / MANIFEST).read_bytes()
+    except OSError:
+        raise SnapshotError(f"'{path}' is not a snapshot: it has no {MANIFEST}") from None
+    try:
+        return msgspec.json.decode(raw, type=Manifest)
+    except msgspec.DecodeError as problem:
+        raise SnapshotError(f"snapshot '{path}': the manifest can't be read: {problem}") from None
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _checksums(paths: Sequence[Path]) -> list[str]:
+    """Of several files at once: hashing leaves Python's lock alone."""
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        return list(pool.map(_checksum, paths))
+
+
+def _take_place(folder: Path, path: Path) -> None:
+    folder.chmod(0o755)
+    if path.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        path.rename(old / "snapshot")
+        try:
+            folder.rename(path)
+        except OSError:
+            (old / "snapshot").rename(path)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+    else:
+        folder.rename(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,7 @@
+"""A channel's subscriptions compiled: the content graph and the index over it, and what changes."""
+
+from tidings.snapshots.live import Live
+from tidings.snapshots.snapshot import Snapshot
+from tidings.snapshots.view import View
+
+__all__ = ["Live", "Snapshot", "View"]

@@ -1,0 +1,101 @@
+"""Live subscriptions: every version gives what a fresh compilation of it would give."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+from tests.filters.strategies import event
+from tests.matching import tables
+from tests.snapshots.test_snapshot import ROWS, many_filters
+
+from tidings import parse
+from tidings.model import TidingsError
+from tidings.snapshots import Live, Snapshot
+
+
+class Change(NamedTuple):
+    version: int
+    id: str
+    filter: str | None
+    node: int
+
+
+class Book:
+    """The subscriptions as they change, with numbers of nodes as a log would give them."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, str] = {}
+        self.numbers: dict[bytes, int] = {}
+        self.changes: list[Change] = []
+        self.at: list[dict[str, str]] = [{}]
+
+    def put(self, id_: str, text: str | None) -> Change:
+        node = 0
+        if text is None:
+            del self.now[id_]
+        else:
+            self.now[id_] = text
+            node = self.numbers.setdefault(parse(text).key, len(self.numbers) + 1)
+        change = Change(len(self.changes) + 1, id_, text, node)
+        self.changes.append(change)
+        self.at.append(dict(self.now))
+        return change
+
+    def compiled(self, version: int) -> Snapshot:
+        return Snapshot.build(self.at[version], number=version, numbers=self.numbers)
+
+
+@pytest.mark.parametrize("run", range(4))
+def test_every_version_is_like_a_fresh_compilation(seed: int, run: int) -> None:
+    rng = random.Random(f"{seed} live {run}")
+    filters, of = many_filters(rng, 120)
+    texts = [one.sql() for _, one in filters]
+    texts += [f"({text}) AND true" for text in texts[:20]]  # equal, and written differently
+    rng.shuffle(texts)
+    book = Book()
+    for number in range(60):
+        book.put(f"s{number}", rng.choice(texts))
+    start = len(book.changes)
+    live = Live(book.compiled(start))
+    for _ in range(60):
+        id_ = f"s{rng.randrange(80)}"
+        ends = id_ in book.now and rng.random() < 0.5
+        book.put(id_, None if ends else rng.choice(texts))
+    events = [event(rng, of) for _ in range(40)]
+    batch = pa.RecordBatch.from_pylist(events, schema=tables.arrow_schema(of))
+    at = start
+    while at < len(book.changes):
+        more = rng.randrange(1, 15)
+        live.apply(book.changes[at : at + more])
+        at = live.version
+        version = at if rng.random() < 0.7 else rng.randrange(start, at + 1)
+        fresh, view = book.compiled(version), live.view(version)
+        assert view.nodes(batch).to_pylist() == fresh.nodes(batch).to_pylist()
+        told = [sorted(ids) for ids in view.subscriptions(batch).to_pylist()]
+        assert told == [sorted(ids) for ids in fresh.subscriptions(batch).to_pylist()]
+
+
+def test_filters_written_differently_are_one_node_with_the_lower_number() -> None:
+    book = Book()
+    book.put("a", "x > 0 OR x <= 0 OR y = 1")
+    book.put("b", "x IS NOT NULL OR y = 1")
+    rows = pa.RecordBatch.from_pylist([{"x": 1, "y": 1}])
+    live = Live(Snapshot.build({}, number=0))
+    live.apply(book.changes)
+    assert live.view().nodes(rows).to_pylist() == book.compiled(2).nodes(rows).to_pylist()
+
+
+def test_changes_must_follow_each_other() -> None:
+    live = Live(Snapshot.build({"a": "dep_delay > 1"}, number=3))
+    live.apply([Change(4, "b", "dep_delay > 2", 2)])
+    live.apply([Change(4, "b", "dep_delay > 2", 2)])  # known already
+    assert live.version == 4
+    with pytest.raises(TidingsError, match="found change 6 after version 4, expected 5"):
+        live.apply([Change(6, "c", None, 0)])
+    with pytest.raises(TidingsError, match="version 5 is not known here, expected 3 to 4"):
+        live.view(5)
+    assert live.view(3).subscriptions(ROWS).to_pylist() == [["a"], ["a"], []]
+    assert live.view(4).nodes(ROWS).to_pylist() == [[2], [2], []]

@@ -1,0 +1,165 @@
+"""Snapshots: tags are those of the content graph, and what was altered is refused."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.filters.strategies import Writer, event, schema
+from tests.matching import tables
+
+from tidings import Attributes, ContentGraph, Filter, FilterError, GraphError, Ontology, parse
+from tidings.matching.folder import SnapshotError
+from tidings.model import TidingsError
+from tidings.snapshots import Snapshot
+
+FLIGHTS = {
+    "late": "dep_delay > 60",
+    "very late": "dep_delay > 120",
+    "late too": "dep_delay > 60.0",
+    "late at EWR": "dep_delay > 60 AND origin = 'EWR'",
+    "all": "true",
+    "none": "dep_delay > 5 AND dep_delay < 3",
+}
+ROWS = pa.RecordBatch.from_pylist(
+    [
+        {"dep_delay": 61, "origin": "EWR"},
+        {"dep_delay": 130, "origin": "JFK"},
+        {"dep_delay": None, "origin": "EWR"},
+    ],
+    schema=pa.schema({"dep_delay": pa.int64(), "origin": pa.string()}),
+)
+
+
+def many_filters(rng: random.Random, count: int) -> tuple[list[tuple[str, Filter]], Any]:
+    of = schema(rng)
+    writer = Writer(rng, of, spark=False)
+    found: list[tuple[str, Filter]] = []
+    while len(found) < count:
+        try:
+            found.append((f"s{len(found)}", parse(writer.filter(depth=2))))
+        except FilterError:
+            continue
+    return found, of
+
+
+def test_tags_are_the_lowest_nodes() -> None:
+    snapshot = Snapshot.build(FLIGHTS)
+    assert len(snapshot) == 6
+    assert snapshot.stats()["nodes"] == 5
+    node = snapshot.subscribed()
+    assert node["late"] == node["late too"]
+    assert snapshot.nodes(ROWS).to_pylist() == [
+        [node["late at EWR"]], [node["very late"]], [node["all"]],
+    ]  # fmt: skip
+    assert [set(ids) for ids in snapshot.subscriptions(ROWS).to_pylist()] == [
+        {"late", "late too", "late at EWR", "all"},
+        {"late", "late too", "very late", "all"},
+        {"all"},
+    ]
+    assert snapshot.parents(node["very late"]) == [node["late"]]
+    assert snapshot.members(node["late"]) == ["late", "late too"]
+    assert snapshot.filter(node["very late"]) == parse("dep_delay > 120")
+
+
+@pytest.mark.parametrize("run", range(4))
+def test_tags_are_those_of_the_content_graph(seed: int, run: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{seed} tags {run}")
+    filters, of = many_filters(rng, 80)
+    events = [event(rng, of) for _ in range(60)]
+    batch = pa.RecordBatch.from_pylist(events, schema=tables.arrow_schema(of))
+    graph = ContentGraph()
+    node_of = {id_: graph.insert(one) for id_, one in filters}
+    Snapshot.build(filters).save(tmp_path / "snapshot")
+    snapshot = Snapshot.open(tmp_path / "snapshot")
+    subscribed = snapshot.subscribed()
+    same = {node_of[id_].id: subscribed[id_] for id_ in node_of}
+    assert len(set(same.values())) == len(graph)
+    for id_, node in node_of.items():
+        parents = {same[parent.id] for parent in graph.parents(node)}
+        assert set(snapshot.parents(subscribed[id_])) == parents
+    nodes = snapshot.nodes(batch).to_pylist()
+    told = snapshot.subscriptions(batch).to_pylist()
+    for row, one in enumerate(events):
+        matched = graph.matching(one)
+        assert nodes[row] == sorted(same[node.id] for node in graph.lowest(matched))
+        assert sorted(told[row]) == sorted(id_ for id_, f in filters if f.matches(one))
+
+
+def test_declared_attributes_are_saved(tmp_path: Path) -> None:
+    topics = Ontology({"baseball": "sports", "mlb": "baseball"})
+    attributes = Attributes(
+        {"when": "date", "user.age": "integer", "topic": topics, "other": "struct"}
+    )
+    filters = {1: "when > '2024-05-01'", 2: "isa(topic, 'sports')", 3: "user.age > 3 + 4"}
+    Snapshot.build(filters, attributes).save(tmp_path / "s")
+    opened = Snapshot.open(tmp_path / "s")
+    rows = pa.RecordBatch.from_pylist(
+        [{"when": "2024-06-01", "topic": "mlb", "user": {"age": 8}, "other": {"x": 1}}]
+    )
+    assert [sorted(ids) for ids in opened.subscriptions(rows).to_pylist()] == [[1, 2, 3]]
+    assert opened.attributes is not None
+    assert opened.attributes.declared() == attributes.declared()
+    with pytest.raises(FilterError, match="whem"):
+        opened.matcher.add(99, "whem > '2024-01-01'")
+
+
+def test_no_subscriptions_at_all(tmp_path: Path) -> None:
+    Snapshot.build({}).save(tmp_path / "s")
+    opened = Snapshot.open(tmp_path / "s")
+    assert opened.nodes(ROWS).to_pylist() == [[], [], []]
+    assert opened.subscriptions(ROWS).to_pylist() == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ([("a", "x >")], "It is the filter of the id 'a'"),
+        ([("a", "x > 1"), ("a", "x > 2")], "the id 'a' is there twice"),
+        ([("a", "x > 1"), (1, "x > 2")], "expected all texts or all integers"),
+        ([((1, 2), "x > 1")], "expected a text or an integer"),
+    ],
+)
+def test_what_is_refused(filters: list[tuple[Any, str]], message: str) -> None:
+    with pytest.raises(TidingsError) as caught:
+        Snapshot.build(filters)
+    assert message in "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+
+
+def test_unknown_nodes_are_refused() -> None:
+    with pytest.raises(GraphError, match="no node 77"):
+        Snapshot.build(FLIGHTS).parents(77)
+
+
+def test_altered_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    Snapshot.build(FLIGHTS).save(path)
+    for name in ("nodes.arrow", "subscriptions.arrow", "index/filters.arrow"):
+        whole = (path / name).read_bytes()
+        middle = len(whole) // 2
+        (path / name).write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+        with pytest.raises(SnapshotError, match="checksum"):
+            Snapshot.open(path)
+        (path / name).write_bytes(whole[:-1])
+        with pytest.raises(SnapshotError, match="cut short"):
+            Snapshot.open(path, verify=False)
+        (path / name).write_bytes(whole)
+    manifest = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(manifest.replace('"version": 1', '"version": 99'))
+    with pytest.raises(SnapshotError, match="version 99, expected tidings-snapshot version 1"):
+        Snapshot.open(path)
+
+
+def test_numbers_that_were_given_before_stay() -> None:
+    texts = ["a > 1", "a > 2", "a > 3"]
+    keys = [parse(text).key for text in texts]
+    snapshot = Snapshot.build(
+        dict(zip("xyz", texts, strict=True)), numbers=dict(zip(keys, [30, 7, 12], strict=True))
+    )
+    assert snapshot.subscribed() == {"x": 30, "y": 7, "z": 12}
+    assert snapshot.parents(12) == [7]
+    rows = pa.RecordBatch.from_pylist([{"a": 2.5}, {"a": 9}])
+    assert snapshot.nodes(rows).to_pylist() == [[7], [12]]

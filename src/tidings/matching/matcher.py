@@ -41,6 +41,7 @@ from tidings.matching.part import Part
 from tidings.matching.register import Register
 from tidings.matching.segment import Segment, build_segment, gathered, segment_of
 from tidings.matching.state import Sealed, State, sealed_from
+from tidings.matching.tested import Tested, tested
 from tidings.model import Event, FilterError, NotificationError, TidingsError
 
 Array = npt.NDArray[Any]
@@ -462,6 +463,11 @@ class Matcher:
         """The filter of an id."""
         register = self._state.register
         return self._parsed(register.text(register.slot(id)))
+
+    def tested(self) -> Tested:
+        """The attributes that filters look at, by path, with what they are compared with."""
+        state, _ = self._seal()
+        return tested(sealed.part.segment for sealed in state.parts)
 
     def stats(self) -> dict[str, int]:
         """Numbers on what is held: filters, boxes, parts, bytes."""

@@ -48,6 +48,9 @@ class Snapshot:
     def __init__(self, number: int, nodes: Nodes, matcher: Matcher, ids: Any = None) -> None:
         self.number = number
         self.matcher = matcher
+        self.path: Path | None = None
+        """The directory that it was opened from."""
+        self._table: Any = None  # where keys are, when it was opened
         self._nodes = nodes
         self._ids = pa.array(nodes.ids, id_type(nodes.ids)) if ids is None else ids
         self.view = View(
@@ -137,9 +140,8 @@ class Snapshot:
         )
         snapshot = cls(manifest.count("number"), nodes, matcher, ids)
         snapshot._table = table
+        snapshot.path = folder.absolute()
         return snapshot
-
-    _table: Any = None
 
     # -- what is in it -------------------------------------------------------------------------
 
@@ -183,6 +185,10 @@ class Snapshot:
         sizes = np.diff(self._nodes.member_starts)
         nodes = np.repeat(self._nodes.numbers, sizes)
         return dict(zip(self._ids.to_pylist(), nodes.tolist(), strict=True))
+
+    @property
+    def has_integer_ids(self) -> bool:
+        return bool(pa.types.is_integer(self._ids.type))
 
     @property
     def ids(self) -> Any:

@@ -1,4 +1,4 @@
-"""tidings on Spark: a Java runtime and a local session.
+"""tidings on Spark: tables and streams are tagged; a Java runtime and a local session.
 
 The modules are loaded when a name is first used: `import tidings.spark` stays cheap, and
 `python -m tidings.spark.java` finds its own module unloaded.
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidings.spark.java import java_home
     from tidings.spark.session import local_session
+    from tidings.spark.tagging import tag
 
-__all__ = ["java_home", "local_session"]
+__all__ = ["java_home", "local_session", "tag"]
 
 _HOMES = {
     "java_home": "tidings.spark.java",
     "local_session": "tidings.spark.session",
+    "tag": "tidings.spark.tagging",
 }
 
 

@@ -1,0 +1,90 @@
+"""What a table must bring for filters to make sense on it, checked before anything runs.
+
+A filter on a column that is not there, or that compares a column of texts with numbers, would match
+nothing, silently and for ever. So it is refused, by the column's name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from tidings.matching.tested import Tested
+from tidings.model import AttributesError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+_NUMBERS = {"byte", "short", "integer", "long", "float", "double", "decimal"}
+_FAMILIES = {
+    **dict.fromkeys(_NUMBERS, "number"),
+    **dict.fromkeys(("string", "char", "varchar"), "string"),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "time"),
+    "boolean": "boolean",
+    "array": "list",
+    "struct": "struct",
+    "void": "null",
+}
+_PLURAL = {
+    "boolean": "booleans", "number": "numbers", "string": "texts", "time": "dates or times",
+    "list": "lists",
+}  # fmt: skip
+
+
+def check_columns(schema: StructType, tested: Tested) -> list[str]:
+    """The columns that must be looked at, in the order of the table; AttributesError where the
+    table lacks one, or has one that can't be compared as filters do."""
+    names = schema.fieldNames()
+    for name in names:
+        if names.count(name) > 1 and any(path[0] == name for path in tested):
+            raise AttributesError(f"the table has several columns '{name}', expected one")
+    for path, families in sorted(tested.items()):
+        _check(schema, path, families)
+    wanted = {path[0] for path in tested}
+    return [name for name in names if name in wanted]
+
+
+def _check(schema: StructType, path: tuple[str, ...], families: set[str]) -> None:
+    kind = _type_at(schema, path)
+    if kind is None:
+        return
+    found = family_of(kind)
+    shown = ".".join(path)
+    if found is None:
+        raise AttributesError(
+            f"filters test the column '{shown}', whose type {kind.simpleString()} can't be compared"
+        )
+    if families and found not in ("null", "struct") and found not in families:
+        expected = " or ".join(sorted(_PLURAL[family] for family in families))
+        raise AttributesError(
+            f"the column '{shown}' is {kind.simpleString()}, but filters compare it with {expected}"
+        )
+
+
+def _type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
+    """The type of a column; None beneath a list, where each element has its own."""
+    kind: DataType = schema
+    for depth, name in enumerate(path):
+        if kind.typeName() == "array":
+            return None
+        names = kind.fieldNames() if kind.typeName() == "struct" else []  # type: ignore[attr-defined]
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else _some(names)
+            raise AttributesError(
+                f"filters test the column '{'.'.join(path[: depth + 1])}', which the table does "
+                f"not have; {hint}"
+            )
+        kind = kind[name].dataType  # type: ignore[index]
+    return kind
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:8]) or "none"
+    return f"its columns are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def family_of(kind: DataType) -> str | None:
+    """The family that values of a type compare within; None for types that filters can't test."""
+    name = kind.typeName()
+    return "number" if name.startswith("decimal") else _FAMILIES.get(name.split("(")[0])

@@ -1,0 +1,101 @@
+"""What runs in Spark's Python workers: a version of the subscriptions, opened once per process.
+
+A worker lives for many tasks. It maps the snapshot when it first meets its path, and takes in the
+changes that ride along with a task; what it knows already is skipped.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from tidings.model import TidingsError
+from tidings.snapshots import Live, Snapshot, View
+
+MOST_OPEN = 2
+ROWS = 65_536
+"""Rows that are matched at once: small batches are put together until there are as many."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A change of one subscription; see `tidings.snapshots.live.ChangeLike`."""
+
+    version: int
+    id: str | int
+    filter: str | None
+    node: int
+
+
+class Pinned(msgspec.Struct, frozen=True):
+    """A version of the subscriptions, as tasks are told of it: where the snapshot is, and what
+    changed since."""
+
+    path: str
+    version: int
+    changes: tuple[Change, ...] = ()
+
+
+_lock = threading.Lock()
+_opened: dict[str, Live] = {}
+
+
+def view_of(pinned: Pinned) -> View:
+    """What subscribers want at a version, in this process."""
+    with _lock:
+        live = _opened.get(pinned.path)
+        if live is None:
+            live = Live(Snapshot.open(pinned.path, verify=False))
+            while len(_opened) >= MOST_OPEN:
+                del _opened[next(iter(_opened))]
+            _opened[pinned.path] = live
+        live.apply(pinned.changes)
+        return live.view(pinned.version)
+
+
+def tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> Callable[..., Any]:
+    """A function of columns, batch by batch, to the tags of their rows: a list for each row, or a
+    struct of lists where there are several outputs."""
+
+    # PySpark reads from these types what kind of function it is
+    def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        view = view_of(pinned)
+        for batch in _joined(batches, names):
+            matched = view.matched(batch)
+            found = [_lists(view, output, matched) for output in outputs]
+            yield found[0] if len(found) == 1 else pa.StructArray.from_arrays(found, outputs)
+
+    return tag
+
+
+def _lists(view: View, output: str, matched: tuple[Any, Any]) -> Any:
+    if output == "nodes":
+        return view.node_lists(*matched)
+    return view.subscription_lists(*matched)
+
+
+def _joined(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Batches of ROWS rows or more, but for the last one."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for given in batches:
+        arrays = list(given) if isinstance(given, tuple) else [given]  # one column comes bare
+        waiting.append(pa.RecordBatch.from_arrays(arrays, names=names))
+        rows += waiting[-1].num_rows
+        if rows >= ROWS:
+            yield _one(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _one(waiting)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    try:
+        return pa.concat_batches(batches)
+    except pa.ArrowInvalid as problem:
+        raise TidingsError(f"the batches of one task differ in their columns: {problem}") from None

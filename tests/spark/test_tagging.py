@@ -1,0 +1,163 @@
+"""tag(): Spark SQL is the judge, of tables and of streams; what makes no sense is refused."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.filters import oracle
+from tests.matching import session
+
+from tidings import AttributesError, ContentGraph, TidingsError, parse
+from tidings.snapshots import Snapshot
+from tidings.spark import tag
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+FLIGHTS = {
+    "late": "dep_delay > 60",
+    "very late": "dep_delay > 120",
+    "in Newark": "origin = 'EWR' AND dep_delay > 60",
+    "tagged": "array_contains(tags, 'x')",
+    "nested": "plane.seats > 100",
+}
+
+
+@pytest.fixture
+def flights(spark: SparkSession) -> DataFrame:
+    rows = [
+        (1, 61, "EWR", ["x"], (150,)),
+        (2, 130, "JFK", None, None),
+        (3, None, "EWR", ["y"], (90,)),
+    ]
+    of = "n int, dep_delay int, origin string, tags array<string>, plane struct<seats: int>"
+    return spark.createDataFrame(rows, of)
+
+
+def told(df: DataFrame, column: str) -> dict[int, Any]:
+    return {row["n"]: row[column] for row in df.collect()}
+
+
+@pytest.mark.parametrize("declared", [False, True], ids=["undeclared", "declared"])
+def test_tags_are_what_spark_says(
+    spark: SparkSession, seed: int, declared: bool, tmp_path: Path
+) -> None:
+    rng = random.Random(f"{seed} tag {declared}")
+    with oracle.settings(spark, oracle.INTERPRETED):
+        judged = oracle.judged(
+            spark, rng, rows=60, filters=150, declared=declared, text=session.text,
+            event=session.notification,
+        )  # fmt: skip
+    filters = {str(at): text for at, text in enumerate(judged.texts)}
+    path = tmp_path / "snapshot"
+    Snapshot.build(filters, judged.attributes).save(path)
+    of = oracle.spark_schema(judged.schema)
+    rows = [(*(oracle.row(event, of) or ()), at) for at, event in enumerate(judged.events)]
+    table = spark.createDataFrame(rows, of.add("n", "integer")).repartition(3)
+    expected = {
+        at: sorted(str(f) for f, says in enumerate(judged.says) if says[at])
+        for at in range(len(judged.events))
+    }
+    batch = told(tag(table, path, "subscriptions", strict=False), "subscriptions")
+    assert {n: sorted(ids) for n, ids in batch.items()} == expected
+    pairs = tag(table, path, "pairs", strict=False).collect()
+    assert sorted((row["n"], row["pairs"]) for row in pairs) == sorted(
+        (n, id_) for n, ids in expected.items() for id_ in ids
+    )
+    nodes = told(tag(table, path, "nodes", strict=False), "nodes")
+    graph = ContentGraph()
+    node_of = {id_: graph.insert(_parsed(text, judged)) for id_, text in filters.items()}
+    subscribed = Snapshot.open(path).subscribed()
+    same = {node.id: subscribed[id_] for id_, node in node_of.items()}
+    for n, ids in expected.items():
+        lowest = graph.lowest({node_of[id_] for id_ in ids})
+        assert nodes[n] == sorted(same[node.id] for node in lowest)
+
+
+def _parsed(text: str, judged: oracle.Judged) -> Any:
+    return parse(text, attributes=judged.attributes)
+
+
+def test_a_stream_gives_what_the_table_gives(
+    spark: SparkSession, flights: DataFrame, tmp_path: Path
+) -> None:
+    flights.repartition(3).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(flights.schema).parquet(str(tmp_path / "in"))
+    snapshot = Snapshot.build(FLIGHTS)
+    query = (
+        tag(stream, snapshot, "subscriptions")
+        .writeStream.trigger(availableNow=True)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .format("parquet")
+        .start(str(tmp_path / "out"))
+    )
+    query.awaitTermination()
+    streamed = told(spark.read.parquet(str(tmp_path / "out")), "subscriptions")
+    table = told(tag(flights, snapshot, "subscriptions"), "subscriptions")
+    assert {n: sorted(ids) for n, ids in streamed.items()} == {
+        1: ["in Newark", "late", "nested", "tagged"], 2: ["late", "very late"], 3: [],
+    }  # fmt: skip
+    assert {n: sorted(ids) for n, ids in table.items()} == {
+        n: sorted(ids) for n, ids in streamed.items()
+    }
+
+
+def test_integer_ids_and_the_names_of_columns(flights: DataFrame) -> None:
+    snapshot = Snapshot.build({7: "dep_delay > 60", 9: "true"})
+    tagged = tag(flights, snapshot, "subscriptions")
+    assert tagged.columns == [*flights.columns, "subscriptions"]
+    assert tagged.schema["subscriptions"].dataType.simpleString() == "array<bigint>"
+    found = told(tagged, "subscriptions")
+    assert {n: sorted(ids) for n, ids in found.items()} == {1: [7, 9], 2: [7, 9], 3: [9]}
+    pairs = tag(flights, snapshot, "pairs")
+    assert pairs.schema["pairs"].dataType.simpleString() == "bigint"
+    assert pairs.count() == 5
+    assert told(tag(flights, snapshot), "nodes") == {1: [1], 2: [1], 3: [2]}
+
+
+def test_no_filters_and_filters_of_no_column(flights: DataFrame) -> None:
+    assert told(tag(flights, Snapshot.build({}), "subscriptions"), "subscriptions") == {
+        1: [], 2: [], 3: [],
+    }  # fmt: skip
+    assert told(tag(flights, Snapshot.build({"all": "true"})), "nodes") == {1: [1], 2: [1], 3: [1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dep_dealy > 60", "'dep_dealy', which the table does not have; did you mean dep_delay?"),
+        ("plane.seat > 1", "'plane.seat', which the table does not have; did you mean seats?"),
+        ("origin > 60", "the column 'origin' is string, but filters compare it with numbers"),
+        ("dep_delay = 'late'", "'dep_delay' is int, but filters compare it with texts"),
+        ("zzz IS NULL", "'zzz', which the table does not have; its columns are n, dep_delay"),
+    ],
+)
+def test_filters_that_make_no_sense_on_a_table_are_refused(
+    flights: DataFrame, text: str, message: str
+) -> None:
+    with pytest.raises(AttributesError) as caught:
+        tag(flights, Snapshot.build({"a": text}))
+    assert message in str(caught.value)
+
+
+def test_what_tag_refuses(flights: DataFrame, tmp_path: Path) -> None:
+    snapshot = Snapshot.build(FLIGHTS)
+    with pytest.raises(TidingsError, match="expected one of nodes, subscriptions, pairs"):
+        tag(flights, snapshot, "rows")
+    with pytest.raises(AttributesError, match="a column 'nodes' already"):
+        tag(tag(flights, snapshot), snapshot)
+    with pytest.raises(TidingsError, match="is not a snapshot"):
+        tag(flights, tmp_path)
+    with pytest.raises(AttributesError, match="can't be compared"):
+        tag(flights.selectExpr("map(n, n) AS dep_delay"), Snapshot.build({"a": "dep_delay > 1"}))
+
+
+def test_a_column_that_is_missing_may_be_taken_as_null(flights: DataFrame) -> None:
+    snapshot = Snapshot.build({"a": "zzz > 1 OR n = 1", "b": "zzz IS NULL"})
+    found = told(tag(flights, snapshot, "subscriptions", strict=False), "subscriptions")
+    assert {n: sorted(ids) for n, ids in found.items()} == {1: ["a", "b"], 2: ["b"], 3: ["b"]}

@@ -1,0 +1,257 @@
+"""ChangeLog: the changes to the subscriptions of a channel, in order and durable.
+
+Every change has a version. Whoever reads pins one, and sees the same subscriptions at it for as
+long as the log keeps it, in any process:
+
+    put, drop ----> [ 1 ][ 2 ][ 3 ] ... [ 7 ]     version = 7
+                                                  subscriptions(3), then changes(after=3)
+
+segments.py says how it lies on the disk, tail.py how readers follow, writer.py how writers append.
+
+Threads that write at the same time share a sync: the first takes the changes of all that wait for
+it and appends them as one group.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from tidings.filters import Attributes, Filter, parse
+from tidings.model import FilterError, TidingsError
+from tidings.store.checkpoint import version_of
+from tidings.store.disk import sync
+from tidings.store.forgetting import forget, state_at
+from tidings.store.locks import LOCK, shared
+from tidings.store.records import Id, LogError
+from tidings.store.segments import Position, records
+from tidings.store.state import Subscriptions
+from tidings.store.tail import Tail
+from tidings.store.writer import Wanted, Wish, Writer
+
+Functions = Mapping[str, Callable[..., Any]]
+SEGMENT_BYTES = 8 << 20
+T = TypeVar("T")
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One change of one subscription: new, replaced or ended."""
+
+    version: int
+    """1, 2, 3 and so on, without gaps."""
+    id: Id
+    """That of the subscription."""
+    filter: str | None
+    """Its text; None: the subscription ended."""
+    node: int
+    """The number of the filter, one for all equal filters and for good; 0 when it ended."""
+
+
+class ChangeLog:
+    """A log in a directory, for any number of threads and processes of one machine.
+
+    `attributes` and `functions` are those of the channel, and must be the same for all who write:
+    with them filters are checked, and told to be equal. `segment_bytes`: a file that has grown to
+    this is followed by the next.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        attributes: Attributes | None = None,
+        functions: Functions | None = None,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        self.path = Path(path)
+        self.attributes = attributes
+        self.functions = functions
+        try:
+            missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
+            self.path.mkdir(parents=True, exist_ok=True)
+            for one in missing:  # a directory is only as lasting as its name in the one above
+                sync(one.parent)
+            if not (self.path / LOCK).exists():
+                (self.path / LOCK).touch()
+        except OSError as problem:
+            raise LogError(f"'{path}' can't be a log: {problem.strerror}") from problem
+        self._tail = Tail(self.path)
+        self._writer = Writer(self.path, segment_bytes)
+        self._writing = threading.Lock()
+        self._waiting: deque[Wanted] = deque()
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def put(self, id: Id, filter: str | Filter) -> int:
+        """Give an id a filter, its first or another; the version, once the disk has it."""
+        return self._commit([self._wish(id, filter)])
+
+    def put_many(
+        self, pairs: Iterable[tuple[Id, str | Filter]] | Mapping[Any, str | Filter]
+    ) -> int:
+        """Put (id, filter) pairs, or a mapping, a version each; gives the last version.
+
+        They are acknowledged together: all are there from then on, or none ever is.
+        """
+        changes = []
+        for pair in pairs.items() if isinstance(pairs, Mapping) else pairs:
+            try:
+                id_, filter_ = pair
+            except (TypeError, ValueError):
+                raise TidingsError(
+                    f"found {pair!r:.80}, expected a pair of id and filter"
+                ) from None
+            try:
+                changes.append(self._wish(id_, filter_))
+            except FilterError as problem:
+                problem.add_note(f"It is the filter of the id {id_!r}.")
+                raise
+        return self._commit(changes) if changes else self.version
+
+    def drop(self, id: Id) -> int:
+        """End the subscription of an id; the version, once the disk has it."""
+        _need_id(id)
+        return self._commit([(id, None, None)])
+
+    def _wish(self, id_: Id, filter_: str | Filter) -> Wish:
+        _need_id(id_)
+        text = filter_.sql() if isinstance(filter_, Filter) else filter_
+        # A filter too is read anew: it may have been made with other attributes.
+        parsed = parse(text, attributes=self.attributes, functions=self.functions)
+        return id_, str(text), parsed.key
+
+    def _commit(self, changes: list[Wish]) -> int:
+        mine = Wanted(changes)
+        self._waiting.append(mine)
+        with self._writing:
+            if not mine.done:  # else a thread that was before this one has done it
+                self._commit_waiting()
+        if mine.error is not None:
+            raise mine.error
+        return mine.version
+
+    def _commit_waiting(self) -> None:
+        wanted = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        try:
+            self._tail.move(self._writer.commit(wanted))
+        except Exception as problem:
+            for one in wanted:  # an error of its own for each thread, with its own traceback
+                one.error = one.error or _refusal(problem)
+        except BaseException:
+            for one in wanted:
+                one.error = one.error or LogError("the write was interrupted, try again")
+            raise
+        finally:
+            for one in wanted:
+                one.done = True
+
+    def forget_before(self, version: int) -> None:
+        """Drop the files that hold only versions up to this one; its state is kept.
+
+        From then on `subscriptions` answers for this version and later ones, and `changes` as far
+        back as there are files.
+        """
+        end = self._steady(self._tail.end)
+        self._need_version(version, end)
+        if version:
+            try:
+                forget(self.path, version, end)
+            except OSError as problem:
+                raise LogError(f"the log can't drop files: {problem}") from problem
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The latest that is acknowledged, by whichever process."""
+        return self._steady(self._tail.end).version
+
+    def changes(self, after: int, upto: int | None = None) -> list[Change]:
+        """All changes after a version, up to another or to the latest, in order."""
+
+        def read() -> list[Change]:
+            end = self._tail.end()
+            last = end.version if upto is None else upto
+            self._need_version(after, end)
+            self._need_version(last, end)
+            found: list[Change] = []
+            if after >= last:
+                return found
+            for record in records(self.path, after, end, self._tail.marks()):
+                if record.version > last:
+                    break
+                found.append(Change(record.version, record.id, record.filter, record.node))
+            return found
+
+        return self._steady(read)
+
+    def subscriptions(self, version: int | None = None) -> Subscriptions:
+        """Text and node of every subscription by its id, at a version or the latest.
+
+        This reads the whole log; to follow it, ask once and then for `changes`.
+        """
+
+        def read() -> Subscriptions:
+            end = self._tail.end()
+            at = end.version if version is None else version
+            self._need_version(at, end)
+            oldest = version_of(self.path)
+            if at < oldest:
+                raise LogError(
+                    f"the state at version {at} was forgotten, expected a version from {oldest} on"
+                )
+            return state_at(self.path, at, end).subscriptions
+
+        return self._steady(read)
+
+    def _need_version(self, version: int, end: Position) -> None:
+        if type(version) is not int or not 0 <= version <= end.version:
+            raise LogError(
+                f"found the version {version!r}, expected one of 0 to {end.version}, the latest "
+                f"in '{self.path}'"
+            )
+
+    def _steady(self, read: Callable[[], T]) -> T:
+        """Read; when segments were dropped meanwhile, read again while nobody can drop any."""
+        try:
+            try:
+                return read()
+            except (LogError, FileNotFoundError):
+                with shared(self.path):
+                    return read()
+        except OSError as problem:
+            raise LogError(f"the log can't be read: {problem}") from problem
+
+
+def _refusal(problem: Exception) -> Exception:
+    sentence = str(problem)
+    if isinstance(problem, OSError):
+        sentence = f"the log can't be written: {problem}; nothing was acknowledged"
+    elif not isinstance(problem, LogError):
+        return problem
+    refusal = LogError(sentence)
+    refusal.__cause__ = problem
+    return refusal
+
+
+def _need_id(id_: object) -> None:
+    if type(id_) is str:
+        if id_.isascii():
+            return
+        try:
+            id_.encode()
+            return
+        except UnicodeEncodeError:
+            found = "a text that is no valid Unicode"
+    elif type(id_) is int:
+        if -(2**63) <= id_ < 2**63:
+            return
+        found = "an integer beyond 64 bits"
+    else:
+        found = type(id_).__name__
+    raise TidingsError(f"found {found} as an id, expected a text or an integer of 64 bits")

@@ -1,0 +1,249 @@
+"""The log against a plain model: versions, nodes, reopening, forgetting, threads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import tidings
+from tidings.store import Change, ChangeLog, LogError, tail
+
+# Filters that are equal in pairs or threes, so that nodes are shared.
+TEXTS = [
+    text
+    for n in range(6)
+    for text in (f"a > {n} AND b = 'é'", f"b = 'é' AND a > {n}", f"NOT (a <= {n}) AND b = 'é'")
+]
+
+IDS: list[str | int] = [1, "1", 2, "zwei", -7, ""]
+
+
+@pytest.fixture
+def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is cut off from the current, and syncing takes most of the time."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+class Model:
+    """What a log should say."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.states: list[dict[str | int, tuple[str, int]]] = [{}]
+        self.nodes: dict[bytes, int] = {}
+
+    def put(self, id_: str | int, text: str) -> None:
+        node = self.nodes.setdefault(tidings.parse(text).key, len(self.nodes) + 1)
+        self._add(id_, text, node)
+
+    def drop(self, id_: str | int) -> None:
+        self._add(id_, None, 0)
+
+    def _add(self, id_: str | int, text: str | None, node: int) -> None:
+        self.changes.append(Change(len(self.states), id_, text, node))
+        state = dict(self.states[-1])
+        if text is None:
+            del state[id_]
+        else:
+            state[id_] = (text, node)
+        self.states.append(state)
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 700, 1 << 20])
+def test_like_a_model(tmp_path: Path, seed: int, no_sync: None, segment_bytes: int) -> None:
+    rng = random.Random(seed)
+    model, kept, forgotten = Model(), 0, 0
+    writer = ChangeLog(tmp_path, segment_bytes=segment_bytes)
+    reader = ChangeLog(tmp_path)
+    for _ in range(300):
+        step = rng.random()
+        state = model.states[-1]
+        id_ = rng.choice(IDS)
+        if step < 0.4:
+            model.put(id_, text := rng.choice(TEXTS))
+            assert writer.put(id_, text) == model.changes[-1].version
+        elif step < 0.55:
+            pairs = [(rng.randrange(20), rng.choice(TEXTS)) for _ in range(rng.randrange(6))]
+            for pair in pairs:
+                model.put(*pair)
+            assert writer.put_many(pairs) == len(model.changes)
+        elif step < 0.75:
+            if id_ in state:
+                model.drop(id_)
+                assert writer.drop(id_) == len(model.changes)
+            else:
+                with pytest.raises(tidings.TidingsError, match=r"^there is no subscription with"):
+                    writer.drop(id_)
+        elif step < 0.85:
+            writer = ChangeLog(tmp_path, segment_bytes=segment_bytes)
+        elif step < 0.9:
+            forgotten = max(forgotten, version := rng.randint(0, len(model.changes)))
+            rng.choice([reader, writer]).forget_before(version)
+            kept = max(
+                kept, min(int(p.stem) for p in tmp_path.glob("0*.log")) - 1 if version else 0
+            )
+            assert kept <= forgotten
+        else:
+            reader = ChangeLog(tmp_path)
+        log = rng.choice([reader, writer])
+        assert log.version == len(model.changes)
+        upto = rng.randint(forgotten, len(model.changes))
+        assert log.subscriptions(upto) == model.states[upto]
+        after = rng.randint(kept, upto)
+        assert log.changes(after, upto) == model.changes[after:upto]
+        assert log.changes(upto) == model.changes[upto:]
+
+
+def test_a_change(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path / "deep" / "log")
+    assert (log.version, log.changes(0), log.subscriptions()) == (0, [], {})
+    assert log.put("one", "a = 1") == 1
+    assert log.put_many([("two", "1 = a"), (3, tidings.parse("b = 2"))]) == 3
+    assert log.drop("one") == 4
+    assert log.put_many({"two": "1 = a"}) == 5
+    assert log.put_many([]) == 5
+    assert log.changes(0) == [
+        Change(1, "one", "a = 1", 1),
+        Change(2, "two", "1 = a", 1),
+        Change(3, 3, "b = 2", 2),
+        Change(4, "one", None, 0),
+        Change(5, "two", "1 = a", 1),
+    ]
+    assert log.changes(1, 2) == [Change(2, "two", "1 = a", 1)]
+    assert log.subscriptions() == {"two": ("1 = a", 1), 3: ("b = 2", 2)}
+    assert log.subscriptions(1) == {"one": ("a = 1", 1)}
+
+
+def test_nodes_come_back_after_their_segments_went(tmp_path: Path, no_sync: None) -> None:
+    log = ChangeLog(tmp_path)
+    log.put("x", "a = 1")
+    log.put("x", "a = 2")
+    log.drop("x")
+    log.forget_before(3)
+    assert [path.name for path in tmp_path.glob("0*")] == ["00000000000000000004.log"]
+    assert log.subscriptions() == {}
+    log = ChangeLog(tmp_path)
+    assert log.put_many([("x", "a = 3"), ("y", "a = 2"), ("z", "a = 1")]) == 6
+    assert [change.node for change in log.changes(3)] == [3, 2, 1]
+
+
+def test_attributes_decide_what_is_equal_and_what_is_refused(tmp_path: Path) -> None:
+    attributes = tidings.Attributes({"day": "date"})
+    log = ChangeLog(tmp_path, attributes)
+    log.put("x", "day > '2024-01-01'")
+    log.put("y", "day > DATE '2024-01-01'")
+    assert [change.node for change in log.changes(0)] == [1, 1]
+    with pytest.raises(tidings.FilterError, match="dya"):
+        log.put("z", "dya = 1")
+    assert log.version == 2
+
+
+@pytest.mark.parametrize("bad", [None, 1.5, True, b"x", "\ud800", 2**63])
+def test_ids_that_are_refused(tmp_path: Path, bad: str) -> None:
+    log = ChangeLog(tmp_path)
+    sentence = r"as an id, expected a text or an integer"
+    with pytest.raises(tidings.TidingsError, match=sentence):
+        log.put(bad, "a = 1")
+    with pytest.raises(tidings.TidingsError, match=sentence):
+        log.put_many([(bad, "a = 1")])
+    with pytest.raises(tidings.TidingsError, match=sentence):
+        log.drop(bad)
+    assert not list(tmp_path.glob("0*"))
+
+
+def test_bad_filters_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    with pytest.raises(tidings.FilterError) as caught:
+        log.put_many([("good", "a = 1"), ("bad", "a =")])
+    assert caught.value.__notes__ == ["It is the filter of the id 'bad'."]
+    with pytest.raises(tidings.TidingsError, match="expected a pair of id and filter"):
+        log.put_many([("good", "a = 1"), 7])  # type: ignore[list-item]
+    assert log.version == 0
+
+
+def test_versions_that_are_not_there(tmp_path: Path, no_sync: None) -> None:
+    log = ChangeLog(tmp_path, segment_bytes=1)
+    log.put_many([("x", "a = 1"), ("x", "a = 2")])
+    log.put("x", "a = 3")
+    for bad in (-1, 4, True):
+        for ask in (log.subscriptions, log.changes, log.forget_before):
+            with pytest.raises(LogError, match=r"expected one of 0 to 3, the latest in"):
+                ask(bad)
+    log.forget_before(3)
+    with pytest.raises(LogError, match=r"the state at version 2 was forgotten, expected .* from 3"):
+        log.subscriptions(2)
+    with pytest.raises(LogError, match=r"no changes after version 2, only those after 3"):
+        log.changes(2)
+    assert log.changes(3) == []
+
+
+def test_threads_share_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = ChangeLog(tmp_path)
+    log.put("x", "a = 1")
+    synced = []
+    sync = os.fsync
+
+    def counted(handle: int) -> None:
+        synced.append(handle)
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", counted)
+
+    def write(thread: int) -> list[int]:
+        return [log.put(f"{thread}-{n}", f"a = {n}") for n in range(20)]
+
+    with ThreadPoolExecutor(8) as pool:
+        versions = list(pool.map(write, range(8)))
+    assert sorted(itertools.chain(*versions)) == list(range(2, 162))
+    assert len(synced) < 160
+    said = {change.version: change.id for change in ChangeLog(tmp_path).changes(1)}
+    for thread, numbers in enumerate(versions):
+        assert [said[version] for version in numbers] == [f"{thread}-{n}" for n in range(20)]
+
+
+def test_one_refusal_of_a_thread_is_not_that_of_others(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    log.put("x", "a = 1")
+
+    def one(n: int) -> int | str:
+        try:
+            return log.drop("nobody") if n % 2 else log.put(n, "a = 1")
+        except tidings.TidingsError as problem:
+            return str(problem)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(one, range(40)))
+    assert set(answers[1::2]) == {"there is no subscription with the id 'nobody'"}
+    assert sorted(map(int, answers[::2])) == list(range(2, 22))
+
+
+def test_readers_see_nothing_that_the_disk_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, reader = ChangeLog(tmp_path), ChangeLog(tmp_path)
+    writer.put("x", "a = 1")
+    assert reader.version == 1
+    waits, let = threading.Event(), threading.Event()
+
+    def fsync(handle: int) -> None:
+        waits.set()
+        assert let.wait(30)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(tail, "PATIENCE", 0.05)
+    thread = threading.Thread(target=writer.put, args=("x", "a = 2"))
+    thread.start()
+    try:
+        assert waits.wait(30)
+        assert next(tmp_path.glob("0*")).read_bytes().count(b"\n") == 2  # it is written
+        assert [reader.version, writer.version, ChangeLog(tmp_path).version] == [1, 1, 1]
+    finally:
+        let.set()
+        thread.join()
+    assert [reader.version, writer.version, ChangeLog(tmp_path).version] == [2, 2, 2]

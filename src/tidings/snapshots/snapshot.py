@@ -187,10 +187,6 @@ class Snapshot:
         return dict(zip(self._ids.to_pylist(), nodes.tolist(), strict=True))
 
     @property
-    def has_integer_ids(self) -> bool:
-        return bool(pa.types.is_integer(self._ids.type))
-
-    @property
     def ids(self) -> Any:
         """The ids of all subscriptions as an Arrow array, node by node."""
         return self._ids

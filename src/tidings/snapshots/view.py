@@ -76,6 +76,10 @@ class View:
             self.parent_starts, np.full(extra, self.parent_starts[-1], np.int64)
         )
 
+    @property
+    def has_integer_ids(self) -> bool:
+        return bool(pa.types.is_integer(self.ids.type))
+
     def nodes(self, events: Any, *, threads: int = 1) -> Any:
         """A ListArray: for each event of a batch the numbers of the lowest nodes, rising."""
         return self.node_lists(*self.matched(events, threads=threads))

@@ -31,17 +31,25 @@ _PLURAL = {
 }  # fmt: skip
 
 
-def check_columns(schema: StructType, tested: Tested) -> list[str]:
-    """The columns that must be looked at, in the order of the table; AttributesError where the
-    table lacks one, or has one that can't be compared as filters do."""
+def check_columns(schema: StructType, tested: Tested, *, strict: bool = True) -> list[str]:
+    """The columns that must be looked at, in the order of the table.
+
+    AttributesError where the table lacks one, or has one that can't be compared as filters do;
+    unless `strict`, such a column is as good as null.
+    """
     names = schema.fieldNames()
-    for name in names:
-        if names.count(name) > 1 and any(path[0] == name for path in tested):
-            raise AttributesError(f"the table has several columns '{name}', expected one")
-    for path, families in sorted(tested.items()):
-        _check(schema, path, families)
     wanted = {path[0] for path in tested}
-    return [name for name in names if name in wanted]
+    for name in names:
+        if names.count(name) > 1 and name in wanted:
+            raise AttributesError(f"the table has several columns '{name}', expected one")
+    if strict:
+        for path, families in sorted(tested.items()):
+            _check(schema, path, families)
+    return [
+        field.name
+        for field in schema.fields
+        if field.name in wanted and family_of(field.dataType) is not None
+    ]
 
 
 def _check(schema: StructType, path: tuple[str, ...], families: set[str]) -> None:

@@ -16,14 +16,14 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.matching.tested import Tested
 from tidings.model import AttributesError, TidingsError
-from tidings.snapshots import Snapshot
+from tidings.snapshots import Snapshot, View
 from tidings.spark.contracts import check_columns
 from tidings.spark.worker import Pinned, tagger
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 OUTPUTS = ("nodes", "subscriptions", "pairs")
 _saved: weakref.WeakKeyDictionary[Snapshot, str] = weakref.WeakKeyDictionary()
@@ -49,45 +49,37 @@ def tag(
     if output in df.columns:
         raise AttributesError(f"the table has a column '{output}' already; rename it before")
     opened, path = _placed(snapshot)
-    pinned = Pinned(path, opened.number)
     wanted = "subscriptions" if output == "pairs" else output
-    column = tags(df, pinned, opened, (wanted,), strict=strict)
+    column = tags(df, Pinned(path, opened.number), opened.view, (wanted,), strict=strict)
     if output == "pairs":
         column = f.explode(column)
     return df.withColumn(output, column)
 
 
 def tags(
-    df: DataFrame,
-    pinned: Pinned,
-    snapshot: Snapshot,
-    outputs: tuple[str, ...],
-    tested: Tested | None = None,
-    *,
-    strict: bool = True,
+    df: DataFrame, pinned: Pinned, view: View, outputs: tuple[str, ...], *, strict: bool = True
 ) -> Column:
-    """The column of tags of a table at a pinned version: lists, or a struct of lists."""
+    """The column of tags of a table at a pinned version: lists, or a struct of lists. The view is
+    the one of the same version, in this process."""
     from pyspark.sql import functions as f
-    from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-    tested = snapshot.matcher.tested() if tested is None else tested
-    if not strict:
-        there = set(df.columns)
-        tested = {path: kinds for path, kinds in tested.items() if path[0] in there}
-    names = check_columns(df.schema, tested)
-    id_kind: DataType = LongType() if snapshot.has_integer_ids else StringType()
-    kinds = {
-        "nodes": ArrayType(LongType(), False),
-        "subscriptions": ArrayType(id_kind, False),
-    }
-    returned: Any = kinds[outputs[0]]
-    if len(outputs) > 1:
-        returned = StructType([StructField(name, kinds[name], False) for name in outputs])
+    names = check_columns(df.schema, view.matcher.tested(), strict=strict)
     arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]
-    udf = arrow_udf(tagger(pinned, names or ["none"], outputs), returned)
+    udf = arrow_udf(tagger(pinned, names or ["none"], outputs), tag_type(view, outputs))
     columns = [f.col(f"`{name.replace('`', '``')}`") for name in names] or [f.lit(True)]
     found: Column = udf(*columns)
     return found
+
+
+def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:
+    """The type of a column of tags."""
+    from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+    ids: DataType = LongType() if view.has_integer_ids else StringType()
+    kinds = {"nodes": ArrayType(LongType(), False), "subscriptions": ArrayType(ids, False)}
+    if len(outputs) == 1:
+        return kinds[outputs[0]]
+    return StructType([StructField(name, kinds[name], False) for name in outputs])
 
 
 def _placed(snapshot: Snapshot | str | Path) -> tuple[Snapshot, str]:

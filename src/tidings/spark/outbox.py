@@ -1,0 +1,209 @@
+"""The outbox: what subscribers are to be told, on disk, each batch once.
+
+    batch=00000042/grain=.../*.parquet    the notifications of a batch that matched
+    dead/batch=00000042/*.parquet         rows that were refused, with the reason
+    _tidings/stream                       which stream writes here
+    _tidings/pins/00000042.json           what it is made of: version of the subscriptions, time
+    _tidings/commits/00000042.json        what it came to, and the counters of its nodes after it
+    _tidings/counters/00000100.json       all counters after a batch, now and then
+
+Invariants. A batch is there when its commit is; readers look at no other. A pin is written before
+anything of its batch and never changed, so a batch that is done again sees the same subscriptions.
+Commits follow each other without a gap, so the counters after a batch are known from its commit and
+those before it. Every file is written beside its place, synced, and renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from tidings.model import TidingsError
+
+COUNTERS_EVERY = 100  # batches
+HOME = "_tidings"
+Record = TypeVar("Record")
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """What a batch is made of, beside its rows."""
+
+    batch: int
+    version: int
+    micros: int  # when it began, since 1970
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """What a batch came to."""
+
+    batch: int
+    version: int
+    micros: int
+    rows: int  # notifications that were read, refused ones aside
+    matched: int  # notifications that matched something
+    told: int  # pairs of notification and subscription
+    refused: int
+    counters: dict[int, int]  # of the nodes that were numbered: the last number of each
+
+
+class Outbox:
+    """The files of one outbox. One process at a time writes to it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self.home = self.path / HOME
+
+    # -- which stream --------------------------------------------------------------------------
+
+    def belong(self, checkpoint: Path) -> str:
+        """Tie the outbox to the checkpoint of the stream that writes to it; the stream's id.
+
+        With another checkpoint batches would be counted from 0 again and taken for done.
+        """
+        mine, theirs = self.home / "stream", checkpoint / "tidings-stream"
+        have = mine.read_text() if mine.exists() else None
+        known = theirs.read_text() if theirs.exists() else None
+        if have is None and known is None:
+            have = known = uuid.uuid4().hex
+            _write(theirs, known.encode())
+        if have is None and known is not None and not any((checkpoint / "commits").glob("[0-9]*")):
+            have = known  # it was stopped between the two writings
+        if have is None or have != known:
+            raise TidingsError(
+                f"the outbox {self.path} belongs to another checkpoint than {checkpoint}; give it "
+                f"its own, or write to an empty outbox"
+            )
+        _write(mine, have.encode())
+        return have
+
+    # -- batches -------------------------------------------------------------------------------
+
+    def pin(self, batch: int, version: int, micros: int) -> Pin:
+        """The pin of a batch: the one that is there, or this one from now on."""
+        path = self._file("pins", batch)
+        found = _read(path, Pin)
+        if found is None:
+            found = Pin(batch, version, micros)
+            _write(path, msgspec.json.encode(found))
+        return found
+
+    def pinned(self, batch: int) -> Pin | None:
+        return _read(self._file("pins", batch), Pin)
+
+    def committed(self, batch: int) -> Commit | None:
+        return _read(self._file("commits", batch), Commit)
+
+    def commits(self) -> list[int]:
+        """The batches that are there, in order."""
+        return sorted(int(path.stem) for path in (self.home / "commits").glob("*.json"))
+
+    def last(self) -> Commit | None:
+        """The latest commit."""
+        numbers = self.commits()
+        return self.committed(numbers[-1]) if numbers else None
+
+    def folder(self, batch: int) -> Path:
+        """Where the notifications of a batch go."""
+        return self.path / f"batch={batch:08d}"
+
+    def dead_folder(self, batch: int) -> Path:
+        return self.path / "dead" / f"batch={batch:08d}"
+
+    def clear(self, batch: int) -> None:
+        """Remove what an attempt that did not end left behind."""
+        for folder in (self.folder(batch), self.dead_folder(batch)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def commit(self, done: Commit) -> None:
+        """From now on the batch is there."""
+        before = self.last()
+        if before is not None and done.batch != before.batch + 1:
+            raise TidingsError(
+                f"found batch {done.batch} after {before.batch}, expected {before.batch + 1}"
+            )
+        for folder in (self.folder(done.batch), self.dead_folder(done.batch)):
+            _sync_tree(folder)
+        _write(self._file("commits", done.batch), msgspec.json.encode(done))
+
+    # -- counters ------------------------------------------------------------------------------
+
+    def counters(self) -> dict[int, int]:
+        """The last number of every node, after the last commit."""
+        last = self.last()
+        if last is None:
+            return {}
+        kept = sorted(int(path.stem) for path in (self.home / "counters").glob("*.json"))
+        start, found = -1, dict[int, int]()
+        for number in reversed([number for number in kept if number <= last.batch]):
+            read = _read(self._file("counters", number), dict[int, int])
+            if read is not None:
+                start, found = number, read
+                break
+        for number in self.commits():
+            if number > start:
+                commit = self.committed(number)
+                found.update({} if commit is None else commit.counters)
+        return found
+
+    def keep_counters(self, batch: int, counters: Mapping[int, int]) -> None:
+        """Write all counters down now and then, so that a start need not read every commit."""
+        if batch % COUNTERS_EVERY == 0:
+            _write(self._file("counters", batch), msgspec.json.encode(dict(counters)))
+            for old in sorted((self.home / "counters").glob("*.json"))[:-2]:
+                old.unlink(missing_ok=True)
+
+    def files(self) -> Iterator[Path]:
+        """The Parquet files of all batches that are there."""
+        for batch in self.commits():
+            yield from sorted(self.folder(batch).rglob("*.parquet"))
+
+    def _file(self, kind: str, batch: int) -> Path:
+        return self.home / kind / f"{batch:08d}.json"
+
+
+def _read(path: Path, kind: type[Record]) -> Record | None:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError as problem:
+        raise TidingsError(f"the file {path} of the outbox can't be read: {problem}") from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Put a file in its place, whole and synced."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with beside.open("wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def _sync_tree(folder: Path) -> None:
+    """Files that Spark wrote are synced too, before a commit says that they are there."""
+    if folder.is_dir():
+        for path in (*folder.rglob("*"), folder, folder.parent):
+            _sync(path)
+
+
+def _sync(path: Path) -> None:
+    handle: Any = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

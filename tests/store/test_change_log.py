@@ -120,19 +120,6 @@ def test_a_change(tmp_path: Path) -> None:
     assert log.subscriptions(1) == {"one": ("a = 1", 1)}
 
 
-def test_nodes_come_back_after_their_segments_went(tmp_path: Path, no_sync: None) -> None:
-    log = ChangeLog(tmp_path)
-    log.put("x", "a = 1")
-    log.put("x", "a = 2")
-    log.drop("x")
-    log.forget_before(3)
-    assert [path.name for path in tmp_path.glob("0*")] == ["00000000000000000004.log"]
-    assert log.subscriptions() == {}
-    log = ChangeLog(tmp_path)
-    assert log.put_many([("x", "a = 3"), ("y", "a = 2"), ("z", "a = 1")]) == 6
-    assert [change.node for change in log.changes(3)] == [3, 2, 1]
-
-
 def test_attributes_decide_what_is_equal_and_what_is_refused(tmp_path: Path) -> None:
     attributes = tidings.Attributes({"day": "date"})
     log = ChangeLog(tmp_path, attributes)

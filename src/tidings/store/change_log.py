@@ -28,7 +28,7 @@ from tidings.store.checkpoint import version_of
 from tidings.store.disk import sync
 from tidings.store.forgetting import forget, state_at
 from tidings.store.locks import LOCK, shared
-from tidings.store.records import Id, LogError
+from tidings.store.records import Id, LogError, need_id
 from tidings.store.segments import Position, records
 from tidings.store.state import Subscriptions
 from tidings.store.tail import Tail
@@ -115,11 +115,11 @@ class ChangeLog:
 
     def drop(self, id: Id) -> int:
         """End the subscription of an id; the version, once the disk has it."""
-        _need_id(id)
+        need_id(id)
         return self._commit([(id, None, None)])
 
     def _wish(self, id_: Id, filter_: str | Filter) -> Wish:
-        _need_id(id_)
+        need_id(id_)
         text = filter_.sql() if isinstance(filter_, Filter) else filter_
         # A filter too is read anew: it may have been made with other attributes.
         parsed = parse(text, attributes=self.attributes, functions=self.functions)
@@ -237,21 +237,3 @@ def _refusal(problem: Exception) -> Exception:
     refusal = LogError(sentence)
     refusal.__cause__ = problem
     return refusal
-
-
-def _need_id(id_: object) -> None:
-    if type(id_) is str:
-        if id_.isascii():
-            return
-        try:
-            id_.encode()
-            return
-        except UnicodeEncodeError:
-            found = "a text that is no valid Unicode"
-    elif type(id_) is int:
-        if -(2**63) <= id_ < 2**63:
-            return
-        found = "an integer beyond 64 bits"
-    else:
-        found = type(id_).__name__
-    raise TidingsError(f"found {found} as an id, expected a text or an integer of 64 bits")

@@ -23,12 +23,11 @@ class Nodes:
     def apply(self, record: Record, folder: Path) -> None:
         """Take the node of a change; LogError when it is not one that can be."""
         known = len(self.numbers)
-        new = record.key is not None and record.key not in self.numbers
-        if (
-            new != (record.key is not None)
-            or (new and record.node != known + 1)
-            or record.node > known + new
-        ):
+        if record.key is None:
+            possible = record.node <= known
+        else:
+            possible = record.node == known + 1 and record.key not in self.numbers
+        if not possible:
             raise LogError(
                 f"the log in '{folder}' is damaged: version {record.version} has the node "
                 f"{record.node}, and there are {known} filters before it"

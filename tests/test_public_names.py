@@ -46,7 +46,9 @@ def test_exported_names() -> None:
 
 def test_nothing_else_is_there() -> None:
     shown = {name for name in vars(tidings) if not name.startswith("_")}
-    loaded_by_other_tests = {"cli", "matching", "spark", "store", "studies"}
+    loaded_by_other_tests = {
+        "cli", "matching", "notifications", "snapshots", "spark", "store", "studies"
+    }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
     on_demand = {"Matcher"}
     assert shown - ROOMS - loaded_by_other_tests - for_types == set(NAMES) - on_demand

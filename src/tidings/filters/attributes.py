@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidings.filters.ontology import Ontology
@@ -105,6 +105,9 @@ class Attributes:
     def __contains__(self, path: object) -> bool:
         return path in self._types
 
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._types)
+
     def type(self, path: Path) -> Type | None:
         return self._types.get(path)
 
@@ -141,7 +144,7 @@ class Attributes:
         out = dict(event)
         for path, kind in self._types.items():
             if len(path) == 1 and out.get(path[0]) is not None:
-                out[path[0]] = _conform(plain(out[path[0]]), kind, path)
+                out[path[0]] = conform(plain(out[path[0]]), kind, path)
             elif len(path) > 1 and kind != "struct" and path[0] in out:
                 out[path[0]] = _conform_below(out[path[0]], path, kind, 1)
         return out
@@ -154,11 +157,11 @@ def _conform_below(value: Any, path: Path, kind: Type, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [_conform_below(one, path, kind, depth) for one in value]
     if not isinstance(value, Mapping):
-        return _conform(plain(value), "struct", path[:depth])
+        return conform(plain(value), "struct", path[:depth])
     out, name = dict(value), path[depth]
     if out.get(name) is not None:
         if depth == len(path) - 1:
-            out[name] = _conform(plain(out[name]), kind, path)
+            out[name] = conform(plain(out[name]), kind, path)
         else:
             out[name] = _conform_below(out[name], path, kind, depth + 1)
     return out
@@ -168,7 +171,8 @@ def _fits(value: float) -> bool:
     return value.is_integer() and -(2.0**63) <= value < 2.0**63
 
 
-def _conform(value: Any, kind: Type, path: Path) -> Any:
+def conform(value: Any, kind: Type, path: Path) -> Any:
+    """A plain value as the type that is declared for the path, or NotificationError."""
     have = type_of(value)
     if have == kind or value is None:
         return value

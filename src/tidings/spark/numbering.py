@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,14 +29,38 @@ if TYPE_CHECKING:
 
 Counted = dict[int, dict[int, int]]  # partition to node to how often
 
+ALL = 0
+"""Counts every notification, like a node that all match: its numbers tell notifications apart."""
 
-def count_nodes(tagged: DataFrame, nodes: str) -> Counted:
-    """How often each partition has each node."""
-    rows = tagged.select(nodes).mapInArrow(_count, "partition int, node long, count long").toArrow()
+
+class Account(msgspec.Struct, frozen=True):
+    """What a batch holds, before it is numbered."""
+
+    nodes: Counted
+    seen: int  # rows that could be read
+    refused: int
+    told: int  # pairs of notification and subscription
+
+    @property
+    def matched(self) -> int:
+        return sum(counts.get(ALL, 0) for counts in self.nodes.values())
+
+
+_SEEN, _REFUSED, _TOLD = -1, -2, -3  # among the nodes that are counted
+
+
+def count_nodes(staged: DataFrame) -> Account:
+    """How often each partition has each node, and what else there is."""
+    columns = staged.select("nodes", "subscriptions", "reason", "seen")
+    rows = columns.mapInArrow(_count, "partition int, node long, count long").toArrow()
     found: Counted = {}
+    other: Counter[int] = Counter()
     for partition, node, count in zip(*(column.to_pylist() for column in rows), strict=True):
-        found.setdefault(partition, {})[node] = count
-    return found
+        if node < 0:
+            other[node] += count
+        else:
+            found.setdefault(partition, {})[node] = count
+    return Account(found, other[_SEEN], other[_REFUSED], other[_TOLD])
 
 
 def after(counters: Mapping[int, int], counted: Counted) -> dict[int, int]:
@@ -47,7 +72,7 @@ def after(counters: Mapping[int, int], counted: Counted) -> dict[int, int]:
 
 
 def numbers(nodes: Column, counters: Mapping[int, int], counted: Counted) -> Column:
-    """The column of numbers that goes with a column of nodes."""
+    """The column of numbers that goes with a column of nodes; ALL begins each list of them."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import ArrayType, LongType
 
@@ -69,8 +94,13 @@ def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context: Any = TaskContext.get()
     total: Counter[int] = Counter()
     for batch in batches:
-        nodes, counts = np.unique(_values(batch.column(0)), return_counts=True)
+        lists, told, reasons, seen = batch.columns
+        nodes, counts = np.unique(_values(lists), return_counts=True)
         total.update(dict(zip(nodes.tolist(), counts.tolist(), strict=True)))
+        total[ALL] += len(lists) - lists.null_count
+        total[_SEEN] += pc.sum(seen).as_py() or 0
+        total[_REFUSED] += len(reasons) - reasons.null_count
+        total[_TOLD] += len(pc.list_flatten(told))
     yield pa.RecordBatch.from_arrays(
         [
             pa.array([context.partitionId()] * len(total), pa.int32()),
@@ -93,13 +123,17 @@ def _numberer(begins: Mapping[int, Mapping[int, int]], counted: Counted) -> Call
         for lists in batches:
             yield _numbered(lists, now)
         expected = {node: begin[node] + count for node, count in counted.get(partition, {}).items()}
-        if now != expected:
+        if _positive(now) != _positive(expected):
             raise TidingsError(
                 f"partition {partition} came out differently when it was worked out again; the "
                 f"batch is not committed"
             )
 
     return number
+
+
+def _positive(counts: Mapping[int, int]) -> dict[int, int]:
+    return {node: count for node, count in counts.items() if count}
 
 
 def _numbered(lists: Any, now: dict[int, int]) -> Any:

@@ -1,24 +1,28 @@
 """The outbox: what subscribers are to be told, on disk, each batch once.
 
-    batch=00000042/grain=.../*.parquet    the notifications of a batch that matched
-    dead/batch=00000042/*.parquet         rows that were refused, with the reason
+    data/00000042-ATTEMPT/grain=.../      the notifications of a batch that matched, Parquet
+    dead/00000042-ATTEMPT/                rows that were refused, with the reason
     _tidings/stream                       which stream writes here
     _tidings/pins/00000042.json           what it is made of: version of the subscriptions, time
     _tidings/commits/00000042.json        what it came to, and the counters of its nodes after it
     _tidings/counters/00000100.json       all counters after a batch, now and then
 
-Invariants. A batch is there when its commit is; readers look at no other. A pin is written before
-anything of its batch and never changed, so a batch that is done again sees the same subscriptions.
+Invariants. A batch is there when its commit is, in the attempt that the commit names; readers look
+at no other, and what a process that was thought dead still writes is never seen. A pin is written
+before anything of its batch and never changed, so a batch that is done again sees the same
+subscriptions.
 Commits follow each other without a gap, so the counters after a batch are known from its commit and
 those before it. Every file is written beside its place, synced, and renamed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +47,7 @@ class Commit(msgspec.Struct, frozen=True):
     """What a batch came to."""
 
     batch: int
+    attempt: str
     version: int
     micros: int
     rows: int  # notifications that were read, refused ones aside
@@ -108,17 +113,19 @@ class Outbox:
         numbers = self.commits()
         return self.committed(numbers[-1]) if numbers else None
 
-    def folder(self, batch: int) -> Path:
+    def folder(self, batch: int, attempt: str) -> Path:
         """Where the notifications of a batch go."""
-        return self.path / f"batch={batch:08d}"
+        return self.path / "data" / f"{batch:08d}-{attempt}"
 
-    def dead_folder(self, batch: int) -> Path:
-        return self.path / "dead" / f"batch={batch:08d}"
+    def dead_folder(self, batch: int, attempt: str) -> Path:
+        return self.path / "dead" / f"{batch:08d}-{attempt}"
 
-    def clear(self, batch: int) -> None:
-        """Remove what an attempt that did not end left behind."""
-        for folder in (self.folder(batch), self.dead_folder(batch)):
-            shutil.rmtree(folder, ignore_errors=True)
+    def attempt(self, batch: int) -> str:
+        """A new attempt at a batch; what others left behind is removed."""
+        for home in ("data", "dead"):
+            for folder in (self.path / home).glob(f"{batch:08d}-*"):
+                shutil.rmtree(folder, ignore_errors=True)
+        return uuid.uuid4().hex[:12]
 
     def commit(self, done: Commit) -> None:
         """From now on the batch is there."""
@@ -127,8 +134,8 @@ class Outbox:
             raise TidingsError(
                 f"found batch {done.batch} after {before.batch}, expected {before.batch + 1}"
             )
-        for folder in (self.folder(done.batch), self.dead_folder(done.batch)):
-            _sync_tree(folder)
+        for home in (self.folder, self.dead_folder):
+            _sync_tree(home(done.batch, done.attempt))
         _write(self._file("commits", done.batch), msgspec.json.encode(done))
 
     # -- counters ------------------------------------------------------------------------------
@@ -158,10 +165,30 @@ class Outbox:
             for old in sorted((self.home / "counters").glob("*.json"))[:-2]:
                 old.unlink(missing_ok=True)
 
-    def files(self) -> Iterator[Path]:
-        """The Parquet files of all batches that are there."""
+    def folders(self) -> Iterator[Path]:
+        """The folders of all batches that are there and told someone something."""
         for batch in self.commits():
-            yield from sorted(self.folder(batch).rglob("*.parquet"))
+            done = self.committed(batch)
+            if done is not None and done.matched:
+                yield self.folder(batch, done.attempt)
+
+    def dead_folders(self) -> Iterator[Path]:
+        """The folders of the rows that were refused."""
+        for batch in self.commits():
+            done = self.committed(batch)
+            if done is not None and done.refused:
+                yield self.dead_folder(batch, done.attempt)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other writers out for a while; a process that dies lets go."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise TidingsError(f"another process writes to the outbox {self.path}") from None
+            yield
 
     def _file(self, kind: str, batch: int) -> Path:
         return self.home / kind / f"{batch:08d}.json"

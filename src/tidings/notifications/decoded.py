@@ -1,0 +1,41 @@
+"""What decoding gives: the good rows in columns, and a reason for each of the others.
+
+    input   0 1 2 3 4 5        good     the four rows, typed
+            . . x . x .        rows     0 1 3 5
+                               bad_rows 2 4
+                               reasons  "column 'delay': found \"late\", expected ..." ...
+
+Each position of the input is in exactly one of `rows` and `bad_rows`, both ascending.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Positions = npt.NDArray[np.int64]
+
+
+class Decoded(msgspec.Struct, frozen=True, eq=False):
+    """A batch of good rows with the schema that was asked for, and an account of the bad ones."""
+
+    good: pa.RecordBatch
+    rows: Positions  # where each good row was in the input
+    bad_rows: Positions
+    reasons: list[str]  # one sentence for each bad row
+
+
+def assemble(arrays: list[Any], schema: pa.Schema, length: int, bad: dict[int, str]) -> Decoded:
+    """The columns of the rows that are not bad are given; `length` is that of the input."""
+    positions = sorted(bad)
+    bad_rows = np.array(positions, np.int64)
+    rows = np.delete(np.arange(length, dtype=np.int64), bad_rows)
+    if arrays:
+        good = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    else:  # without a column a batch has its length from elsewhere
+        good = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
+    return Decoded(good, rows, bad_rows, [bad[at] for at in positions])

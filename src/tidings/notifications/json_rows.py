@@ -1,0 +1,114 @@
+"""One line of JSON, read with care: a record, or the sentence that says what is wrong with it.
+
+This is the slow way, for lines that msgspec did not take as they are. It follows the schema down
+the line, leaving what it has not come to as raw text, so that a reason can quote what was found:
+
+    {"delay": "12", "user": {"city": 7}}
+     delay ── "12" ── 12
+     user ── {"city": 7} ── city ── 7          column 'user.city': found 7, expected a string
+
+A name that comes twice has its last value, as with Spark and with Python's own reader.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from tidings.notifications.records import Record, Slot
+from tidings.notifications.schema import expected, no_column, place
+from tidings.notifications.texts import fit
+
+Place = tuple[str | int, ...]
+
+_BOM = b"\xef\xbb\xbf"
+_HALF_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+_NULL = msgspec.Raw(b"null")
+_AS_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_AS_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+_AS_VALUE = msgspec.json.Decoder()
+_REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)  # msgspec's other errors are these
+
+
+class Refused(Exception):
+    """The reason why a line is no notification."""
+
+
+def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:
+    """The line as an instance of the record, or Refused. With `closed`, unknown names are refused.
+
+    Times are left as the texts that they are, once they have been read as what is declared.
+    """
+    if line is None:
+        raise Refused("the row is null, expected an object")
+    line = line.removeprefix(_BOM)
+    if not line.strip():
+        raise Refused("the line is empty, expected an object")
+    try:
+        line.decode()
+        fields = _AS_FIELDS.decode(line)
+    except UnicodeDecodeError as problem:
+        byte = line[problem.start]
+        raise Refused(f"found 0x{byte:02x} at byte {problem.start}, expected UTF-8") from None
+    except msgspec.ValidationError:
+        raise Refused(f"found {_shown(line)}, expected an object") from None
+    except _REFUSALS as problem:
+        raise Refused(_broken(line, problem)) from None
+    return _read_fields(fields, record, (), closed)
+
+
+def _broken(line: bytes, problem: Exception) -> str:
+    if isinstance(problem, RecursionError):
+        return f"found an object of {len(line):,} bytes, expected one that is less deeply nested"
+    text = str(problem).removeprefix("JSON is malformed: ")
+    if text == "Input data was truncated":
+        half = _HALF_PAIR.search(line)
+        if half and line.rstrip().endswith(b"}"):  # msgspec looks for the other half beyond
+            found = f"found {half.group().decode()} at byte {half.start()}"
+            return f"{found}, half of a character, expected both halves"
+        text = f"the line ends after {len(line):,} bytes"
+    return f"the line is not JSON: {text}, expected an object"
+
+
+def _shown(raw: bytes) -> str:
+    text = raw[:240].decode(errors="replace").strip()
+    return f"{text[:60]}..." if len(text) > 60 else text
+
+
+def _read_fields(fields: dict[str, Any], record: Record, path: Place, closed: bool) -> Any:
+    if closed and not fields.keys() <= record.slots.keys():
+        unknown = next(name for name in fields if name not in record.slots)
+        raise Refused(no_column((*path, unknown), record.slots))
+    return record.make(
+        [
+            _read(fields.get(name, _NULL), slot, (*path, name), closed)
+            for name, slot in record.slots.items()
+        ]
+    )
+
+
+def _read(raw: Any, slot: Slot, path: Place, closed: bool) -> Any:
+    value: Any
+    try:
+        if slot.record is not None:
+            value = None if bytes(raw) == b"null" else _AS_FIELDS.decode(raw)
+        elif slot.element is not None:
+            value = None if bytes(raw) == b"null" else _AS_ELEMENTS.decode(raw)
+        else:
+            value = _AS_VALUE.decode(raw)
+        if value is None:
+            if slot.nullable:
+                return None
+            raise ValueError("null")
+        if slot.record is None and slot.element is None:
+            read = fit(value, slot.kind, slot.name)
+            return value if slot.name in ("date", "timestamp") else read
+    except _REFUSALS:
+        found = f"found {_shown(bytes(raw))}, expected {expected(slot.kind)}"
+        raise Refused(f"column '{place(path)}': {found}") from None
+    if slot.record is not None:
+        return _read_fields(value, slot.record, path, closed)
+    assert slot.element is not None
+    return [_read(one, slot.element, (*path, at), closed) for at, one in enumerate(value)]

@@ -1,0 +1,158 @@
+"""The declaration that rows are decoded with: an Arrow schema of the types that we have.
+
+    boolean  integer        double   string         date    timestamp   list            struct
+    bool     int8 .. int64  float64  string, large  date32  us, a zone  list<>, large   struct<>
+
+A schema says more than `Attributes` can: what is in a list, how wide an integer is, and, with
+`nullable=False`, that a value has to be there. `arrow_schema` makes one where nothing is missing.
+A timestamp without a zone is given in UTC.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+
+from tidings.filters import Attributes
+from tidings.filters.attributes import Path, article
+from tidings.filters.unparse import name_text
+from tidings.model import AttributesError, Type
+
+Unknown = Literal["refuse", "keep out"]  # what becomes of names that are not declared
+
+_ARROW = {"boolean": pa.bool_(), "integer": pa.int64(), "double": pa.float64(),
+          "string": pa.string(), "date": pa.date32(),
+          "timestamp": pa.timestamp("us", "UTC")}  # fmt: skip
+_EXPECTED = "boolean, an integer, double, string, date32, timestamp[us], a list or a struct"
+
+
+def arrow_schema(attributes: Attributes) -> pa.Schema:
+    """The schema of declared attributes, with structs for dotted names, or AttributesError.
+
+    A list has a type only where names below it are declared: it is a list of structs then.
+    """
+    below: dict[Path, list[str]] = {}
+    for path in attributes:
+        below.setdefault(path[:-1], []).append(path[-1])
+    return pa.schema([(name, _arrow(attributes, (name,), below)) for name in below[()]])
+
+
+def _arrow(attributes: Attributes, path: Path, below: dict[Path, list[str]]) -> Any:
+    kind = attributes.type(path)
+    if kind not in ("list", "struct"):
+        return _ARROW[str(kind)]
+    if path not in below:
+        what = "list whose elements have" if kind == "list" else "struct whose fields have"
+        raise AttributesError(
+            f"'{name_text(path)}' is a {what} no declared type, expected a pyarrow.Schema instead"
+        )
+    names = below[path]
+    inner = pa.struct([(name, _arrow(attributes, (*path, name), below)) for name in names])
+    return pa.list_(inner) if kind == "list" else inner
+
+
+def schema_of(declared: pa.Schema | Attributes) -> pa.Schema:
+    """The schema that is meant, checked: every type is one of ours, no name comes twice."""
+    schema = arrow_schema(declared) if isinstance(declared, Attributes) else declared
+    if not isinstance(schema, pa.Schema):
+        raise AttributesError(
+            f"found {type(schema).__name__}, expected a pyarrow.Schema or Attributes"
+        )
+    _check(schema)
+    return schema
+
+
+@lru_cache(maxsize=64)
+def _check(schema: pa.Schema) -> None:
+    _check_fields((), schema)
+
+
+def _check_fields(path: Path, fields: Iterable[Any]) -> None:
+    names = set()
+    for field in fields:
+        inner = (*path, field.name)
+        if field.name in names:
+            raise AttributesError(f"there are two columns '{name_text(inner)}', expected one")
+        names.add(field.name)
+        _check_type(inner, field.type)
+
+
+def _check_type(path: Path, kind: Any) -> None:
+    while kind_name(kind) == "list":
+        kind = kind.value_type
+    if kind_name(kind) is None:
+        raise AttributesError(
+            f"'{name_text(path)}' has the type {kind}, expected one of {_EXPECTED}"
+        )
+    if pa.types.is_struct(kind):
+        if kind.num_fields == 0:
+            raise AttributesError(f"'{name_text(path)}' is a struct of no fields, expected some")
+        _check_fields(path, kind)
+
+
+def kind_name(kind: Any) -> Type | None:
+    """The type of ours that an Arrow type is; None when it is none."""
+    is_ = pa.types
+    if is_.is_boolean(kind):
+        return "boolean"
+    if is_.is_signed_integer(kind):
+        return "integer"
+    if is_.is_float64(kind):
+        return "double"
+    if is_.is_string(kind) or is_.is_large_string(kind):
+        return "string"
+    if is_.is_date32(kind):
+        return "date"
+    if is_.is_timestamp(kind) and kind.unit == "us":
+        return "timestamp"
+    if is_.is_list(kind) or is_.is_large_list(kind):
+        return "list"
+    return "struct" if is_.is_struct(kind) else None
+
+
+def refuses(unknown: Unknown) -> bool:
+    """Whether what is not declared is refused; ValueError for a word that is neither of the two."""
+    if unknown not in get_args(Unknown):
+        raise ValueError(f"unknown is '{unknown}', expected 'refuse' or 'keep out'")
+    return unknown == "refuse"
+
+
+def expected(kind: Any) -> str:
+    """An Arrow type in a sentence: `an integer of 32 bits`."""
+    name = kind_name(kind) or "value"
+    return f"an integer of {kind.bit_width} bits" if name == "integer" else article(name)
+
+
+def place(path: tuple[str | int, ...]) -> str:
+    """A path in a sentence; an integer in it is the position in a list: `legs[2].to`."""
+    text = ""
+    for step in path:
+        part = f"[{step}]" if isinstance(step, int) else name_text((step,))
+        text += part if isinstance(step, int) or not text else f".{part}"
+    return text
+
+
+def no_column(path: tuple[str | int, ...], known: Iterable[str]) -> str:
+    """One sentence on a name that is not declared, with names that are spelt nearly like it."""
+    above, name = path[:-1], str(path[-1])[:100]
+    names = tuple(known)
+    near = " or ".join(place((*above, one)) for one in _near(name, names))
+    hint = f"did you mean {near}?" if near else f"expected {_some(names)}"
+    return f"there is no column '{place((*above, name))}'; {hint}"
+
+
+@lru_cache(maxsize=1024)  # a field that is new to us comes with every row
+def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    names = {one.lower(): one for one in known}
+    return tuple(names[one] for one in difflib.get_close_matches(name.lower(), names, n=3))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    if not names:
+        return "no fields"
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return "one of " + ", ".join(names[:8]) + more

@@ -1,0 +1,131 @@
+"""Columns of text, as Spark's CSV reader gives them, to columns of the declared types.
+
+    batch     delay   day          _corrupt_record
+              "12"    2013-01-31   null               12    2013-01-31
+              "late"  2013-01-31   null               bad: column 'delay': found 'late', ...
+              "3"     null         3,"x               bad: the row could not be split
+
+Spark splits a file into texts; what each text is, is decided here, by the rules that hold for JSON,
+so that a value means the same in whichever format it came. Null is what Spark read as null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.filters import Attributes
+from tidings.model import AttributesError, NotificationError
+from tidings.notifications.decoded import Decoded, Positions, assemble
+from tidings.notifications.schema import (
+    Unknown,
+    expected,
+    kind_name,
+    no_column,
+    place,
+    refuses,
+    schema_of,
+)
+from tidings.notifications.texts import read_texts
+
+
+def decode_text_columns(
+    batch: pa.RecordBatch,
+    declared: pa.Schema | Attributes,
+    corrupt: str | None = None,
+    *,
+    unknown: Unknown = "refuse",
+) -> Decoded:
+    """A batch of strings as a batch of the declared types; a declared column may be missing.
+
+    A column that is not declared concerns all rows: it raises NotificationError, or is left out.
+    Rows in which the column `corrupt` is set are bad; it has to be there. No row raises.
+    """
+    schema, closed = schema_of(declared), refuses(unknown)
+    names = [name for name in batch.schema.names if name != corrupt]
+    for name in names:
+        if closed and name not in schema.names:
+            raise NotificationError(no_column((name,), schema.names))
+        if names.count(name) > 1:
+            raise NotificationError(f"there are several columns '{name}', expected one")
+    bad = {} if corrupt is None else _corrupt_rows(batch, corrupt)
+    arrays = []
+    for field in schema:
+        values, wrong = _read_column(batch, field)
+        for at, reason in wrong.items():
+            bad.setdefault(at, reason)
+        arrays.append(values)
+    if bad:
+        keep = np.ones(batch.num_rows, np.bool_)
+        keep[list(bad)] = False
+        arrays = [array.filter(pa.array(keep)) for array in arrays]
+    return assemble(arrays, schema, batch.num_rows, bad)
+
+
+def _corrupt_rows(batch: pa.RecordBatch, corrupt: str) -> dict[int, str]:
+    at = batch.schema.get_field_index(corrupt)
+    if at < 0:  # without it rows that could not be split would pass as rows of nulls
+        raise NotificationError(no_column((corrupt,), batch.schema.names))
+    column, _ = _valid_text(batch.column(at).cast(pa.large_binary()))
+    return {
+        row: f"the row could not be split into columns: found {_shown(column[row].as_py())}, "
+        "expected one text for each column"
+        for row in np.flatnonzero(np.asarray(batch.column(at).is_valid())).tolist()
+    }
+
+
+def _shown(text: str | None) -> str:
+    if text is None:
+        return "bytes that are not UTF-8"
+    return f"'{text[:60]}...'" if len(text) > 60 else f"'{text}'"
+
+
+def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]]:
+    """The values, and a reason for each row whose text is none."""
+    if kind_name(field.type) in ("list", "struct"):
+        raise AttributesError(
+            f"'{field.name}' is {expected(field.type)}, expected a type that a text can be read as"
+        )
+    at = batch.schema.get_field_index(field.name)
+    column = pa.nulls(batch.num_rows, pa.string()) if at < 0 else batch.column(at)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kinds = (pa.string(), pa.large_string(), pa.string_view(), pa.null())
+    if column.type not in kinds:
+        raise NotificationError(
+            f"column '{place((field.name,))}' has the type {column.type}, expected string"
+        )
+    texts, undecoded = _valid_text(column.cast(pa.large_binary()))
+    values, wrong = read_texts(texts, field.type)
+    what = f"column '{place((field.name,))}': found"
+    told = {
+        row: f"{what} {_shown(texts[row].as_py())}, expected {expected(field.type)}"
+        for row in wrong.tolist()
+    }
+    told |= dict.fromkeys(undecoded.tolist(), f"{what} bytes that are not UTF-8, expected a text")
+    if not field.nullable:
+        for row in np.flatnonzero(np.asarray(values.is_null())).tolist():
+            told.setdefault(row, f"{what} null, expected {expected(field.type)}")
+    return values, told
+
+
+def _valid_text(raw: Any) -> tuple[Any, Positions]:
+    """Bytes as strings, and the positions of those that are not UTF-8; they become null."""
+    try:
+        return raw.cast(pa.large_string()), np.zeros(0, np.int64)
+    except pa.ArrowInvalid:
+        broken = [value is not None and not _is_utf8(value) for value in raw.to_pylist()]
+        return pc.if_else(pa.array(broken), None, raw).cast(pa.large_string()), np.flatnonzero(
+            broken
+        )
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

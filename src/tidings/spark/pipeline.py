@@ -1,0 +1,191 @@
+"""A pipeline at work: micro-batch after micro-batch from a source to the outbox and on to sinks.
+
+    pin the version ─> decode, match ─> count nodes ─> number, write ─> commit ─> hand over
+
+Wherever it is stopped, the batch is done again with the pinned version and the rows that Spark
+remembers, and only one commit of it can ever be there. What follows the commit, the sinks, can be
+given a batch more than once and must know it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidings.model import TidingsError
+from tidings.snapshots import View
+from tidings.spark import stages
+from tidings.spark.contracts import check_columns
+from tidings.spark.live import Fixed, Followed
+from tidings.spark.numbering import ALL, Account, after, count_nodes, numbers
+from tidings.spark.outbox import Commit, Outbox, Pin
+from tidings.spark.settings import Settings
+from tidings.spark.sinks import hand_over_to
+from tidings.spark.streams import Opened, open_source
+from tidings.spark.tagging import tag_type
+from tidings.spark.worker import Pinned
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+RESERVED = ("nodes", "numbers", "subscriptions", "notification", "version", "reason", "raw", "seen",
+            "grain")  # fmt: skip
+Told = Callable[[Commit, float], None]  # is told each batch, and how many seconds it took
+
+
+class Pipeline:
+    """One pipeline, ready to start on a session."""
+
+    def __init__(
+        self, settings: Settings, spark: SparkSession, told: Told = lambda _a, _b: None
+    ) -> None:
+        self.settings = settings
+        self.spark = spark
+        self.told = told
+        self.outbox = Outbox(settings.at(settings.outbox.path))
+        self.subscriptions = open_subscriptions(settings)
+        self.source = open_source(settings, spark)
+        self._counters: dict[int, int] | None = None
+        for name in self.source.schema.fieldNames():
+            if name in RESERVED:
+                raise TidingsError(f"the source has a column '{name}', a name that the outbox uses")
+        view = self.subscriptions.view(self.subscriptions.version)
+        check_columns(self.source.schema, view.matcher.tested())
+        time_column = settings.outbox.time
+        if time_column is not None and time_column not in self.source.schema.fieldNames():
+            raise TidingsError(f"outbox.time: the source has no column '{time_column}'")
+
+    def start(self) -> StreamingQuery:
+        """Start the stream; it goes on until it is stopped, or until all is read."""
+        checkpoint = self.settings.at(self.settings.checkpoint)
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        self.stream_id = self.outbox.belong(checkpoint)
+        trigger = self.settings.trigger
+        writer = (
+            self.source.df.writeStream.queryName(self.settings.name)
+            .option("checkpointLocation", str(checkpoint))
+            .foreachBatch(self.run_batch)
+        )
+        if trigger.available_now:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{int(trigger.every_seconds * 1000)} ms").start()
+
+    def run_batch(self, df: DataFrame, batch: int) -> None:
+        """Do one micro-batch, or hand over again what was done already."""
+        began = time.perf_counter()
+        done = self.outbox.committed(batch)
+        if done is None:
+            pin = self.outbox.pin(batch, self.subscriptions.version, time.time_ns() // 1000)
+            done = self._write(df, pin)
+        self._hand_over(df.sparkSession, done)
+        self.told(done, time.perf_counter() - began)
+
+    def _write(self, df: DataFrame, pin: Pin) -> Commit:
+        attempt = self.outbox.attempt(pin.batch)
+        pinned = self.subscriptions.pinned(pin.version)
+        view = self.subscriptions.view(pin.version)
+        staged = stage(df, self.source, pinned, view).persist()
+        try:
+            account = count_nodes(staged)
+            counters = self._known_counters(pin.batch)
+            if account.matched:
+                out = numbered(staged, counters, account, pin, self.settings, self.source.schema)
+                folder = self.outbox.folder(pin.batch, attempt)
+                out.write.partitionBy("grain").parquet(str(folder))
+            if account.refused:
+                dead = staged.where("reason IS NOT NULL").select("reason", "raw")
+                dead.write.parquet(str(self.outbox.dead_folder(pin.batch, attempt)))
+        finally:
+            staged.unpersist()
+        new = after(counters, account.nodes)
+        done = Commit(
+            pin.batch, attempt, pin.version, pin.micros, account.seen, account.matched,
+            account.told, account.refused, new,
+        )  # fmt: skip
+        self.outbox.commit(done)
+        counters.update(new)
+        self.outbox.keep_counters(pin.batch, counters)
+        return done
+
+    def _known_counters(self, batch: int) -> dict[int, int]:
+        last = self.outbox.last()
+        if self._counters is None or (last is not None and last.batch != batch - 1):
+            self._counters = self.outbox.counters()
+        return self._counters
+
+    def _hand_over(self, spark: SparkSession, done: Commit) -> None:
+        if self.settings.sinks and done.matched:
+            rows = spark.read.parquet(str(self.outbox.folder(done.batch, done.attempt)))
+            for sink in self.settings.sinks:
+                hand_over_to(sink, rows, done, self.stream_id)
+
+    def close(self) -> None:
+        self.subscriptions.close()
+
+
+def open_subscriptions(settings: Settings) -> Fixed | Followed:
+    """The subscriptions that a pipeline file names."""
+    given = settings.subscriptions
+    if given.snapshot is not None:
+        return Fixed(settings.at(given.snapshot))
+    return Followed(settings.at(given.log or ""), settings.attributes, given.rebuild_after)
+
+
+def stage(df: DataFrame, source: Opened, pinned: Pinned, view: View) -> DataFrame:
+    """Raw rows to tagged ones; see stages.py."""
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    raw = pa.schema([]) if source.arrow is None else source.arrow
+    work = stages.Stage(
+        pinned, raw.serialize().to_pybytes(), source.format, source.text, source.corrupt
+    )
+    fields = [StructField(field.name, field.dataType) for field in source.schema.fields]
+    fields += [
+        StructField(stages.NODES, tag_type(view, ("nodes",))),
+        StructField(stages.TOLD, tag_type(view, ("subscriptions",))),
+        StructField(stages.REASON, StringType()),
+        StructField(stages.RAW, StringType()),
+        StructField(stages.SEEN, LongType()),
+    ]
+    run: Any = stages.run_stage(work)
+    return df.mapInArrow(run, StructType(fields))
+
+
+def numbered(
+    staged: DataFrame,
+    counters: dict[int, int],
+    account: Account,
+    pin: Pin,
+    settings: Settings,
+    schema: StructType,
+) -> DataFrame:
+    """The rows of the outbox: columns, nodes with their numbers, who is told, in which grain."""
+    from pyspark.sql import functions as f
+
+    with_all = f.when(
+        f.col("nodes").isNotNull(), f.concat(f.array(f.lit(ALL).cast("long")), f.col("nodes"))
+    )
+    column = numbers(with_all, counters, account.nodes)
+    width = 60 * settings.outbox.grain_minutes
+    began = f.lit(pin.micros // 1_000_000)
+    seconds = began
+    if settings.outbox.time is not None:
+        seconds = f.coalesce(f.unix_seconds(f.col(settings.outbox.time)), began)
+    grain = f.timestamp_seconds(f.floor(seconds / width) * width)
+    rows = staged.withColumn("numbers", column).where("nodes IS NOT NULL")
+    return rows.select(
+        *(f.col(f"`{name.replace('`', '``')}`") for name in schema.fieldNames()),
+        f.element_at("numbers", 1).alias("notification"),
+        f.lit(pin.version).cast("long").alias("version"),
+        "nodes",
+        f.slice("numbers", f.lit(2), f.size("nodes")).alias("numbers"),
+        "subscriptions",
+        f.date_format(f.to_utc_timestamp(grain, f.current_timezone()), "yyyy-MM-dd'T'HH-mm").alias(
+            "grain"
+        ),
+    )

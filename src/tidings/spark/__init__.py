@@ -1,4 +1,4 @@
-"""tidings on Spark: tables and streams are tagged; a Java runtime and a local session.
+"""tidings on Spark: tables and streams are tagged; a local session, sources and sinks.
 
 The modules are loaded when a name is first used: `import tidings.spark` stays cheap, and
 `python -m tidings.spark.java` finds its own module unloaded.
@@ -11,14 +11,31 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidings.spark.java import java_home
+    from tidings.spark.kafka import kafka_jars, kafka_settings
+    from tidings.spark.rendezvous import Target, hand_over
     from tidings.spark.session import local_session
+    from tidings.spark.sources import register
     from tidings.spark.tagging import tag
 
-__all__ = ["java_home", "local_session", "tag"]
+__all__ = [
+    "Target",
+    "hand_over",
+    "java_home",
+    "kafka_jars",
+    "kafka_settings",
+    "local_session",
+    "register",
+    "tag",
+]
 
 _HOMES = {
+    "Target": "tidings.spark.rendezvous",
+    "hand_over": "tidings.spark.rendezvous",
     "java_home": "tidings.spark.java",
+    "kafka_jars": "tidings.spark.kafka",
+    "kafka_settings": "tidings.spark.kafka",
     "local_session": "tidings.spark.session",
+    "register": "tidings.spark.sources",
     "tag": "tidings.spark.tagging",
 }
 

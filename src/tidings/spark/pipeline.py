@@ -66,14 +66,17 @@ class Pipeline:
         checkpoint.mkdir(parents=True, exist_ok=True)
         self.stream_id = self.outbox.belong(checkpoint)
         trigger = self.settings.trigger
-        writer = (
+        writer: Any = (
             self.source.df.writeStream.queryName(self.settings.name)
             .option("checkpointLocation", str(checkpoint))
             .foreachBatch(self.run_batch)
         )
         if trigger.available_now:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{int(trigger.every_seconds * 1000)} ms").start()
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{int(trigger.every_seconds * 1000)} ms")
+        query: StreamingQuery = writer.start()
+        return query
 
     def run_batch(self, df: DataFrame, batch: int) -> None:
         """Do one micro-batch, or hand over again what was done already."""

@@ -1,8 +1,8 @@
 """Who else gets what is in the outbox, once a batch is there.
 
 A batch can come twice, after a crash between its commit and the end of the hand-over. The
-rendezvous point knows batches again by stream and number; in Kafka the key, stream and number of the
-notification, tells readers what they have seen.
+rendezvous point knows batches again by stream and number; in Kafka the key, stream and number of
+the notification, tells readers what they have seen.
 """
 
 from __future__ import annotations

@@ -1,0 +1,232 @@
+"""RSS and Atom feeds as a source of Spark, for streams and for tables.
+
+    spark.dataSource.register(FeedSource)
+    spark.readStream.format("tidings-feeds").option("urls", "https://...").option("spool", "...")
+
+Options:
+    urls       http and https addresses, file URLs and paths, separated by spaces or lines
+    spool      folder that keeps what was fetched (streams; see feed_spool.py); one per query,
+               on a disk that outlives the driver; the executors do not need it
+    interval   seconds between two rounds of fetching (60)
+    timeout    seconds that one document may take (10)
+    largest    bytes of the largest document (16 MiB)
+    maxFilesPerTrigger   rounds of fetching that one micro-batch may take (all)
+
+Invariant: an offset is `{"file": n}`, the number of a spool file. What lies between two offsets is
+read from the spool and never from the memory of the reader, so a micro-batch that is tried again,
+in another process too, has the same rows. The rows travel to the tasks inside the partitions.
+
+A feed that fails does not end a stream: the problem is logged when it comes, changes or goes. A
+table is another matter: it is read once, and a feed that is missing from it is an error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import time
+from collections.abc import Iterator, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from tidings.model import EnvironmentProblem
+from tidings.spark import feed_documents as documents
+from tidings.spark.feed_documents import Document, Entry, FeedProblem, Validators
+from tidings.spark.feed_spool import Spool
+
+SCHEMA = (
+    "feed string, id string, link string, title string, summary string, author string, "
+    "categories array<string>, published timestamp, updated timestamp"
+)
+
+_log = logging.getLogger(__name__)
+_ROWS = 5_000  # in one partition
+_THREADS = 8  # that wait for servers
+
+
+class FeedOptions:
+    """The options of the source, read and checked."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.urls = documents.addresses(options.get("urls", ""))
+        if not self.urls:
+            raise EnvironmentProblem('The option "urls" is missing: name the feeds to read.')
+        self.spool = options.get("spool", "")
+        self.interval = _number(options, "interval", 60.0)
+        self.timeout = _number(options, "timeout", documents.TIMEOUT)
+        self.largest = int(_number(options, "largest", documents.LARGEST))
+        self.files = int(_number(options, "maxFilesPerTrigger", 0))
+
+    def fetch(self, address: str, known: Validators | None = None) -> Document | None:
+        return documents.fetch(address, known, timeout=self.timeout, largest=self.largest)
+
+
+class FeedSource(DataSource):
+    """The source "tidings-feeds"."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidings-feeds"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> FeedReader:
+        documents.parser()
+        return FeedReader(FeedOptions(self.options))
+
+    def streamReader(self, schema: StructType) -> FeedStreamReader:
+        documents.parser()
+        options = FeedOptions(self.options)
+        if not options.spool:
+            raise EnvironmentProblem(
+                'The option "spool" is missing: a stream of feeds needs a folder of its own.'
+            )
+        return FeedStreamReader(options)
+
+
+class FeedReader(DataSourceReader):
+    """What feeds show now, one task per feed."""
+
+    def __init__(self, options: FeedOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(address) for address in self._options.urls]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        document = self._options.fetch(partition.value)
+        assert document is not None  # no version was known
+        return map(_row, documents.parse(partition.value, document))
+
+
+class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Entries as they appear. Made where the query runs, and pickled for its tasks.
+
+    So nothing is opened before the first question about offsets, which tasks never ask.
+    """
+
+    def __init__(self, options: FeedOptions) -> None:
+        self._options = options
+        self._opened: Spool | None = None
+        self._due = -inf
+        self._once = False  # fetch once, and then never
+
+    def initialOffset(self) -> dict[str, int]:
+        # Not 0: a new query on a spool that was used goes on with what was left over.
+        return {"file": self._spool.committed}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxFiles(self._options.files) if self._options.files else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        # Not yet: where to number new files from is known with the first offset.
+        self._once = True
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        self._spool.catch_up(start["file"])
+        if time.monotonic() >= self._due:
+            self._look()
+            self._due = inf if self._once else time.monotonic() + self._options.interval
+        end = self._spool.last
+        if isinstance(limit, ReadMaxFiles):
+            end = min(end, start["file"] + limit.max_files)
+        return {"file": max(start["file"], end)}
+
+    def reportLatestOffset(self) -> dict[str, int]:
+        return {"file": self._spool.last}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        numbers = range(start["file"] + 1, end["file"] + 1)
+        entries = [entry for number in numbers for entry in self._spool.read(number)]
+        starts = range(0, len(entries), _ROWS)
+        return [InputPartition(entries[first : first + _ROWS]) for first in starts]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        return map(_row, partition.value)
+
+    def commit(self, end: dict[str, int]) -> None:
+        self._spool.commit(end["file"])
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _spool(self) -> Spool:
+        if self._opened is None:
+            self._opened = Spool(Path(self._options.spool))
+            self._opened.forget_others(self._options.urls)
+        return self._opened
+
+    def _look(self) -> None:
+        """Fetch every feed once; the spool gets what is new."""
+        spool = self._spool
+        fresh: list[Entry] = []
+        with ThreadPoolExecutor(_THREADS) as pool:
+            known = [spool.feed(address).validators for address in self._options.urls]
+            answers = list(pool.map(self._try, self._options.urls, known))
+        for address, answer in zip(self._options.urls, answers, strict=True):
+            feed = spool.feed(address)
+            problem = ""
+            if isinstance(answer, Document):
+                try:
+                    shown = documents.parse(address, answer)
+                    fresh += spool.fresh(address, shown)
+                    feed.validators = answer.validators
+                except FeedProblem as error:
+                    problem = str(error)
+            elif isinstance(answer, FeedProblem):
+                problem = str(answer)
+            if problem != feed.problem:
+                feed.problem = problem
+                _log.warning(problem or f"The feed {address} can be read again.")
+        if fresh:
+            spool.add(fresh)
+        else:
+            spool.save()
+
+    def _try(self, address: str, known: Validators) -> Document | FeedProblem | None:
+        try:
+            return self._options.fetch(address, known)
+        except FeedProblem as problem:
+            return problem
+
+
+def _row(entry: Entry) -> tuple[Any, ...]:
+    *texts, published, updated = (getattr(entry, name) for name in entry.__struct_fields__)
+    return (*texts, _moment(published), _moment(updated))
+
+
+def _moment(seconds: int | None) -> dt.datetime | None:
+    # Counted from 1970 and not `fromtimestamp`, which some platforms refuse before it.
+    start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    return None if seconds is None else start + dt.timedelta(seconds=seconds)
+
+
+def _number(options: MutableMapping[str, str], name: str, default: float) -> float:
+    try:
+        number = float(options.get(name, default))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < inf:
+        raise EnvironmentProblem(
+            f'The option "{name}" is {options[name]!r}: a number that is not negative is needed.'
+        )
+    return number

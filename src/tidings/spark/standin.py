@@ -1,0 +1,172 @@
+"""A stand-in for the rendezvous point, until the router network is there; for tests and trials.
+
+    python -m tidings.spark.standin FOLDER [PORT]
+
+It speaks handover.py over TCP and keeps what it took in FOLDER/log: records, each behind its length
+and a checksum. A record is on the disk before it is answered for. A kill at any moment leaves at
+most one broken record at the end, which nobody was told of; it is cut off at the next start. The
+log only grows, and the rows delivered are held in memory: that is what makes it a stand-in.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socketserver
+import struct
+import sys
+import threading
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidings.model import EnvironmentProblem
+from tidings.spark.durable import sync_folder
+from tidings.spark.handover import Outcome, Point
+from tidings.spark.handover_messages import Frames, Reply, Request, frame
+
+_HEAD = struct.Struct(">II")  # length, checksum
+_CHUNK = 256 * 1024
+
+
+class Log:
+    """An append-only file of records; what `append` returned from is durable."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a+b")
+        self._failed = False
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            sync_folder(path.parent)
+            self.records, end = _read(path)
+            self._file.truncate(end)
+        except BlockingIOError as error:
+            self._file.close()
+            raise EnvironmentProblem(f"{path} is used by another process.") from error
+        except BaseException:
+            self._file.close()
+            raise
+
+    def check(self) -> None:
+        """OSError: a record was lost, so that nothing may be answered any more."""
+        if self._failed:
+            raise OSError("the log could not be written")
+
+    def append(self, record: Request) -> None:
+        self._failed = True
+        body = msgspec.msgpack.encode(record)
+        self._file.write(_HEAD.pack(len(body), zlib.crc32(body)) + body)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._failed = False
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class StandIn(socketserver.ThreadingTCPServer):
+    """The server. `delivered` has the rows of each stream, in the order of the commits."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, folder: Path, port: int = 0, host: str = "127.0.0.1") -> None:
+        self.delivered: dict[str, list[bytes]] = {}
+        self._one_at_a_time = threading.Lock()
+        self._point = Point()
+        self._log = Log(folder / "log")
+        for record in self._log.records:
+            self._deliver(record, self._point.receive(record))
+        try:
+            super().__init__((host, port), _Connection)
+        except OSError as error:
+            self._log.close()
+            raise EnvironmentProblem(f"Port {port} of {host} cannot be used: {error}.") from error
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    def answer(self, request: Request) -> Reply:
+        with self._one_at_a_time:
+            self._log.check()
+            outcome = self._point.receive(request)
+            if outcome.record is not None:
+                self._log.append(outcome.record)
+            self._deliver(request, outcome)
+            return outcome.reply
+
+    def server_close(self) -> None:
+        super().server_close()
+        with self._one_at_a_time:
+            self._log.close()
+
+    def _deliver(self, request: Request, outcome: Outcome) -> None:
+        if outcome.delivered:
+            self.delivered.setdefault(request.stream, []).extend(outcome.delivered)
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    server: StandIn
+
+    def handle(self) -> None:
+        frames: Frames[Request] = Frames(Request)
+        try:
+            while data := self.request.recv(_CHUNK):
+                for request in frames.feed(data):
+                    self.request.sendall(frame(self.server.answer(request)))
+        except (OSError, ValueError):
+            # The client went away, speaks another language, or we are closing: it will say what
+            # it has to say again, or never should have.
+            return
+
+
+def delivered(folder: Path) -> dict[str, list[bytes]]:
+    """The rows that a stand-in delivered, from its log; it need not run."""
+    point, found = Point(), dict[str, list[bytes]]()
+    for record in _read(folder / "log")[0]:
+        found.setdefault(record.stream, []).extend(point.receive(record).delivered)
+    return {stream: rows for stream, rows in found.items() if rows}
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until killed; the first line printed says where."""
+    folder, port = Path(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
+    try:
+        server = StandIn(folder, port)
+    except EnvironmentProblem as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"listening on port {server.port}", flush=True)
+    server.serve_forever()
+    return 0
+
+
+def _read(path: Path) -> tuple[list[Request], int]:
+    """The records that are whole, and where the last of them ends."""
+    data = path.read_bytes()
+    decoder: Any = msgspec.msgpack.Decoder(Request)
+    records: list[Request] = []
+    start = 0
+    while start + _HEAD.size <= len(data):
+        length, checksum = _HEAD.unpack_from(data, start)
+        end = start + _HEAD.size + length
+        body = data[start + _HEAD.size : end]
+        # A power cut can leave zeros at the end.
+        if not length or len(body) < length:
+            break
+        if zlib.crc32(body) != checksum:
+            if end < len(data):
+                raise EnvironmentProblem(f"{path} is damaged at byte {start}.")
+            break
+        records.append(decoder.decode(body))
+        start = end
+    return records, start
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,232 @@
+"""Pipelines: what lands in the outbox is what the oracle says, each thing once, numbered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tidings import TidingsError, parse
+from tidings.snapshots import Snapshot
+from tidings.spark.outbox import Outbox
+from tidings.spark.pipeline import Pipeline
+from tidings.spark.settings import load_settings
+from tidings.store import ChangeLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FILE = """
+name = "flights"
+
+[source]
+kind = "files"
+path = "in"
+format = "{format}"
+files_per_trigger = 1
+
+[columns]
+flight = "integer"
+dep_delay = "integer"
+origin = "string"
+at = "timestamp"
+
+[subscriptions]
+log = "subscriptions"
+
+[outbox]
+path = "out"
+time = "at"
+
+[trigger]
+available_now = true
+"""
+SUBSCRIPTIONS = {
+    "late": "dep_delay > 60",
+    "very late": "dep_delay > 120",
+    "Newark": "origin = 'EWR' AND dep_delay > 60",
+}
+
+
+def flight(number: int) -> dict[str, Any]:
+    return {
+        "flight": number,
+        "dep_delay": number * 7 % 200,
+        "origin": ("EWR", "JFK", "LGA")[number % 3],
+        "at": f"2013-01-{1 + number % 28:02d}T{number % 24:02d}:30:00Z",
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "pipeline.toml").write_text(FILE.format(format="json"))
+    ChangeLog(tmp_path / "subscriptions").put_many(SUBSCRIPTIONS)
+    return tmp_path
+
+
+def put(folder: Path, name: str, lines: list[str]) -> None:
+    beside = folder / f".{name}"
+    beside.write_text("\n".join(lines) + "\n")
+    beside.rename(folder / "in" / name)
+
+
+def run(spark: SparkSession, folder: Path) -> Pipeline:
+    pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark)
+    query = pipeline.start()
+    query.awaitTermination()
+    pipeline.close()
+    return pipeline
+
+
+def outbox_rows(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for one in Outbox(folder / "out").folders():
+        found += pq.read_table(one).to_pylist()
+    return sorted(found, key=lambda row: int(row["notification"]))
+
+
+def check_numbers(rows: list[dict[str, Any]]) -> None:
+    """Every node counts 1, 2, 3, ...; so do notifications."""
+    counted: dict[int, list[int]] = {}
+    for row in rows:
+        for node, number in zip(row["nodes"], row["numbers"], strict=True):
+            counted.setdefault(node, []).append(number)
+    for numbers in counted.values():
+        assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert [row["notification"] for row in rows] == list(range(1, len(rows) + 1))
+
+
+def test_changes_count_from_the_next_batch_on(spark: SparkSession, folder: Path) -> None:
+    log = ChangeLog(folder / "subscriptions")
+    expected: dict[int, set[str]] = {}
+    for start in (0, 40, 80):
+        flights = [flight(number) for number in range(start, start + 40)]
+        put(folder, f"{start}.json", [json.dumps(one) for one in flights])
+        now = log.subscriptions()
+        for one in flights:
+            told = {str(id_) for id_, (text, _) in now.items() if parse(text).matches(one)}
+            if told:
+                expected[one["flight"]] = told
+        run(spark, folder)
+        if start == 0:
+            log.put("early", "dep_delay < 20")
+            log.put("late", "dep_delay > 90")
+            log.drop("very late")
+    rows = outbox_rows(folder)
+    assert {row["flight"]: set(row["subscriptions"]) for row in rows} == expected
+    assert all(len(set(row["subscriptions"])) == len(row["subscriptions"]) for row in rows)
+    check_numbers(rows)
+    assert {row["version"] for row in rows} == {3, 6}
+    commits = [Outbox(folder / "out").committed(batch) for batch in range(3)]
+    assert [commit and (commit.version, commit.rows) for commit in commits] == [
+        (3, 40), (6, 40), (6, 40),
+    ]  # fmt: skip
+    grains = {path.name for one in Outbox(folder / "out").folders() for path in one.glob("grain=*")}
+    assert "grain=2013-01-02T01-00" in grains
+
+
+def test_bad_rows_are_kept_with_the_reason(spark: SparkSession, folder: Path) -> None:
+    good = [json.dumps(flight(number)) for number in (10, 20, 30)]
+    bad = ['{"flight": 1, "dep_delay": "soon"}', '{"flight": 2', '{"flihgt": 3}', "[]"]
+    put(folder, "a.json", [good[0], *bad, *good[1:]])
+    run(spark, folder)
+    outbox = Outbox(folder / "out")
+    done = outbox.last()
+    assert done is not None
+    assert (done.rows, done.refused) == (3, 4)
+    assert {row["flight"] for row in outbox_rows(folder)} == {10, 20}
+    dead = [row for one in outbox.dead_folders() for row in pq.read_table(one).to_pylist()]
+    reasons = {row["raw"]: row["reason"] for row in dead}
+    assert set(reasons) == set(bad)
+    assert "dep_delay" in reasons[bad[0]]
+    assert "did you mean flight?" in reasons[bad[2]]
+
+
+def test_csv(spark: SparkSession, folder: Path) -> None:
+    (folder / "pipeline.toml").write_text(FILE.format(format="csv"))
+    put(folder, "a.csv", ["flight,dep_delay,origin,at", "1,70,EWR,2013-01-01", "2,x,EWR,", "3,,,"])
+    run(spark, folder)
+    rows = outbox_rows(folder)
+    assert [(row["flight"], sorted(row["subscriptions"])) for row in rows] == [
+        (1, ["Newark", "late"])
+    ]
+    done = Outbox(folder / "out").last()
+    assert done is not None
+    assert (done.rows, done.refused) == (2, 1)
+
+
+def test_a_batch_that_was_committed_is_not_done_again(spark: SparkSession, folder: Path) -> None:
+    put(folder, "a.json", [json.dumps(flight(number)) for number in range(30)])
+    run(spark, folder)
+    before = outbox_rows(folder)
+    for path in (folder / "checkpoint" / "commits").glob("*"):  # as if stopped just before
+        path.unlink()
+    ChangeLog(folder / "subscriptions").put("all", "true")
+    run(spark, folder)
+    assert outbox_rows(folder) == before
+
+
+def test_a_batch_that_is_done_again_sees_the_same_subscriptions(
+    spark: SparkSession, folder: Path
+) -> None:
+    put(folder, "a.json", [json.dumps(flight(number)) for number in range(30)])
+    Outbox(folder / "out").pin(0, 2, 1)  # it began, and was stopped
+    run(spark, folder)
+    assert {row["version"] for row in outbox_rows(folder)} == {2}
+    assert not any("Newark" in row["subscriptions"] for row in outbox_rows(folder))
+
+
+def test_an_outbox_of_another_checkpoint_is_refused(spark: SparkSession, folder: Path) -> None:
+    put(folder, "a.json", [json.dumps(flight(1))])
+    run(spark, folder)
+    (folder / "checkpoint").rename(folder / "gone")
+    with pytest.raises(TidingsError, match="belongs to another checkpoint"):
+        run(spark, folder)
+    (folder / "gone").rename(folder / "checkpoint")
+    (folder / "out").rename(folder / "elsewhere")
+    with pytest.raises(TidingsError, match="belongs to another checkpoint"):
+        run(spark, folder)
+
+
+def test_a_fixed_snapshot_and_typed_files(spark: SparkSession, folder: Path) -> None:
+    text = FILE.format(format="parquet").replace('log = "subscriptions"', 'snapshot = "s"')
+    (folder / "pipeline.toml").write_text(text)
+    Snapshot.build({7: "dep_delay > 60"}, number=5).save(folder / "s")
+    frame = spark.createDataFrame(
+        [(1, 61, "EWR", None), (2, 3, "EWR", None)],
+        "flight long, dep_delay long, origin string, at timestamp",
+    )
+    frame.coalesce(1).write.mode("overwrite").parquet(str(folder / "in"))
+    run(spark, folder)
+    assert [(r["flight"], r["subscriptions"], r["version"]) for r in outbox_rows(folder)] == [
+        (1, [7], 5)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('name = "flights"', ""), "missing required field 'name'"),
+        (('kind = "files"', 'kind = "fils"'), "source"),
+        (('path = "in"\n', 'path = "in"\ncolour = 1\n'), "colour"),
+        (('log = "subscriptions"', ""), "expected either log or snapshot"),
+        (('at = "timestamp"', 'at = "time"'), "expected one of"),
+        (('time = "at"', 'time = "origin"'), "'origin' is no timestamp"),
+        (("[outbox]", "[outbox"), "is not TOML"),
+    ],
+)
+def test_pipeline_files_that_are_refused(
+    folder: Path, change: tuple[str, str], message: str
+) -> None:
+    path = folder / "pipeline.toml"
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(TidingsError) as caught:
+        load_settings(path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -72,11 +72,9 @@ class Followed:
     def pinned(self, version: int) -> Pinned:
         """A version as tasks are told of it, from the latest snapshot that is old enough."""
         known = [number for number in self._compiled() if number <= version]
-        if not known:
-            raise TidingsError(
-                f"there is no snapshot of version {version} or before in {self.home}"
-            )
-        base = known[-1]
+        if not known:  # a batch is done again that is older than all snapshots
+            compile_version(self.log, version, self.home)
+        base = known[-1] if known else version
         changes = self.log.changes(base, version) if version > base else []
         if len(changes) >= self.rebuild_after:
             self._compile(version)

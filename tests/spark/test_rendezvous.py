@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -208,6 +210,17 @@ def test_options_are_checked(options: dict[str, str], sentence: str) -> None:
 
     with pytest.raises(EnvironmentProblem, match=sentence):
         Target.of(options, StructType().add("a", "long").add("b", "long"))
+
+
+def test_values_of_all_kinds_travel() -> None:
+    from tidings.spark.payloads import chunks
+
+    moment = dt.datetime(2013, 1, 1, 10, tzinfo=dt.UTC)
+    row = {"t": moment, "d": dt.date(2013, 1, 1), "x": 1.5, "l": [1, None], "s": {"a": "ü"}}
+    batch = pa.RecordBatch.from_pylist([row | {"m": decimal.Decimal("1.20")}])
+    ((payload,),) = chunks((), iter([batch]))
+
+    assert msgspec.msgpack.decode(payload) == row | {"d": "2013-01-01", "m": "1.20"}
 
 
 def test_nulls_are_no_bytes() -> None:

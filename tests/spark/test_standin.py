@@ -137,6 +137,27 @@ def test_a_point_that_is_not_there(tmp_path: Path) -> None:
         link.ask(Ask("s", 0))
 
 
+def test_patience_begins_with_the_first_failure(tmp_path: Path) -> None:
+    first = StandInProcess(tmp_path)
+    started: list[StandInProcess] = []
+
+    def sending() -> Iterator[list[bytes]]:
+        yield from chunks(20)
+        first.kill()
+        started.append(StandInProcess(tmp_path, first.port))  # which takes longer than patience
+        yield from chunks(20)
+
+    try:
+        with Link("127.0.0.1", first.port, patience=0.02) as link:
+            sender = Sender("s", 0, 0, 1)
+            link.push(sender, sending())
+    finally:
+        for process in (first, *started):
+            process.kill()
+
+    assert sender.done
+
+
 def test_a_batch_whose_rows_were_dropped_cannot_be_committed(tmp_path: Path) -> None:
     with serving(tmp_path) as server, Link("127.0.0.1", server.port) as link:
         sender = Sender("s", 0, 0, 1)

@@ -1,8 +1,8 @@
 """A connection to a rendezvous point that outlives the point.
 
 While the point is away, or starts again, the same things are said until they are answered; the
-protocol (handover.py) makes that harmless. Only when nothing was answered for the whole of
-`patience` does it end, with an `EnvironmentProblem`; Spark then tries the task or the batch again.
+protocol (handover.py) makes that harmless. Only when trying has failed for the whole of `patience`
+does it end, with an `EnvironmentProblem`; Spark then tries the task or the batch again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Link:
         self._socket: socket.socket | None = None
         self._replies: list[Reply] = []
         self._frames: Frames[Reply] = Frames(Reply)
-        self._heard = time.monotonic()
+        self._failing_since: float | None = None
         self._pause = _PAUSE[0]
 
     def __enter__(self) -> Self:
@@ -59,7 +59,6 @@ class Link:
 
     def push(self, sender: Sender, chunks: Iterable[list[bytes]]) -> None:
         """Send rows; returns when all are durable at the point, or the batch was committed."""
-        self._heard = time.monotonic()
         for payloads in chunks:
             sender.offer(payloads)
             while sender.full:
@@ -69,7 +68,6 @@ class Link:
 
     def ask(self, request: Request) -> Reply:
         """The answer to anything but rows."""
-        self._heard = time.monotonic()
         while True:
             try:
                 self._connected().sendall(frame(request))
@@ -116,13 +114,16 @@ class Link:
             if not data:
                 raise ConnectionError("the connection was closed")
             self._replies.extend(self._frames.feed(data))
-        self._heard = time.monotonic()
+        self._failing_since = None
         self._pause = _PAUSE[0]
         return self._replies.pop(0)
 
     def _retry(self, error: Exception) -> None:
         self._close()
-        if time.monotonic() - self._heard > self._patience:
+        now = time.monotonic()
+        # Not since the last answer: the rows to send may have been long in coming.
+        self._failing_since = self._failing_since or now
+        if now - self._failing_since > self._patience:
             host, port = self._address
             raise EnvironmentProblem(
                 f"The rendezvous point at {host}:{port} does not answer: {error}."

@@ -171,7 +171,9 @@ def hand_over(df: DataFrame, batch_id: int, target: Target) -> bool:
     query the stream is that of the query, as for the sink; elsewhere it is `target.stream` alone.
     """
     target.check(df.columns)
-    stream = _of_query(target.stream, df.sparkSession.sparkContext.getLocalProperty(_QUERY))
+    # A session of Spark Connect has no context; the stream is `target.stream` alone there.
+    context = getattr(df.sparkSession, "sparkContext", None)
+    stream = _of_query(target.stream, context.getLocalProperty(_QUERY) if context else None)
     with target.link() as link:
         if isinstance(link.ask(Ask(stream, batch_id)), Committed):
             return False

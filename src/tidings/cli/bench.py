@@ -122,7 +122,7 @@ def bench_match(
     if json:
         emit(report)
     else:
-        _show(report.machine, studies.match_sections(report), studies.checked_line(report))
+        show_report(report.machine, studies.match_sections(report), studies.checked_line(report))
 
 
 def bench_updates(
@@ -155,7 +155,7 @@ def bench_updates(
     if json:
         emit(report)
     else:
-        _show(report.machine, studies.update_sections(report))
+        show_report(report.machine, studies.update_sections(report))
 
 
 def bench_graph(
@@ -189,7 +189,7 @@ def bench_graph(
     if json:
         emit(report)
     else:
-        _show(report.machine, studies.graph_sections(report))
+        show_report(report.machine, studies.graph_sections(report))
 
 
 def bench_compare(
@@ -291,7 +291,7 @@ def _sizes(filters: list[str] | None) -> list[int]:
     return _distinct([read_amount(text, "--filters") for text in filters or ["10k"]])
 
 
-def _show(machine: Machine, sections: list[tuple[str, Table]], *lines: str) -> None:
+def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str) -> None:
     """A report: where it was measured, its tables, and lines below them."""
     from tidings.studies import machine_line
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidings.spark.java import java_home
     from tidings.spark.kafka import kafka_jars, kafka_settings
+    from tidings.spark.parquet import tag_parquet
     from tidings.spark.rendezvous import Target, hand_over
     from tidings.spark.session import local_session
     from tidings.spark.sources import register
@@ -26,6 +27,7 @@ __all__ = [
     "local_session",
     "register",
     "tag",
+    "tag_parquet",
 ]
 
 _HOMES = {
@@ -37,6 +39,7 @@ _HOMES = {
     "local_session": "tidings.spark.session",
     "register": "tidings.spark.sources",
     "tag": "tidings.spark.tagging",
+    "tag_parquet": "tidings.spark.parquet",
 }
 
 

@@ -65,13 +65,14 @@ def tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> Callab
         view = view_of(pinned)
         for batch in _joined(batches, names):
             matched = view.matched(batch)
-            found = [_lists(view, output, matched) for output in outputs]
+            found = [lists_of(view, output, matched) for output in outputs]
             yield found[0] if len(found) == 1 else pa.StructArray.from_arrays(found, outputs)
 
     return tag
 
 
-def _lists(view: View, output: str, matched: tuple[Any, Any]) -> Any:
+def lists_of(view: View, output: str, matched: tuple[Any, Any]) -> Any:
+    """An output of what matched: a ListArray."""
     if output == "nodes":
         return view.node_lists(*matched)
     return view.subscription_lists(*matched)

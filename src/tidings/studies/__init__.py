@@ -35,6 +35,7 @@ from tidings.studies.tables import (
     match_sections,
     match_table,
     peer_table,
+    spark_sections,
     update_sections,
 )
 from tidings.studies.update_bench import UpdateReport, bench_updates
@@ -85,6 +86,7 @@ __all__ = [
     "read_peers",
     "schema_of_lines",
     "settle",
+    "spark_sections",
     "sql_of_tests",
     "update_sections",
 ]

@@ -18,6 +18,7 @@ from tidings.studies.update_bench import UpdateReport
 
 if TYPE_CHECKING:
     from tidings.studies.graph_bench import GraphReport
+    from tidings.studies.spark_bench import SparkReport
 
 BATCH = f"{HOME} batch"
 _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
@@ -251,6 +252,22 @@ def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
         ("One event in µs, with nothing else going on and while a thread merges", merges),
         ("Snapshots", snapshots),
     ]
+
+
+def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
+    """Ways on Spark, run by run: how many rows per second, and how that is to the first way."""
+    sections = []
+    for run in dict.fromkeys(way.run for way in report.ways):
+        ways = [way for way in report.ways if way.run == run]
+        table = _table("way", "rows/s#", "range#", f"{ways[0].way} = 1#")
+        for way in ways:
+            table.add_row(
+                way.way, f"{way.rows_per_second:,.0f}", f"{way.least:,.0f}-{way.most:,.0f}",
+                _number(way.rows_per_second / ways[0].rows_per_second),
+            )  # fmt: skip
+        heading = f"{run}: {ways[0].filters:,} filters, {ways[0].rows:,} rows, Parquet to Parquet"
+        sections.append((heading, table))
+    return sections
 
 
 def absent_lines(report: PeerReport) -> list[str]:

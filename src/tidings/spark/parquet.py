@@ -1,0 +1,192 @@
+"""Tagging Parquet files without a detour: Spark hands out pieces of files, workers do the rest.
+
+    driver    lists row groups ──> pieces ──────────────────────────> moves files into place
+    worker                         read (Arrow) ─> match ─> write
+
+A table that comes from files and goes to files need not pass through the JVM's rows, which costs
+several times what matching does. Spark still decides who does which piece, and does a piece again
+when its worker is lost; files of attempts that failed are named by nobody and swept away.
+
+`tag` does the same for any DataFrame, stream or source; this is for the large files.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.model import AttributesError, TidingsError
+from tidings.snapshots import Snapshot, View
+from tidings.spark.contracts import check_columns
+from tidings.spark.tagging import OUTPUTS, placed
+from tidings.spark.worker import ROWS, Pinned, lists_of, view_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PIECE = 1 << 19  # rows of a piece, about: a few row groups
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Some row groups of one file."""
+
+    file: str
+    groups: list[int]
+    folder: str  # of the file, from the source's: partitions by folder stay as they are
+
+
+class Written(msgspec.Struct, frozen=True):
+    rows_in: int
+    rows_out: int
+    files: int
+
+
+def tag_parquet(
+    spark: SparkSession,
+    source: str | Path | Sequence[str | Path],
+    target: str | Path,
+    snapshot: Snapshot | str | Path,
+    output: str = "nodes",
+    *,
+    columns: Sequence[str] | None = None,
+    strict: bool = True,
+) -> Written:
+    """Tag Parquet files, and write Parquet files with one more column; see `tag` for outputs.
+
+    `source` is a file, a folder, or several, that every worker can read; `target` a folder that is
+    not there yet, or empty. `columns` are those to keep, all when not given.
+    """
+    if output not in OUTPUTS:
+        raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
+    folder = Path(target).absolute()
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise TidingsError(f"'{folder}' is there already, expected a new or empty folder")
+    pieces, schema = _pieces(source)
+    opened, path = placed(snapshot)
+    kept = _kept(schema, columns, output)
+    tested = check_columns(_spark_schema(schema), opened.matcher.tested(), strict=strict)
+    aside = folder / f"_temporary-{uuid.uuid4().hex[:12]}"
+    aside.mkdir(parents=True)
+    work = _Work(Pinned(path, opened.number), output, tested, kept, str(aside))
+    try:
+        encoded = [(msgspec.json.encode(piece).decode(),) for piece in pieces]
+        todo = spark.createDataFrame(encoded, "piece string").repartition(max(1, len(pieces)))
+        run: Any = _runner(work)
+        done = todo.mapInArrow(run, "name string, folder string, rows_in long, rows_out long")
+        files = done.collect()
+        for one in files:
+            place = folder / one["folder"]
+            place.mkdir(parents=True, exist_ok=True)
+            (aside / one["name"]).rename(place / one["name"])
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    (folder / "_SUCCESS").touch()
+    return Written(
+        sum(one["rows_in"] for one in files), sum(one["rows_out"] for one in files), len(files)
+    )
+
+
+class _Work(msgspec.Struct, frozen=True):
+    pinned: Pinned
+    output: str
+    tested: list[str]
+    kept: list[str]
+    aside: str
+
+
+def _runner(work: _Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        view = view_of(work.pinned)
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                piece = msgspec.json.decode(text, type=Piece)
+                name = f"part-{uuid.uuid4().hex}.parquet"
+                counts = _tag_piece(view, work, piece, Path(work.aside, name))
+                yield pa.RecordBatch.from_pylist([{"name": name, "folder": piece.folder, **counts}])
+
+    return run
+
+
+def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, int]:
+    rows_in = rows_out = 0
+    writer: Any = None
+    wanted = list(dict.fromkeys([*work.kept, *work.tested]))
+    with pq.ParquetFile(piece.file, memory_map=True) as file:
+        for batch in file.iter_batches(ROWS, row_groups=piece.groups, columns=wanted):
+            out = _tagged(view, work, batch)
+            rows_in, rows_out = rows_in + batch.num_rows, rows_out + out.num_rows
+            if writer is None:
+                writer = pq.ParquetWriter(path, out.schema, compression="snappy")
+            writer.write_batch(out)
+    if writer is not None:
+        writer.close()
+    return {"rows_in": rows_in, "rows_out": rows_out}
+
+
+def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> pa.RecordBatch:
+    matched = view.matched(batch.select(work.tested) if work.tested else batch)
+    kept = batch.select(work.kept)
+    if work.output != "pairs":
+        return kept.append_column(work.output, lists_of(view, work.output, matched))
+    lists = view.subscription_lists(*matched)
+    rows = kept.take(pa.compute.list_parent_indices(lists))
+    return rows.append_column("pairs", lists.flatten())
+
+
+def _pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece], pa.Schema]:
+    """The pieces of all files, and their schema, which must be one."""
+    roots = [source] if isinstance(source, (str, Path)) else list(source)
+    pieces: list[Piece] = []
+    schema: pa.Schema | None = None
+    for root in (Path(one).absolute() for one in roots):
+        files = sorted(root.rglob("*.parquet")) if root.is_dir() else [root]
+        for path in (path for path in files if not path.name.startswith(("_", "."))):
+            try:
+                metadata = pq.read_metadata(path)
+            except (OSError, pa.ArrowInvalid) as problem:
+                raise TidingsError(f"'{path}' can't be read as Parquet: {problem}") from None
+            found = metadata.schema.to_arrow_schema().remove_metadata()
+            if schema is not None and not found.equals(schema):
+                raise TidingsError(f"'{path}' has other columns than the files before it")
+            schema = found
+            folder = "" if root.is_file() else str(path.parent.relative_to(root))
+            pieces += _cut(str(path), metadata, folder)
+    if schema is None:
+        raise TidingsError(f"there are no Parquet files in {', '.join(map(str, roots))}")
+    return pieces, schema
+
+
+def _cut(path: str, metadata: Any, folder: str) -> Iterator[Piece]:
+    groups: list[int] = []
+    rows = 0
+    for number in range(metadata.num_row_groups):
+        groups.append(number)
+        rows += metadata.row_group(number).num_rows
+        if rows >= PIECE:
+            yield Piece(path, groups, folder)
+            groups, rows = [], 0
+    if groups:
+        yield Piece(path, groups, folder)
+
+
+def _kept(schema: pa.Schema, columns: Sequence[str] | None, output: str) -> list[str]:
+    kept = list(schema.names if columns is None else columns)
+    for name in kept:
+        if name not in schema.names:
+            raise AttributesError(f"the files have no column '{name}'")
+        if name == output:
+            raise AttributesError(f"the files have a column '{output}' already; leave it out")
+    return kept
+
+
+def _spark_schema(schema: pa.Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)

@@ -150,3 +150,13 @@ def test_bench_updates_shows_the_slowdown(run: Run, monkeypatch: pytest.MonkeyPa
     result = run("bench", "updates", "--filters", "30", "--rounds", "1")
     assert result.code == 0
     assert "slowdown" in result.out
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_spark_ways_find_the_same(run: Run) -> None:
+    sizes = ["--filters", "200", "--rows", "2000", "--few", "50", "--join-rows", "500"]
+    result = run("bench", "spark", *sizes, "--repeats", "1")
+    assert result.code == 0, result.err
+    for word in ("bare engine", "tag_parquet", "nested-loop join", "hash join"):
+        assert word in result.out

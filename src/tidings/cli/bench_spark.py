@@ -27,7 +27,7 @@ def bench_spark(
     ] = "1k",
     join_rows: Annotated[
         str, typer.Option("--join-rows", metavar="N", help="Rows to tag, where there are joins.")
-    ] = "200k",
+    ] = "1M",
     repeats: Annotated[
         int, typer.Option("--repeats", metavar="N", min=1, help="Times that each is measured.")
     ] = 3,

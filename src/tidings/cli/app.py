@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli.bench import bench
-from tidings.cli.bench_spark import bench_spark
+from tidings.cli.bench_spark import bench_spark, bench_stream
 from tidings.cli.check import check_filters
 from tidings.cli.demo import show_demo
 from tidings.cli.doctor import examine_file
@@ -56,6 +56,7 @@ app.command("explain")(guarded(explain_event))
 app.command("doctor")(guarded(examine_file))
 app.command("demo")(guarded(show_demo))
 bench.command("spark")(guarded(bench_spark))
+bench.command("stream")(guarded(bench_stream))
 app.add_typer(bench, name="bench")
 
 

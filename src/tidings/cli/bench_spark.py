@@ -1,4 +1,4 @@
-"""`tidings bench spark`: tagging on Spark, against the bare engine and against joins."""
+"""`tidings bench spark` and `bench stream`: tagging against joins; pipelines from end to end."""
 
 from __future__ import annotations
 
@@ -64,3 +64,49 @@ def bench_spark(
         emit(report)
     else:
         show_report(report.machine, studies.spark_sections(report))
+
+
+def bench_stream(
+    filters: Annotated[
+        str, typer.Option("--filters", metavar="N", help="How many subscriptions.")
+    ] = "100k",
+    rate: Annotated[
+        str, typer.Option("--rate", metavar="N", help="Notifications per second.")
+    ] = "5000",
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="N", min=5, help="How long it runs.")
+    ] = 60,
+    every: Annotated[
+        float,
+        typer.Option("--every", metavar="SECONDS", min=0, help="Trigger; 0: as soon as it can."),
+    ] = 0,
+    cores: Annotated[
+        int, typer.Option("--cores", metavar="N", min=1, help="Cores for Spark to use.")
+    ] = 2,
+    seed: Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure a pipeline: JSON lines in a folder, matched, numbered, in the outbox.
+
+    Latency is from the making of a notification to the commit of its batch on the disk. A
+    subscription is changed each second. Memory is taken early on and at the end.
+
+    With --json, one object. Times are in seconds.
+    """
+    count, speed = read_amount(filters, "--filters"), read_amount(rate, "--rate")
+    load_pyarrow()
+    from tidings import studies
+    from tidings.spark import local_session
+    from tidings.studies.stream_bench import bench_stream as measure
+
+    with working() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+        note("starting Spark")
+        spark = local_session("tidings-bench", cores, **{"spark.driver.memory": "2g"})
+        report = measure(
+            spark, Path(folder), filters=count, rate=speed, seconds=seconds, every=every,
+            seed=seed, note=note,
+        )  # fmt: skip
+    if json:
+        emit(report)
+    else:
+        show_report(report.machine, studies.stream_sections(report))

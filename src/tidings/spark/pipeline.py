@@ -74,7 +74,8 @@ class Pipeline:
         if trigger.available_now:
             writer = writer.trigger(availableNow=True)
         else:
-            writer = writer.trigger(processingTime=f"{int(trigger.every_seconds * 1000)} ms")
+            pause = f"{int(trigger.every_seconds * 1000)} milliseconds"
+            writer = writer.trigger(processingTime=pause)
         query: StreamingQuery = writer.start()
         return query
 

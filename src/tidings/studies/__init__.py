@@ -36,6 +36,7 @@ from tidings.studies.tables import (
     match_table,
     peer_table,
     spark_sections,
+    stream_sections,
     update_sections,
 )
 from tidings.studies.update_bench import UpdateReport, bench_updates
@@ -88,5 +89,6 @@ __all__ = [
     "settle",
     "spark_sections",
     "sql_of_tests",
+    "stream_sections",
     "update_sections",
 ]

@@ -19,6 +19,7 @@ from tidings.studies.update_bench import UpdateReport
 if TYPE_CHECKING:
     from tidings.studies.graph_bench import GraphReport
     from tidings.studies.spark_bench import SparkReport
+    from tidings.studies.stream_bench import StreamReport
 
 BATCH = f"{HOME} batch"
 _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
@@ -268,6 +269,26 @@ def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
         heading = f"{run}: {ways[0].filters:,} filters, {ways[0].rows:,} rows, Parquet to Parquet"
         sections.append((heading, table))
     return sections
+
+
+def stream_sections(report: StreamReport) -> list[tuple[str, Table]]:
+    """A pipeline that ran for a while."""
+    latency = _table("notifications#", "told#", "p50#", "p99#", "most#")
+    latency.add_row(
+        f"{report.notifications:,}", f"{report.told:,}", _number(report.p50), _number(report.p99),
+        _number(report.most),
+    )  # fmt: skip
+    batches = _table("batches#", "p50#", "p99#")
+    batches.add_row(f"{report.batches:,}", _number(report.batch_p50), _number(report.batch_p99))
+    memory = _table("when", "driver#", "JVM#", "workers#")
+    for when, size in (("early", report.early), ("at the end", report.late)):
+        memory.add_row(when, _number(size.driver), _number(size.jvm), _number(size.workers))
+    what = f"{report.filters:,} filters, {report.rate:,} notifications/s, {report.seconds:.0f} s"
+    return [
+        (f"{what}: seconds from making to commit", latency),
+        ("Micro-batches, in seconds", batches),
+        ("Memory, in MB", memory),
+    ]
 
 
 def absent_lines(report: PeerReport) -> list[str]:

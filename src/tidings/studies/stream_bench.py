@@ -1,0 +1,201 @@
+"""Measures a running pipeline: how long from a file to the outbox, and whether memory stays.
+
+A process of its own writes JSON lines at a steady rate, each with the moment of its making; the
+pipeline matches them against `mixed` filters. The latency of a notification is from that moment to
+the moment at which the commit of its batch was on the disk.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from tidings.spark.outbox import Commit, Outbox
+from tidings.spark.pipeline import Pipeline
+from tidings.spark.settings import load_settings
+from tidings.store import ChangeLog
+from tidings.studies.machine import Machine, machine
+from tidings.studies.workloads import make_workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILES_PER_SECOND = 10
+POOL = 65_536  # distinct events, which are sent again and again
+_FILE = """
+name = "bench"
+[source]
+kind = "files"
+path = "in"
+[columns]
+{columns}
+made = "integer"
+[subscriptions]
+log = "subscriptions"
+[outbox]
+path = "out"
+[trigger]
+every_seconds = {every}
+"""
+Note = Callable[[str], None]
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """MB of the driver, of the JVM, and of all Python workers together."""
+
+    driver: float
+    jvm: float
+    workers: float
+
+
+class StreamReport(msgspec.Struct, frozen=True):
+    machine: Machine
+    filters: int
+    rate: int
+    seconds: float
+    every: float
+    notifications: int
+    told: int
+    batches: int
+    batch_p50: float  # seconds
+    batch_p99: float
+    p50: float  # seconds from making to commit
+    p99: float
+    most: float
+    early: Memory
+    late: Memory
+
+
+def bench_stream(
+    spark: SparkSession,
+    folder: Path,
+    *,
+    filters: int = 100_000,
+    rate: int = 5_000,
+    seconds: float = 60,
+    every: float = 0.0,
+    changes: float = 1.0,
+    seed: int = 1,
+    note: Note = lambda _: None,
+) -> StreamReport:
+    """Run a pipeline for some seconds; `changes` subscriptions are changed each second."""
+    where = machine()
+    note("loading subscriptions")
+    work = make_workload("mixed", filters, POOL, seed)
+    log = ChangeLog(folder / "subscriptions")
+    log.put_many((f"s{number}", text) for number, text in work.texts())
+    columns = "\n".join(f'{one.name} = "{one.kind}"' for one in work.attributes)
+    (folder / "pipeline.toml").write_text(_FILE.format(columns=columns, every=every))
+    (folder / "in").mkdir()
+    note("compiling the snapshot")
+    spent: list[float] = []
+
+    def told(_: Commit, took: float) -> None:
+        spent.append(took)
+
+    pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark, told)
+    lines = work.event_lines()
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    sender = context.Process(target=_send, args=(folder, lines, rate, stop), daemon=True)
+    query = pipeline.start()
+    sender.start()
+    early: Memory | None = None
+    began = time.monotonic()
+    changed = 0
+    texts = [text for _, text in zip(range(10_000), work.filters.sql(), strict=False)]
+    while (passed := time.monotonic() - began) < seconds:
+        time.sleep(0.2)
+        if query.exception() is not None:
+            break
+        note(f"{passed:.0f} of {seconds:.0f} s, {len(spent)} batches")
+        if early is None and passed > min(60.0, seconds / 3):
+            early = _memory()
+        while changed < changes * passed:
+            log.put(f"new{changed % 500}", texts[changed * 7 % len(texts)])
+            changed += 1
+    stop.set()
+    sender.join(10)
+    late = _memory()
+    query.processAllAvailable()
+    query.stop()
+    pipeline.close()
+    latencies, pairs = _latencies(Outbox(folder / "out"))
+    p50, p99, most = np.percentile(latencies, [50, 99, 100]).tolist()
+    half, tail = np.percentile(spent[1:] or spent, [50, 99]).tolist()
+    return StreamReport(
+        where, filters, rate, seconds, every, len(latencies), pairs, len(spent), half, tail,
+        p50, p99, most, early or late, late,
+    )  # fmt: skip
+
+
+def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:
+    """Write files at a steady rate until told to stop."""
+    count = max(1, rate // FILES_PER_SECOND)
+    at, number, began = 0, 0, time.time()
+    while not stop.is_set():
+        now = time.time_ns() // 1000
+        chosen = (lines[(at + step) % len(lines)] for step in range(count))
+        text = b"".join(line[:-1] + b',"made":%d}\n' % now for line in chosen)
+        beside = folder / f".{number}.tmp"
+        beside.write_bytes(text)
+        beside.rename(folder / "in" / f"{number:09d}.json")
+        at, number = at + count, number + 1
+        time.sleep(max(0.0, began + number / FILES_PER_SECOND - time.time()))
+
+
+def _latencies(outbox: Outbox) -> tuple[npt.NDArray[Any], int]:
+    """Seconds from making to commit of all notifications; the first batch, in which everything is
+    loaded, is left out."""
+    found: list[npt.NDArray[Any]] = [np.zeros(0)]
+    told = 0
+    for batch in outbox.commits()[1:]:
+        done = outbox.committed(batch)
+        if done is None or not done.matched:
+            continue
+        there = (outbox.home / "commits" / f"{batch:08d}.json").stat().st_mtime
+        made = pq.read_table(outbox.folder(batch, done.attempt), columns=["made"]).column("made")
+        found.append(there - made.to_numpy() / 1e6)
+        told += done.told
+    return np.concatenate(found) if len(found) > 1 else np.zeros(1), told
+
+
+def _memory() -> Memory:
+    """Resident memory of this process and of what it started."""
+    own = os.getpid()
+    sizes = {"driver": _resident(own), "jvm": 0.0, "workers": 0.0}
+    for pid in _below(own):
+        command = _read(f"/proc/{pid}/cmdline")
+        kind = "jvm" if "java" in command.split("\0")[0] else "workers"
+        sizes[kind] += _resident(pid)
+    return Memory(**sizes)
+
+
+def _below(pid: int) -> Iterator[int]:
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        for child in _read(f"{thread}/children").split():
+            yield int(child)
+            yield from _below(int(child))
+
+
+def _resident(pid: int) -> float:
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1000
+    return 0.0
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""

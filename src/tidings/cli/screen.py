@@ -136,3 +136,28 @@ def working() -> Iterator[Callable[[str], None]]:
     with bar:
         task = bar.add_task("starting")
         yield lambda text: bar.update(task, description=text, refresh=True)
+
+
+@contextmanager
+def live(picture: Callable[[], RenderableType]) -> Iterator[Callable[[Any], None]]:
+    """Keep a picture up to date on stderr, if a person is there to see it. The function that is
+    given takes another picture to be shown from then on; all are gone at the end."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.live import Live
+
+    shown = [picture]
+
+    def take(other: Callable[[], RenderableType]) -> None:
+        shown[0] = other
+
+    def now() -> RenderableType:
+        return shown[0]()
+
+    screen = Live(
+        get_renderable=now, console=Console(stderr=True), transient=True,
+        refresh_per_second=4, redirect_stdout=False,
+    )  # fmt: skip
+    with screen:
+        yield take

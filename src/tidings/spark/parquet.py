@@ -132,7 +132,8 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
 
 def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> pa.RecordBatch:
     matched = view.matched(batch.select(work.tested) if work.tested else batch)
-    kept = batch.select(work.kept)
+    # Spark and pandas note their own columns in a file's metadata, which has one more now
+    kept = batch.select(work.kept).replace_schema_metadata(None)
     if work.output != "pairs":
         return kept.append_column(work.output, lists_of(view, work.output, matched))
     lists = view.subscription_lists(*matched)

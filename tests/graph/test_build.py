@@ -119,6 +119,13 @@ def test_garbage_collection_is_as_it_was(was_on: bool) -> None:
         (gc.enable if before else gc.disable)()
 
 
+def test_of_equal_filters_the_first_is_kept() -> None:
+    filters = [parse("x > 1 AND y = 2"), parse("y = 2 AND NOT (x <= 1)")]
+    for graph in (ContentGraph.build(filters), ContentGraph(filters)):
+        (node,) = graph
+        assert node.filter is filters[0]
+
+
 def test_nothing_is_a_graph_too() -> None:
     assert len(ContentGraph.build([])) == 0
     assert len(ContentGraph.build([parse("false"), parse("true"), parse("x = 1")])) == 3

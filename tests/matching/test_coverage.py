@@ -78,8 +78,8 @@ def test_small_blocks_that_run_full(
     seed: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (coverage, doubts):
-        monkeypatch.setattr(module, "BLOCK", 16)
         monkeypatch.setattr(module, "ROOM", 1)
+    monkeypatch.setattr(coverage, "BLOCK", 16)
     monkeypatch.setattr(coverage, "SMALLEST", 4)
     full: list[bool] = []
     pairs = cover_join.CoverJoin.pairs
@@ -151,6 +151,27 @@ def test_wide_filters_that_are_equal() -> None:
     texts = [" AND ".join(part) for part in (pairs, more, pairs[:-1], more[1:])]
     texts += [" AND ".join([*part, "x = 1"]) for part in (pairs, more, pairs[:-1], more[1:])]
     assert_right([parse(text) for text in [*texts, "x = 1", "x > 0"]])
+
+
+@pytest.mark.parametrize("kept", [0, 5, 1 << 20])
+def test_many_filters_of_one_hull(seed: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains, equals and strangers, in any order, with one that is certain and without."""
+    monkeypatch.setattr(doubts, "KEPT", kept)
+    monkeypatch.setattr(doubts, "ROOM", 100)
+    rng = random.Random(f"{seed}/{kept}")
+    texts = [f"x = 1 AND length(s) > {n}" for n in range(20)]
+    texts += [f"x = 1 AND (y > {n} OR z > {n})" for n in range(15)]
+    texts += [f"x = 1 AND (y > {n} OR z > {n} OR w = {n % 2})" for n in range(5)]
+    texts += [
+        "x = 1 AND (y < 5 AND z = 1 OR y BETWEEN 5 AND 9 AND z IN (1, 2))",
+        "x = 1 AND (z = 1 AND y <= 9 OR z = 2 AND y BETWEEN 5 AND 9)",
+        "x = 1 AND (z = 1 AND y <= 9 OR z = 2 AND y BETWEEN 6 AND 9)",
+        "lower(s) = 'bo' OR x = 1", "lower(s) = 'bo' OR x > 0", "lower(s) = 'bo'", "s = 'Bo'",
+    ]  # fmt: skip
+    for more in ([], ["x = 1"], ["x = 1", "true", "false"]):
+        chosen = texts + more
+        rng.shuffle(chosen)
+        assert_right([parse(text) for text in chosen])
 
 
 def test_groups_of_one_hull() -> None:
@@ -263,6 +284,8 @@ print(peak() - before)
     ("text", "count", "most"),
     [
         ("f'sku = {n} AND p{n % 4000} > 1'", 20_000, 100),  # 610 MB for all columns at once
+        ("f'x > {n} AND y = 1 OR x > {n} AND z = 1'", 5000, 400),  # 12.5 million coverings
+        ("f'x = 1 AND length(s) > {n * 7 % 4001}'", 4000, 300),  # 8 million in one hull
     ],
 )
 def test_memory(text: str, count: int, most: float) -> None:

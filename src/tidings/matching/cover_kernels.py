@@ -96,32 +96,40 @@ def holds(  # type: ignore[no-untyped-def]
 
 @kernel
 def scan_rows(  # type: ignore[no-untyped-def]
-    outer, starts, column, pinned, spans, low, high, one_box, reads, read, attributes, out, out_sure
+    outers, first, last, starts, column, pinned, spans, low, high, one_box, reads, read, attributes,
+    out_above, out_below, out_sure, pairs,
 ):  # fmt: skip
-    """Which hulls one holds, by looking at all: for one that tests no attribute.
+    """Which of these hulls hold which of the hulls [first, last), each other one, looking at all.
 
-    out uint32 [n], out_sure uint8 [n]. Returns how many.
+    outers int64; `pairs` are in the output already, which is that of join_rows. Returns how many
+    there are then, or -1 when there is no room for them.
     """
-    count = 0
-    for inner in range(starts.shape[0] - 1):
-        if inner == outer:
-            continue
-        answer = holds(
-            starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer, inner
-        )  # fmt: skip
-        if answer != NO:
-            out[count] = inner
-            out_sure[count] = answer == YES
-            count += 1
-    return count
+    room = out_above.shape[0]
+    for outer in outers:
+        for inner in range(first, last):
+            if inner == outer:
+                continue
+            answer = holds(
+                starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer,
+                inner,
+            )  # fmt: skip
+            if answer == NO:
+                continue
+            if pairs == room:
+                return -1
+            out_above[pairs] = outer
+            out_below[pairs] = inner
+            out_sure[pairs] = answer == YES
+            pairs += 1
+    return pairs
 
 
 @kernel
 def join_rows(  # type: ignore[no-untyped-def]
-    first, last, limit, entries, order, shift, exact, starts, computed, column, pinned, spans, low,
+    first, last, entries, order, shift, exact, starts, computed, column, pinned, spans, low,
     high, one_box, base, reads, read, attributes, out_above, out_below, out_sure, seen,
 ):  # fmt: skip
-    """Which entries below `limit` cover which of the hulls [first, last), each other one.
+    """Which entries before `last` cover which of the hulls [first, last), each other one.
 
     The hulls that pass an entry's access test begin inside one of its spans, so they are slices of
     all tests in the order of (column, first code). The other tests run over a slice 64 at a time,
@@ -170,7 +178,7 @@ def join_rows(  # type: ignore[no-untyped-def]
             end += 1
             reached = begins[base[access] + low[spans[lead]]]
             passed = begins[base[access] + high[spans[lead + 1] - 1] + 1]
-            if reached == passed or np.int64(hull) >= limit:
+            if reached == passed or np.int64(hull) >= last:
                 continue
             begin, beyond = min(begin, reached), max(beyond, passed)
             for test in range(starts[hull], computed[hull]):
@@ -194,7 +202,7 @@ def join_rows(  # type: ignore[no-untyped-def]
                         is_wide[here] = 1
         for number in range(run, end):
             outer = np.int64(entries[number])
-            if outer >= limit:
+            if outer >= last:
                 continue
             lead = order[starts[outer]]
             reached = begins[base[access] + low[spans[lead]]]
@@ -252,17 +260,17 @@ def join_rows(  # type: ignore[no-untyped-def]
 
 @kernel
 def find_parents(  # type: ignore[no-untyped-def]
-    first, last, above, below, more_starts, more, top, parent_starts, parents, here, over, queue
+    first, last, above, below, top, parent_starts, parents, here, over, queue
 ):  # fmt: skip
     """The parents of the hulls [first, last), from those of all hulls before.
 
     A coverer is a parent unless it is the parent of another coverer; whatever lies above a coverer
     is one, also where nobody said so. Linear in the coverers and their edges.
 
-    above, below uint32 [P]: pairs of these hulls; more_starts int64 [n + 1], more uint32: further
-    coverers of each; top: what covers everything, or -1. parent_starts int64 [n + 1], filled up to
-    `first`, and parents uint32 with room for as many as there are pairs, are gone on with. here,
-    over int64 [n], filled with -1 before the first call; queue uint32 [n], scratch.
+    above, below uint32 [P]: pairs of these hulls; top: what covers everything, or -1. parent_starts
+    int64 [n + 1], filled up to `first`, and parents uint32 with room for as many as there are
+    pairs, are gone on with. here, over int64 [n], filled with -1 before the first call; queue
+    uint32 [n], scratch.
     """
     begins = np.zeros(last - first + 2, np.int64)
     for i in range(below.shape[0]):
@@ -279,12 +287,6 @@ def find_parents(  # type: ignore[no-untyped-def]
         size = 0
         for i in range(begins[hull - first], begins[hull - first + 1]):
             coverer = grouped[i]
-            if here[coverer] != hull:
-                here[coverer] = hull
-                queue[size] = coverer
-                size += 1
-        for i in range(more_starts[hull], more_starts[hull + 1]):
-            coverer = more[i]
             if here[coverer] != hull:
                 here[coverer] = hull
                 queue[size] = coverer

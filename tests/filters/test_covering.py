@@ -411,3 +411,13 @@ def test_regular_expressions_wait_for_an_event() -> None:
     assert not parse("x RLIKE '(a+)+$' AND x = '" + "a" * 60 + "!'").never
     assert time.process_time() - start < 1.0
     assert parse("'abc' RLIKE 'b'").matches({})
+
+
+def test_a_tree_that_is_too_large_to_look_into() -> None:
+    """What contains its hull covers it all the same."""
+    pairs = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(7000))
+    inner = parse(f"x = 1 AND lower(s) = 'a' AND {pairs}")
+    assert inner.form.boxes is None
+    assert parse("x = 1").covers(inner)
+    assert parse("x > 0 AND lower(s) = 'a'").covers(inner)
+    assert not parse("x > 1").covers(inner)

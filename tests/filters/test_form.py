@@ -68,6 +68,9 @@ def test_ontology_is_part_of_the_identity() -> None:
     assert one != parse("isa(topic, 'b')")
 
 
+PAIRS = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(8))  # as boxes too many
+
+
 @pytest.mark.parametrize(
     ("text", "never", "always"),
     [
@@ -78,6 +81,8 @@ def test_ontology_is_part_of_the_identity() -> None:
         ("x IS NULL OR x IS NOT NULL", False, True),
         ("x > 5 OR x <= 5 OR (x > 5) IS NULL", False, True),
         ("x = 5", False, False),
+        (f"n = 'Al' AND lower(n) = 'bo' AND {PAIRS}", True, False),
+        (f"n = 'Bo' AND lower(n) = 'bo' AND {PAIRS}", False, False),
     ],
 )
 def test_never_and_always(text: str, never: bool, always: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from tests.graph.test_content_graph import random_event, random_filter
 
 from tidings import parse
@@ -40,6 +41,35 @@ def test_points_keep_candidates_few() -> None:
     assert list(index.may_cover(probe)) == [5]
     assert list(index.may_hold({"symbol": "s5", "price": 100}, {})) == [5]
     assert list(index.may_be_covered(parse("symbol = 's5'").form)) == [5]
+
+
+PAIRS = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(8))  # as boxes too many
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [
+        # a term that is computed from nothing
+        ("'abc' RLIKE 'a'", "'abc' RLIKE 'a' AND x = 1"),
+        ("'abc' RLIKE 'a' AND lower(n) = 'a'", "'abc' RLIKE 'a' AND n = 'A'"),
+        # nothing is 'Al' and 'bo', so the inner one is empty, wherever the outer one looks
+        ("lower(aa) = 'a' AND lower(n) = 'bo'", f"n = 'Al' AND lower(n) = 'bo' AND {PAIRS}"),
+        # the same in each part of a tree, while its hull allows everything
+        (
+            "lower(aa) = 'a' AND lower(n) = 'bo' AND lower(m) = 'bo'",
+            f"(n = 'Al' AND lower(n) = 'bo' OR m = 'Al' AND lower(m) = 'bo' OR a1 = 1) AND {PAIRS}"
+            " AND (n = 'Al' AND lower(n) = 'bo' OR m = 'Al' AND lower(m) = 'bo')",
+        ),
+    ],
+)
+def test_what_is_covered_without_a_common_attribute(outer: str, inner: str) -> None:
+    above, below = parse(outer), parse(inner)
+    assert above.covers(below)
+    index: HullIndex[str] = HullIndex()
+    index.add("above", above.form)
+    index.add("below", below.form)
+    assert "above" in set(index.may_cover(below.form))
+    assert "below" in set(index.may_be_covered(above.form))
 
 
 def test_nothing_is_left_behind() -> None:

@@ -49,6 +49,69 @@ def test_filters_of_every_kind(seed: int, run: int) -> None:
     assert_same(filters)
 
 
+def hostile_test(rng: random.Random) -> str:
+    """Values that compare strangely, terms that are computed, structs and lists."""
+    numbers = ["0", "-0.0D", "1", "1.0D", "1.5", "9007199254740993", "9007199254740992D"]
+    numbers += ["9223372036854775807", "1e30", "double('NaN')", "double('-Infinity')"]
+    strings = ["''", "'a'", "'A'", "'ab'", "'ß'", "'SS'", "'İ'", "'Bo'", "'bo'", "'1'"]
+    others = ["DATE '2024-02-29'", "TIMESTAMP '2024-02-29 00:00:00'", "true"]
+    value, other = (rng.choice([*numbers, *strings, *others]) for _ in range(2))
+    attribute = rng.choice(["a", "b", "s", "s.a"])
+    return rng.choice(
+        [
+            f"{attribute} {rng.choice(['=', '!=', '<', '>=', '<=>'])} {value}",
+            f"{attribute} {rng.choice(['IN', 'NOT IN'])} ({value}, {other}, 1)",
+            f"{attribute} IS {rng.choice(['', 'NOT '])}NULL",
+            f"({attribute} > 1) IS {rng.choice(['NULL', 'TRUE', 'NOT FALSE'])}",
+            f"name = {rng.choice(strings)}",
+            f"{rng.choice(['lower', 'upper', 'trim'])}(name) = {rng.choice(strings)}",
+            f"name IN ({', '.join(rng.sample(strings, 3))}) AND lower(name) = 'bo'",
+            f"name {rng.choice(['LIKE', 'ILIKE', 'NOT LIKE'])} '{rng.choice(['%a%', 'B_', '%'])}'",
+            f"coalesce(a, b) = {rng.choice(numbers)}",
+            rng.choice(["a < b", "a <=> b", "a % 2 = 0", "isnan(a)", "length(name) = 2"]),
+            rng.choice(["array_contains(tags, 'a')", "size(tags) = 1", "tags = array('a')"]),
+            rng.choice(["'abc' RLIKE 'a'", "name RLIKE '^B'", "subject('a.>')", "true", "false"]),
+        ]
+    )
+
+
+def hostile(rng: random.Random) -> str:
+    kind = rng.random()
+    if kind < 0.15:  # wide, perhaps empty
+        tests = [f"({hostile_test(rng)} OR x{n} = 1)" for n in range(8)]
+        if rng.random() < 0.3:
+            tests += ["name = 'Al'", "lower(name) = 'bo'"]
+        return " AND ".join(tests)
+    if kind < 0.4:  # one square, cut up
+        a, b = sorted(rng.sample(range(1, 4), 2))
+        one, other = rng.sample("xy", 2)
+        parts = [(0, b, 0, a), (b, 4, 0, b), (a, 4, b, 4), (0, a, a, 4), (a, b, a, b), (0, 4, 0, 4)]
+        boxes = (
+            f"{one} >= {i} AND {one} < {j} AND {other} >= {k} AND {other} < {m}"
+            for i, j, k, m in rng.choice([parts[:4], parts[:5], parts[5:]])
+        )
+        return " OR ".join(boxes)
+    tests = [hostile_test(rng) for _ in range(rng.choice([1, 1, 2, 3, 4]))]
+    text = f"({tests[0]})"
+    for test in tests[1:]:
+        text = f"({text} {rng.choice(['AND', 'AND', 'OR'])} ({test}))"
+    return f"NOT {text}" if rng.random() < 0.1 else text
+
+
+@pytest.mark.parametrize("run", range(4))
+def test_hostile_filters_in_any_order(seed: int, run: int) -> None:
+    rng = random.Random(f"{seed}/{run}")
+    filters: list[Filter] = []
+    while len(filters) < 60:
+        try:
+            filters.append(parse(hostile(rng)))
+        except FilterError:
+            continue
+    for _ in range(3):
+        rng.shuffle(filters)
+        assert_same(filters)
+
+
 def test_many_values_of_one_attribute() -> None:
     """Over 65,536 codes, so that 16 bits are not enough."""
     texts = [f"user = {n}" for n in range(40_000)]
@@ -117,6 +180,13 @@ def test_garbage_collection_is_as_it_was(was_on: bool) -> None:
         assert gc.isenabled() is was_on
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_of_equal_filters_the_first_is_kept() -> None:
+    filters = [parse("x > 1 AND y = 2"), parse("y = 2 AND NOT (x <= 1)")]
+    for graph in (ContentGraph.build(filters), ContentGraph(filters)):
+        (node,) = graph
+        assert node.filter is filters[0]
 
 
 def test_nothing_is_a_graph_too() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
 
-from tidings import ContentGraph, Filter, GraphError, Node, parse
+from tidings import ContentGraph, Filter, FilterError, GraphError, Node, parse
+from tidings.filters import covering
 
 ATTRIBUTES = ("a", "b", "c", "name")
 
@@ -91,6 +93,12 @@ def edges_of(graph: ContentGraph) -> set[tuple[Node, Node]]:
     return {(node, child) for node in graph for child in graph.children(node)}
 
 
+def current(graph: ContentGraph, oracle: DefinitionGraph) -> dict[int, Node]:
+    """The nodes of all filters; they may have changed with the last one that came."""
+    nodes = {number: graph.node(oracle.filters[number]) for number in oracle.live}
+    return {number: node for number, node in nodes.items() if node is not None}
+
+
 @pytest.mark.parametrize("run", range(4))
 def test_random_operations_keep_the_definition(seed: int, run: int) -> None:
     rng = random.Random(f"{seed}/{run}")
@@ -106,10 +114,9 @@ def test_random_operations_keep_the_definition(seed: int, run: int) -> None:
             known = graph.node(new)
             node = graph.insert(new)
             assert known in (None, node), f"step {step}: an equal filter got another node"
-            nodes[len(oracle.filters)] = node
             oracle.insert(new)
-        live = {number: nodes[number] for number in oracle.live}
-        assert set(live.values()) == set(graph)
+        nodes = current(graph, oracle)
+        assert set(nodes.values()) == set(graph)
         expected = {(nodes[min(above)], nodes[min(below)]) for above, below in oracle.reduction()}
         assert edges_of(graph) == expected, f"step {step}"
         for node in graph:
@@ -128,8 +135,9 @@ def test_a_thousand_operations(seed: int) -> None:
             oracle.remove(number)
         else:
             new = random_filter(rng)
-            nodes[len(oracle.filters)] = graph.insert(new)
+            graph.insert(new)
             oracle.insert(new)
+        nodes = current(graph, oracle)
         if step % 10 == 0:
             expected = {(nodes[min(a)], nodes[min(b)]) for a, b in oracle.reduction()}
             assert edges_of(graph) == expected, f"step {step}"
@@ -179,6 +187,142 @@ def test_filters_that_cover_each_other_share_a_node() -> None:
     graph.remove(graph.insert(wide))
     assert len(graph) == 0
     assert graph.node(wide) is None
+
+
+RINGS = 5
+
+
+def spiral(turned: bool) -> Filter:
+    """A square as rings of four boxes each, wound one way or the other."""
+    one, other = ("y", "x") if turned else ("x", "y")
+    boxes: list[str] = []
+    for low in range(RINGS):
+        high = 2 * RINGS - low
+        for a, b, c, d in (
+            (low, high - 1, low, low + 1),
+            (high - 1, high, low, high - 1),
+            (low + 1, high, high - 1, high),
+            (low, low + 1, low + 1, high),
+        ):
+            boxes.append(f"{one} >= {a} AND {one} < {b} AND {other} >= {c} AND {other} < {d}")
+    return parse(" OR ".join(boxes))
+
+
+@pytest.fixture
+def square(monkeypatch: pytest.MonkeyPatch) -> tuple[Filter, Filter, Filter, Filter]:
+    """Two spirals that are not shown to be equal, their square, which is shown to equal each, and
+    points that only the square is shown to cover."""
+    monkeypatch.setattr(covering, "EFFORT", 150)
+    left, right = spiral(turned=False), spiral(turned=True)
+    size = 2 * RINGS
+    whole = parse(f"x >= 0 AND x < {size} AND y >= 0 AND y < {size}")
+    points = (f"x = {n} AND y = {3 * n % size} AND z = {n}" for n in range(size))
+    some = parse(" OR ".join(points))
+    assert not left.covers(right)
+    assert not right.covers(left)
+    assert all(one.covers(whole) and whole.covers(one) for one in (left, right))
+    assert not left.covers(some)
+    assert whole.covers(some)
+    return left, right, whole, some
+
+
+def test_nodes_that_turn_out_equal_become_one(
+    square: tuple[Filter, Filter, Filter, Filter],
+) -> None:
+    left, right, whole, some = square
+    graph = ContentGraph([left, right, parse("x >= 0"), parse("y = 3 AND x = 4 AND z = 1"), some])
+    first, second = graph.node(left), graph.node(right)
+    assert first is not None
+    assert second is not None
+    assert first is not second
+    assert graph.insert(whole) is first
+    assert graph.node(right) is first
+    assert first in graph
+    assert second not in graph
+    assert set(first._keys) == {left.key, right.key, whole.key}
+    assert [n.filter.sql() for n in graph.parents(first)] == ["x >= 0"]
+    assert len(graph.children(first)) == 2
+    assert len(graph) == 4
+    for call in (graph.parents, graph.children, graph.ancestors, graph.descendants, graph.remove):
+        with pytest.raises(GraphError, match=r"not in this graph; the node of its filter is Node"):
+            call(second)
+    with pytest.raises(GraphError):
+        graph.lowest([second])
+    assert graph.matching({"x": 2, "y": 2}) == [first, graph.node(parse("x >= 0"))]
+    graph.remove(first)
+    assert [graph.node(one) for one in (left, right, whole)] == [None] * 3
+    assert graph.matching({"x": 2, "y": 2}) == [graph.node(parse("x >= 0"))]
+    assert not set(graph._index._all) & {left, right, whole}
+
+
+def test_every_filter_of_a_node_is_asked(square: tuple[Filter, Filter, Filter, Filter]) -> None:
+    for filters in itertools.permutations(square):
+        graph = ContentGraph(filters)
+        node, low = graph.node(filters[0]), graph.node(square[-1])
+        assert len(graph) == 2
+        assert node is not None
+        assert low is not None
+        assert graph.ancestors(low) == [graph.node(square[0])]
+
+
+def test_random_operations_where_little_is_shown(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Filters that are equal, cut up in many ways, with hardly any effort to find it out."""
+    monkeypatch.setattr(covering, "EFFORT", 30)
+    rng = random.Random(seed)
+    graph, oracle = ContentGraph(), DefinitionGraph()
+    united = 0
+    for step in range(300):
+        if oracle.live and rng.random() < 0.1:
+            number = rng.choice(oracle.live)
+            node = graph.node(oracle.filters[number])
+            assert node is not None
+            graph.remove(node)
+            oracle.remove(number)
+        else:
+            before = len(graph)
+            new = cut_up(rng)
+            if graph.node(new) is None:
+                oracle.insert(new)
+            graph.insert(new)
+            united += len(graph) < before
+        keys = {number: oracle.filters[number].key for number in oracle.live}
+        groups = {frozenset(keys[n] for n in oracle.same(number)) for number in oracle.live}
+        assert {frozenset(node._keys) for node in graph} == groups, f"step {step}"
+        expected = {
+            (frozenset(keys[n] for n in a), frozenset(keys[n] for n in b))
+            for a, b in oracle.reduction()
+        }
+        edges = {(frozenset(a._keys), frozenset(b._keys)) for a, b in edges_of(graph)}
+        assert edges == expected, f"step {step}"
+    assert united
+
+
+def cut_up(rng: random.Random) -> Filter:
+    """A square, whole or as five boxes that turn around a middle one; or a few points of it."""
+    size = rng.choice([4, 5])
+    kind = rng.random()
+    if kind < 0.15:
+        return parse(f"x >= 0 AND x < {size} AND y >= 0 AND y < {size}")
+    if kind < 0.4:
+        n, m = rng.randrange(size), rng.randrange(1, size)
+        points = (f"x = {i} AND y = {(m * i + n) % size} AND z = {i}" for i in range(size))
+        return parse(" OR ".join(points))
+    (a, b), (c, d) = (sorted(rng.sample(range(1, size), 2)) for _ in range(2))
+    boxes = [(0, b, 0, c), (b, size, 0, d), (a, size, d, size), (0, a, c, size), (a, b, c, d)]
+    one, other = rng.sample("xy", 2)
+    texts = (
+        f"{one} >= {i} AND {one} < {j} AND {other} >= {k} AND {other} < {m}"
+        for i, j, k, m in boxes[: rng.choice([4, 5, 5])]
+    )
+    return parse(" OR ".join(texts))
+
+
+def test_a_text_is_no_filter() -> None:
+    graph = ContentGraph([parse("x > 1")])
+    with pytest.raises(FilterError, match="parse"):
+        graph.node("x > 1")  # type: ignore[arg-type]
 
 
 def test_remove_joins_parents_to_children() -> None:

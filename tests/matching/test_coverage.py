@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ from tests.filters.strategies import Writer, schema
 from tests.graph.test_content_graph import random_filter
 
 from tidings import Filter, FilterError, parse
-from tidings.matching import cover_join, coverage, doubts
+from tidings.filters.covering import covers
+from tidings.filters.form import Form
+from tidings.matching import cover_join, cover_kernels, coverage, doubts
 from tidings.matching.coverage import Coverage, cover
 from tidings.matching.hulls import gather_hulls
 
@@ -74,8 +78,8 @@ def test_small_blocks_that_run_full(
     seed: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (coverage, doubts):
-        monkeypatch.setattr(module, "BLOCK", 16)
         monkeypatch.setattr(module, "ROOM", 1)
+    monkeypatch.setattr(coverage, "BLOCK", 16)
     monkeypatch.setattr(coverage, "SMALLEST", 4)
     full: list[bool] = []
     pairs = cover_join.CoverJoin.pairs
@@ -149,6 +153,27 @@ def test_wide_filters_that_are_equal() -> None:
     assert_right([parse(text) for text in [*texts, "x = 1", "x > 0"]])
 
 
+@pytest.mark.parametrize("kept", [0, 5, 1 << 20])
+def test_many_filters_of_one_hull(seed: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains, equals and strangers, in any order, with one that is certain and without."""
+    monkeypatch.setattr(doubts, "KEPT", kept)
+    monkeypatch.setattr(doubts, "ROOM", 100)
+    rng = random.Random(f"{seed}/{kept}")
+    texts = [f"x = 1 AND length(s) > {n}" for n in range(20)]
+    texts += [f"x = 1 AND (y > {n} OR z > {n})" for n in range(15)]
+    texts += [f"x = 1 AND (y > {n} OR z > {n} OR w = {n % 2})" for n in range(5)]
+    texts += [
+        "x = 1 AND (y < 5 AND z = 1 OR y BETWEEN 5 AND 9 AND z IN (1, 2))",
+        "x = 1 AND (z = 1 AND y <= 9 OR z = 2 AND y BETWEEN 5 AND 9)",
+        "x = 1 AND (z = 1 AND y <= 9 OR z = 2 AND y BETWEEN 6 AND 9)",
+        "lower(s) = 'bo' OR x = 1", "lower(s) = 'bo' OR x > 0", "lower(s) = 'bo'", "s = 'Bo'",
+    ]  # fmt: skip
+    for more in ([], ["x = 1"], ["x = 1", "true", "false"]):
+        chosen = texts + more
+        rng.shuffle(chosen)
+        assert_right([parse(text) for text in chosen])
+
+
 def test_groups_of_one_hull() -> None:
     """A certain one covers all that lead to it, and so is equal to them, however far."""
     certain = np.array([1, 0, 0, 0, 0])
@@ -194,3 +219,79 @@ def test_hulls_hold_what_forms_say() -> None:
     assert np.diff(turned.starts).tolist() == [0, 2, 1]
     assert turned.low.tolist() == hulls.low.tolist()
     assert turned.sizes()[0].tolist() == [0, 2, 0]
+
+
+def test_boxes_that_are_left_on_different_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each box that is near leaves the other one on a column of its own, nobody is asked."""
+    asked: list[tuple[Form, Form]] = []
+
+    def watched(outer: Form, inner: Form) -> bool:
+        asked.append((outer, inner))
+        return covers(outer, inner)
+
+    monkeypatch.setattr(doubts, "covers", watched)
+    texts = [f"x{n} = 1 OR y{n} = 2" for n in range(30)]
+    texts += [" OR ".join(f"z{m} = {n}" for m in range(20)) for n in range(5)]
+    texts += [f"lower(n{n}) = 'a'" for n in range(30)]
+    texts += [f"lower(n{n}) = 'a' OR x{n} > 0 OR y{n} > 0" for n in range(30)]
+    found = assert_right([parse(text) for text in texts])
+    assert found.pairs == 60
+    assert not asked
+    texts += ["n3 = 'A' AND x3 = 1", "n3 = 'A' OR n3 = 'b' AND x3 = 2"]
+    assert_right([parse(text) for text in texts])
+    assert asked
+
+
+def test_boxes_that_cover_only_together() -> None:
+    """Two boxes that leave another on the same column may yet cover it."""
+    texts = ["x < 5 AND y = 1 OR x >= 3 AND z = 1", "x BETWEEN 1 AND 9 AND y = 1 AND z = 1"]
+    texts += ["x < 5 AND y = 1 OR x > 5 AND z = 1", "x < 5 OR y = 1 OR x > 7 OR z > 0"]
+    assert assert_right([parse(text) for text in texts]).pairs > 0
+
+
+def test_more_columns_than_a_matrix_may_have() -> None:
+    """Runs of entries that share a matrix end early; the next ones find the rest."""
+    assert cover_kernels.MOST_COLUMNS < 600
+    texts = [f"sku = {n} AND p{n % 600} > {n % 7}" for n in range(1800)]
+    texts += [f"sku < 900 AND p{n} > {n % 5}" for n in range(600)]
+    found = cover([parse(text).form for text in texts])
+    wanted = {
+        (1800 + n % 600, n)
+        for n in range(900)
+        if (n % 600) % 5 <= n % 7  # p > a holds p > b
+    }
+    assert set(zip(found.above.tolist(), found.below.tolist(), strict=True)) == wanted
+
+
+MEASURE = """
+import resource, sys
+from tidings import parse
+from tidings.matching.coverage import cover
+
+def peak():
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+cover([parse(text).form for text in ("x > 1", "x = 1 OR y = 2", "lower(n) = 'a' AND x = 1")])
+forms = [parse({text}).form for n in range({count})]
+before = peak()
+cover(forms, threads=1)
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "most"),
+    [
+        ("f'sku = {n} AND p{n % 4000} > 1'", 20_000, 100),  # 610 MB for all columns at once
+        ("f'x > {n} AND y = 1 OR x > {n} AND z = 1'", 5000, 400),  # 12.5 million coverings
+        ("f'x = 1 AND length(s) > {n * 7 % 4001}'", 4000, 300),  # 8 million in one hull
+    ],
+)
+def test_memory(text: str, count: int, most: float) -> None:
+    """MB that the work of covering takes beyond the forms."""
+    code = MEASURE.format(text=text, count=count)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert float(answer.stdout) < most

@@ -137,8 +137,8 @@ def _full_form(node: Expression, planter: Planter) -> Form:
         terms = {term: planter.terms[term] for term in sorted(used)}
         return Form(final, None, _settled(algebra.hull(final), planter), terms)
     around = algebra.hull_of_tree(tree)
-    if around is None:
-        return Form((), None, {}, {})
+    if around is None or pins.settle(around, planter.terms) is None:
+        return _NEVER
     terms = {term: planter.terms[term] for term in sorted(terms_of(tree))}
     return Form(None, tree, _settled(around, planter), terms)
 

@@ -94,6 +94,8 @@ class HullIndex(Generic[Item]):
         wanted = dict.fromkeys(form.terms)
         for path in reads(form):
             wanted.update(self._computed.get(name_text(path), {}))
+        if form.boxes is None:  # a part of a tree may be empty, and lie in what looks elsewhere
+            wanted.update((t, None) for t, n in self._terms.items() if not isinstance(n, Attribute))
         for term in wanted:
             yield from self._access.get((term,), ())
             values = form.hull.get(term)
@@ -117,9 +119,10 @@ class HullIndex(Generic[Item]):
             count = sum(map(len, found))
             if best is None or count < size:
                 best, size = found, count
-        if best is None and form.hull:  # only computed terms
-            paths = set().union(*(attributes_of(form.terms[term]) for term in form.hull))
-            best = [self._reading.get(name_text(path), {}) for path in paths]
+        if best is None and form.hull:  # only computed terms; some are computed from nothing
+            paths = reads(form)
+            if paths:
+                best = [self._reading.get(name_text(path), {}) for path in paths]
         if best is None:
             return list(self._all)
         return [*self._never, *(item for group in best for item in group)]

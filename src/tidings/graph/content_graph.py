@@ -6,7 +6,8 @@
 
 Invariant, after every call: the edges are the transitive reduction of "covers". A covering that
 is known stays known: when B goes, what covered B still covers what B covered. Equal filters share
-a node, and so do filters that are written differently but cover each other.
+a node, and so do filters that are written differently but cover each other. Each filter of a node
+is asked, not only the first: "covers" does not find everything, and of one more than of another.
 
 Cost of insert: the candidates of the index, each checked once, plus the part of the graph above and
 below the new node. `build` makes a graph of very many at once, by the batch join; it leaves the
@@ -32,7 +33,7 @@ class ContentGraph:
     def __init__(self, filters: Iterable[Filter] = ()) -> None:
         self._nodes: dict[int, Node] = {}
         self._by_key: dict[bytes, Node] = {}
-        self._hulls: HullIndex[Node] | None = None
+        self._hulls: HullIndex[Filter] | None = None
         self._next = 1
         for one in filters:
             self.insert(one)
@@ -60,16 +61,17 @@ class ContentGraph:
             by_key: dict[bytes, Filter] = {}
             for one in filters:
                 need_filter(one)
-                by_key[one.key] = one
+                by_key.setdefault(one.key, one)
             distinct = list(by_key.values())
             found = cover([one.form for one in distinct], progress, threads, note)
             note("nodes")
             nodes: list[Node] = []
             for one, first in zip(distinct, found.first.tolist(), strict=True):
-                known = first < len(nodes)
-                nodes.append(nodes[first] if known else graph._new_node(one))
-                if known:
+                if first < len(nodes):
+                    nodes.append(nodes[first])
                     graph._same(one, nodes[first])
+                else:
+                    nodes.append(graph._new_node(one))
             for above, below in zip(found.above.tolist(), found.below.tolist(), strict=True):
                 tie(nodes[above], nodes[below])
         return graph
@@ -84,7 +86,13 @@ class ContentGraph:
         return isinstance(node, Node) and self._nodes.get(node.id) is node
 
     def insert(self, filter_: Filter) -> Node:
-        """The node of this filter: the one that is there, or a new one in its place."""
+        """The node of this filter: the one that is there, or a new one in its place.
+
+        A new filter can show that nodes which were apart cover each other. They become one, the
+        one with the lowest number; the others are no longer in the graph, `node in graph` is False
+        for them, and calls that are given one raise GraphError. `node(filter)` has the one that is
+        there now.
+        """
         need_filter(filter_)
         known = self._by_key.get(filter_.key)
         if known is not None:
@@ -92,10 +100,12 @@ class ContentGraph:
         above, below = self._above(filter_), self._below(filter_)
         same = above & below
         if same:  # written differently, and yet each covers the other
-            return self._same(filter_, min(same))
-        node = self._new_node(filter_)
-        self._index.add(node, filter_.form)
-        self._link(node, above, below)
+            node = self._unite(same)
+            self._same(filter_, node)
+        else:
+            node = self._new_node(filter_)
+        self._index.add(filter_, filter_.form)
+        self._link(node, above - same, below - same)
         return node
 
     def _new_node(self, filter_: Filter) -> Node:
@@ -105,27 +115,47 @@ class ContentGraph:
         self._by_key[filter_.key] = node
         return node
 
-    def _same(self, filter_: Filter, node: Node) -> Node:
-        node._others += (filter_.key,)
+    def _same(self, filter_: Filter, node: Node) -> None:
+        node._others += (filter_,)
         self._by_key[filter_.key] = node
-        return node
+
+    def _unite(self, nodes: set[Node]) -> Node:
+        """One node in place of several, without edges."""
+        kept = min(nodes)
+        for node in nodes:
+            self._cut_off(node)
+            if node is not kept:
+                del self._nodes[node.id]
+                for filter_ in node._filters:
+                    self._same(filter_, kept)
+        return kept
+
+    @staticmethod
+    def _cut_off(node: Node) -> None:
+        for parent in list(node._parents):
+            untie(parent, node)
+        for child in list(node._children):
+            untie(node, child)
 
     @property
-    def _index(self) -> HullIndex[Node]:
+    def _index(self) -> HullIndex[Filter]:
         if self._hulls is None:
             self._hulls = HullIndex()
             for node in self._nodes.values():
-                self._hulls.add(node, node.filter.form)
+                for filter_ in node._filters:
+                    self._hulls.add(filter_, filter_.form)
         return self._hulls
 
     def _above(self, filter_: Filter) -> set[Node]:
         """All that cover the filter, with whatever covers those."""
-        near = {n for n in self._index.may_cover(filter_.form) if n.filter.covers(filter_)}
+        found = self._index.may_cover(filter_.form)
+        near = {self._by_key[one.key] for one in found if one.covers(filter_)}
         return near | reach(near, up=True)
 
     def _below(self, filter_: Filter) -> set[Node]:
         """All that the filter covers, with whatever those cover."""
-        near = {n for n in self._index.may_be_covered(filter_.form) if filter_.covers(n.filter)}
+        found = self._index.may_be_covered(filter_.form)
+        near = {self._by_key[one.key] for one in found if filter_.covers(one)}
         return near | reach(near, up=False)
 
     @staticmethod
@@ -146,21 +176,19 @@ class ContentGraph:
         """Take a node out; its parents cover its children from now on without it."""
         self._check(node)
         parents, children = list(node._parents), list(node._children)
-        for parent in parents:
-            untie(parent, node)
-        for child in children:
-            untie(node, child)
+        self._cut_off(node)
         for child in children:
             for parent in set(parents) - reach({child}, up=True):
                 tie(parent, child)
-        for key in node._keys:
-            del self._by_key[key]
         del self._nodes[node.id]
-        if self._hulls is not None:
-            self._hulls.discard(node, node.filter.form)
+        for filter_ in node._filters:
+            del self._by_key[filter_.key]
+            if self._hulls is not None:
+                self._hulls.discard(filter_, filter_.form)
 
     def node(self, filter_: Filter) -> Node | None:
         """The node of an equal filter, if there is one."""
+        need_filter(filter_)
         return self._by_key.get(filter_.key)
 
     def parents(self, node: Node) -> list[Node]:
@@ -193,12 +221,17 @@ class ContentGraph:
         need_mapping(event)
         values: dict[str, Key] = {}
         found = self._index.may_hold(event, values)
-        return sorted(node for node in found if node.filter.form.holds(event, values))
+        return sorted({self._by_key[one.key] for one in found if one.form.holds(event, values)})
 
-    def _check(self, node: Node) -> Node:
-        if node not in self:
-            raise GraphError(f"{node!r} is not in this graph")
-        return node
+    def _check(self, node: object) -> Node:
+        if isinstance(node, Node):
+            if node in self:
+                return node
+            now = self._by_key.get(node.filter.key)
+            if now is not None:
+                told = f"{node!r} is not in this graph; the node of its filter is {now!r}"
+                raise GraphError(told)
+        raise GraphError(f"{node!r} is not in this graph")
 
 
 @contextmanager

@@ -19,12 +19,17 @@ class Node:
         self.filter = filter_
         self._parents: Nodes = _NONE
         self._children: Nodes = _NONE
-        self._others: tuple[bytes, ...] = ()  # keys of filters that turned out to be this one
+        self._others: tuple[Filter, ...] = ()  # filters that turned out to be this one
+
+    @property
+    def _filters(self) -> tuple[Filter, ...]:
+        """All filters of this node, its own first."""
+        return (self.filter, *self._others)
 
     @property
     def _keys(self) -> tuple[bytes, ...]:
         """The identities of all filters of this node, that of its own first."""
-        return (self.filter.key, *self._others)
+        return tuple(one.key for one in self._filters)
 
     def __repr__(self) -> str:
         return f"Node({self.id}, {self.filter.sql()!r})"

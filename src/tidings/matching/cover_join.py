@@ -26,13 +26,13 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class CoverJoin:
-    """Which hulls, of those that are chosen, hold which. Safe to use from several threads.
+    """Which hulls hold which. Safe to use from several threads.
 
-    A hull that tests no attribute has no slice to look in: `pairs` leaves it out, and `held_by`
-    goes through all hulls for it, at some 10 nanoseconds each.
+    A hull that tests computed terms and no attribute has no slice to look in, and is held against
+    all others, at some 10 nanoseconds each. One that tests nothing holds all, and is left out.
     """
 
-    def __init__(self, hulls: Hulls, chosen: Array) -> None:
+    def __init__(self, hulls: Hulls) -> None:
         self.hulls = hulls
         self.seen = 0
         self._lock = threading.Lock()
@@ -47,7 +47,10 @@ class CoverJoin:
             hulls.base, share, self._order,
         )  # fmt: skip
         self._exact = self._undecided()
-        self.entries = self._entries(chosen)
+        self.entries = self._entries()
+        tests_no_attribute = hulls.computed == hulls.starts[:-1]
+        tests_nothing = (hulls.one_box != 0) & (hulls.starts[1:] == hulls.starts[:-1])
+        self._bare = np.nonzero(tests_no_attribute & ~tests_nothing)[0]
 
     def _undecided(self) -> Array:
         """Which hulls hold others for certain only after an exact look: those with sets of several
@@ -60,42 +63,63 @@ class CoverJoin:
         undecided: Array = (some | (hulls.one_box == 0)).astype(np.uint8)
         return undecided
 
-    def _entries(self, chosen: Array) -> Array:
-        """The chosen hulls by the column and first code of their access tests."""
+    def _entries(self) -> Array:
+        """The hulls that test attributes, by the column and first code of their access tests."""
         hulls = self.hulls
-        numbers = np.nonzero((chosen != 0) & (hulls.computed > hulls.starts[:-1]))[0]
+        numbers = np.nonzero(hulls.computed > hulls.starts[:-1])[0]
         access = self._order[hulls.starts[numbers]]
         place = hulls.base[hulls.column[access]] + hulls.low[hulls.spans[access]]
         order, starts = np.empty(len(numbers), np.uint32), np.empty(hulls.base[-1] + 1, np.int64)
         sort_by_code(place.astype(np.uint32), int(hulls.base[-1]), order, starts)
         return numbers[order].astype(np.uint32)
 
-    def held_by(self, outer: int) -> Found:
-        """All hulls that this one holds."""
-        hulls = self.hulls
-        below, sure = np.empty(len(hulls), np.uint32), np.empty(len(hulls), np.uint8)
-        count = cover_kernels.scan_rows(
-            outer, hulls.starts, hulls.column, hulls.pinned, hulls.spans, hulls.low, hulls.high,
-            hulls.one_box, hulls.reads, hulls.read, hulls.attributes, below, sure,
-        )  # fmt: skip
-        self.seen += len(hulls)
-        return Found(np.full(count, outer, np.uint32), below[:count], sure[:count])
-
-    def pairs(self, first: int, last: int, room: int, ordered: bool) -> Found | None:
-        """The coverers of hulls `first` up to `last`; None when there are more than `room`, or than
-        there are hulls if that is more. `ordered`: no hull covers one before it."""
+    def pairs(self, first: int, last: int, room: int) -> Found | None:
+        """The coverers of hulls `first` up to `last`, given that no hull covers one before it; None
+        when there are more than `room`, or than there are hulls if that is more."""
         hulls = self.hulls
         room = max(room, len(hulls))
         above, below = np.empty(room, np.uint32), np.empty(room, np.uint32)
         sure, seen = np.empty(room, np.uint8), np.zeros(1, np.int64)
         count = cover_kernels.join_rows(
-            first, last, last if ordered else len(hulls), self.entries, self._order, self._shift,
-            self._exact, hulls.starts, hulls.computed, hulls.column, hulls.pinned, hulls.spans,
-            hulls.low, hulls.high, hulls.one_box, hulls.base, hulls.reads, hulls.read,
-            hulls.attributes, above, below, sure, seen,
+            first, last, self.entries, self._order, self._shift, self._exact, hulls.starts,
+            hulls.computed, hulls.column, hulls.pinned, hulls.spans, hulls.low, hulls.high,
+            hulls.one_box, hulls.base, hulls.reads, hulls.read, hulls.attributes, above, below,
+            sure, seen,
         )  # fmt: skip
+        if count >= 0:
+            bare = self._bare[self._bare < last]
+            count = scan(hulls, bare, first, last, above, below, sure, count)
+            seen[0] += len(bare) * (last - first)
         with self._lock:
             self.seen += int(seen[0])
         if count < 0:
             return None
         return Found(above[:count].copy(), below[:count].copy(), sure[:count].copy())
+
+
+def scan(
+    hulls: Hulls,
+    outers: Array,
+    first: int,
+    last: int,
+    above: Array,
+    below: Array,
+    sure: Array,
+    pairs: int = 0,
+) -> int:
+    """Which of some hulls hold which of hulls `first` up to `last`: scan_rows."""
+    count: int = cover_kernels.scan_rows(
+        outers, first, last, hulls.starts, hulls.column, hulls.pinned, hulls.spans, hulls.low,
+        hulls.high, hulls.one_box, hulls.reads, hulls.read, hulls.attributes, above, below, sure,
+        pairs,
+    )  # fmt: skip
+    return count
+
+
+def hulls_alike(hulls: Hulls, outers: Array) -> Found:
+    """Which of some hulls hold which of all."""
+    room = len(outers) * len(hulls)
+    above, below = np.empty(room, np.uint32), np.empty(room, np.uint32)
+    sure = np.empty(room, np.uint8)
+    count = scan(hulls, outers, 0, len(hulls), above, below, sure)
+    return Found(above[:count], below[:count], sure[:count])

@@ -19,6 +19,7 @@ from tidings.matching.vector import inside, lowest_bit
 
 NO, MAYBE, YES = 0, 1, 2
 LANES = 64
+MOST_COLUMNS = 256  # of the matrix of a join, or a few more: its size is bounded by that
 
 
 @kernel
@@ -54,6 +55,19 @@ def spans_hold(spans, low, high, outer, inner):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def is_pinned(starts, column, pinned, reads, read, wanted, row):  # type: ignore[no-untyped-def]
+    """Whether a row leaves few values to all that a computed column is computed from."""
+    for source in range(reads[wanted], reads[wanted + 1]):
+        found = False
+        for test in range(starts[row], starts[row + 1]):
+            if np.int64(column[test]) == read[source]:
+                found = pinned[test] != 0
+        if not found:
+            return False
+    return True
+
+
+@kernel
 def holds(  # type: ignore[no-untyped-def]
     starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer, inner
 ):  # fmt: skip
@@ -73,49 +87,54 @@ def holds(  # type: ignore[no-untyped-def]
         if np.int64(wanted) < attributes:
             return NO
         sure = False
-        if one_box[inner] != 0:
-            for source in range(reads[wanted], reads[wanted + 1]):
-                is_pinned = False
-                for other in range(starts[inner], end):
-                    if np.int64(column[other]) == read[source]:
-                        is_pinned = pinned[other] != 0
-                if not is_pinned:
-                    return NO
+        if one_box[inner] != 0 and not is_pinned(
+            starts, column, pinned, reads, read, wanted, inner
+        ):
+            return NO
     return YES if sure else MAYBE
 
 
 @kernel
 def scan_rows(  # type: ignore[no-untyped-def]
-    outer, starts, column, pinned, spans, low, high, one_box, reads, read, attributes, out, out_sure
+    outers, first, last, starts, column, pinned, spans, low, high, one_box, reads, read, attributes,
+    out_above, out_below, out_sure, pairs,
 ):  # fmt: skip
-    """Which hulls one holds, by looking at all: for one that tests no attribute.
+    """Which of these hulls hold which of the hulls [first, last), each other one, looking at all.
 
-    out uint32 [n], out_sure uint8 [n]. Returns how many.
+    outers int64; `pairs` are in the output already, which is that of join_rows. Returns how many
+    there are then, or -1 when there is no room for them.
     """
-    count = 0
-    for inner in range(starts.shape[0] - 1):
-        if inner == outer:
-            continue
-        answer = holds(
-            starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer, inner
-        )  # fmt: skip
-        if answer != NO:
-            out[count] = inner
-            out_sure[count] = answer == YES
-            count += 1
-    return count
+    room = out_above.shape[0]
+    for outer in outers:
+        for inner in range(first, last):
+            if inner == outer:
+                continue
+            answer = holds(
+                starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer,
+                inner,
+            )  # fmt: skip
+            if answer == NO:
+                continue
+            if pairs == room:
+                return -1
+            out_above[pairs] = outer
+            out_below[pairs] = inner
+            out_sure[pairs] = answer == YES
+            pairs += 1
+    return pairs
 
 
 @kernel
 def join_rows(  # type: ignore[no-untyped-def]
-    first, last, limit, entries, order, shift, exact, starts, computed, column, pinned, spans, low,
+    first, last, entries, order, shift, exact, starts, computed, column, pinned, spans, low,
     high, one_box, base, reads, read, attributes, out_above, out_below, out_sure, seen,
 ):  # fmt: skip
-    """Which entries below `limit` cover which of the hulls [first, last), each other one.
+    """Which entries before `last` cover which of the hulls [first, last), each other one.
 
     The hulls that pass an entry's access test begin inside one of its spans, so they are slices of
     all tests in the order of (column, first code). The other tests run over a slice 64 at a time,
-    on a matrix with two rows, lowest and highest code, for each column that matters there.
+    on a matrix with two rows, lowest and highest code, for each column that matters there. Entries
+    are taken in runs that share a matrix: those of one access column, until MOST_COLUMNS matter.
 
     out_above, out_below uint32 [room], out_sure uint8 [room]; seen int64 [1]: candidates, added up.
     Returns the number of pairs, or -1 when there are more than `room`.
@@ -150,14 +169,18 @@ def join_rows(  # type: ignore[no-untyped-def]
         access = column[order[starts[entries[run]]]]
         end = run
         columns = 0
-        begin, beyond = begins[base[access]], begins[base[access + 1]]
-        while end < entries.shape[0]:
+        begin, beyond = begins[base[access + 1]], begins[base[access]]
+        while end < entries.shape[0] and columns < MOST_COLUMNS:
             hull = entries[end]
-            if column[order[starts[hull]]] != access:
+            lead = order[starts[hull]]
+            if column[lead] != access:
                 break
             end += 1
-            if begin == beyond or np.int64(hull) >= limit:
+            reached = begins[base[access] + low[spans[lead]]]
+            passed = begins[base[access] + high[spans[lead + 1] - 1] + 1]
+            if reached == passed or np.int64(hull) >= last:
                 continue
+            begin, beyond = min(begin, reached), max(beyond, passed)
             for test in range(starts[hull], computed[hull]):
                 if local[column[test]] < 0:
                     local[column[test]] = columns
@@ -170,31 +193,34 @@ def join_rows(  # type: ignore[no-untyped-def]
         is_wide = np.zeros(columns, np.uint8)
         for i in range(begin, beyond):
             for test in range(starts[rows[i]], computed[rows[i]]):
-                at = local[column[test]]
-                if at >= 0:
+                here = local[column[test]]
+                if here >= 0:
                     one, other = low[spans[test]], high[spans[test + 1] - 1]
-                    matrix[2 * at, i - begin] = one >> shift[column[test]]
-                    matrix[2 * at + 1, i - begin] = other >> shift[column[test]]
+                    matrix[2 * here, i - begin] = one >> shift[column[test]]
+                    matrix[2 * here + 1, i - begin] = other >> shift[column[test]]
                     if one != other:
-                        is_wide[at] = 1
+                        is_wide[here] = 1
         for number in range(run, end):
             outer = np.int64(entries[number])
-            if outer >= limit:
+            if outer >= last:
                 continue
-            entry = np.int64(order[starts[outer]])
+            lead = order[starts[outer]]
+            reached = begins[base[access] + low[spans[lead]]]
+            if reached == begins[base[access] + high[spans[lead + 1] - 1] + 1]:
+                continue
             tests = 0
             for i in range(starts[outer], computed[outer]):
-                wanted = np.int64(order[i])
-                at = local[column[wanted]]
+                wanted = order[i]
+                here = local[column[wanted]]
                 down = low[spans[wanted]] >> shift[column[wanted]]
                 up = high[spans[wanted + 1] - 1] >> shift[column[wanted]]
-                if wanted != entry:  # the low end is in the slice already
-                    line[tests], least[tests], width[tests] = 2 * at, down, up - down
+                if wanted != lead:  # the low end is in the slice already
+                    line[tests], least[tests], width[tests] = 2 * here, down, up - down
                     tests += 1
-                if is_wide[at] != 0:  # where all are single codes, the low end says it all
-                    line[tests], least[tests], width[tests] = 2 * at + 1, down, up - down
+                if is_wide[here] != 0:  # where all are single codes, the low end says it all
+                    line[tests], least[tests], width[tests] = 2 * here + 1, down, up - down
                     tests += 1
-            for span in range(spans[entry], spans[entry + 1]):
+            for span in range(spans[lead], spans[lead + 1]):
                 at = begins[base[access] + low[span]] - begin
                 stop = begins[base[access] + high[span] + 1] - begin
                 seen[0] += stop - at
@@ -234,17 +260,17 @@ def join_rows(  # type: ignore[no-untyped-def]
 
 @kernel
 def find_parents(  # type: ignore[no-untyped-def]
-    first, last, above, below, more_starts, more, top, parent_starts, parents, here, over, queue
+    first, last, above, below, top, parent_starts, parents, here, over, queue
 ):  # fmt: skip
     """The parents of the hulls [first, last), from those of all hulls before.
 
     A coverer is a parent unless it is the parent of another coverer; whatever lies above a coverer
     is one, also where nobody said so. Linear in the coverers and their edges.
 
-    above, below uint32 [P]: pairs of these hulls; more_starts int64 [n + 1], more uint32: further
-    coverers of each; top: what covers everything, or -1. parent_starts int64 [n + 1], filled up to
-    `first`, and parents uint32 with room for as many as there are pairs, are gone on with. here,
-    over int64 [n], filled with -1 before the first call; queue uint32 [n], scratch.
+    above, below uint32 [P]: pairs of these hulls; top: what covers everything, or -1. parent_starts
+    int64 [n + 1], filled up to `first`, and parents uint32 with room for as many as there are
+    pairs, are gone on with. here, over int64 [n], filled with -1 before the first call; queue
+    uint32 [n], scratch.
     """
     begins = np.zeros(last - first + 2, np.int64)
     for i in range(below.shape[0]):
@@ -261,12 +287,6 @@ def find_parents(  # type: ignore[no-untyped-def]
         size = 0
         for i in range(begins[hull - first], begins[hull - first + 1]):
             coverer = grouped[i]
-            if here[coverer] != hull:
-                here[coverer] = hull
-                queue[size] = coverer
-                size += 1
-        for i in range(more_starts[hull], more_starts[hull + 1]):
-            coverer = more[i]
             if here[coverer] != hull:
                 here[coverer] = hull
                 queue[size] = coverer

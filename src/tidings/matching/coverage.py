@@ -6,14 +6,16 @@ filter covers it when both ends of that interval lie inside:
     A covers B when, for every test of A, A.low <= B.low <= A.high and A.low <= B.high <= A.high
 
 1. Hulls to arrays (hulls.py).
-2. The coverings that hulls alone do not decide, one list of pairs (doubts.py), and with them the
-   filters that cover each other: from here on these are one.
-3. Hulls in an order in which whatever covers comes before what it covers.
-4. Block by block of that order, in several threads: the join finds the coverers of its hulls.
+2. Among filters of one hull, those that cover each other, and an order (doubts.py). Equal ones are
+   one *place* from here on.
+3. Places in an order in which whatever covers comes before what it covers.
+4. Block by block of that order, in several threads: the join finds the hulls around its hulls;
+   where these do not decide it, boxes do, or else the filters are asked.
 5. Block after block: coverers to parents, for which those of all blocks before are needed.
 
 Only edges are kept, so memory is bounded by the blocks that are under way, however many filters
-cover one another; a block that finds more pairs than it has room for is cut in two.
+cover one another; a block that finds more pairs than it has room for is cut in two. The exception
+is step 2, for filters of one hull that cover each other, or nearly.
 """
 
 from __future__ import annotations
@@ -73,18 +75,18 @@ def cover(
     hulls, boxes = gather_hulls(forms)
     never = np.array([form.never for form in forms], bool)
     note("doubts")
-    doubtful = doubts.settle(forms, hulls, boxes, never)
+    asker = doubts.Asker(forms, boxes)
+    settled = doubts.settle(hulls, boxes, never, asker)
     note("order")
-    ranked = _ranked(hulls.sizes(), doubtful, never)
-    number = np.full(len(forms), -1, np.int64)
-    number[ranked] = np.arange(len(ranked))
-    number = number[doubtful.first]
-    join = CoverJoin(hulls.take(ranked), doubtful.certain[ranked])
-    more = _by_row(number[doubtful.above], number[doubtful.below], len(ranked))
+    tests, codes = hulls.sizes()
+    order = np.lexsort((settled.rank, settled.hull, -codes, tests))
+    order = order[~never[order]]
+    finder = _Finder(CoverJoin(hulls.take(order)), order, settled.first[order], asker)
+    ranked = finder.firsts
     always = len(ranked) > 0 and forms[ranked[0]].always
-    linker = _Linker(len(ranked), 0 if always else -1, more)
+    linker = _Linker(len(ranked), 0 if always else -1)
     note("join")
-    for first, last, found in _blocks(join, threads):
+    for first, last, found in _blocks(finder, threads):
         linker.link(first, last, found)
         progress(last - first)
     progress(len(forms) - len(ranked))
@@ -92,41 +94,87 @@ def cover(
     lowest = np.setdiff1d(np.arange(len(ranked)), above) if never.any() else np.zeros(0, np.int64)
     nothing = np.full(len(lowest), np.argmax(never) if len(never) else 0)
     return Coverage(
-        first=doubtful.first,
+        first=settled.first,
         above=np.concatenate([ranked[above], ranked[lowest]]),
         below=np.concatenate([ranked[below], nothing]),
-        candidates=join.seen + doubtful.candidates,
-        pairs=linker.pairs + len(doubtful.above),
+        candidates=finder.join.seen + settled.candidates,
+        pairs=linker.pairs,
     )
 
 
-def _ranked(sizes: tuple[Array, Array], doubtful: doubts.Settled, never: Array) -> Array:
-    """The first ones of all that match something, those that cover before those they cover.
+class _Pairs(msgspec.Struct, frozen=True):
+    """above[i] covers below[i]: places, uint32."""
 
-    Where hulls are alike, the one that is its hull covers the others, and those have an order.
-    """
-    tests, codes = sizes
-    ranked = np.lexsort((doubtful.rank, doubtful.certain == 0, -codes, tests))
-    chosen: Array = ranked[(doubtful.first[ranked] == ranked) & ~never[ranked]]
-    return chosen
+    above: Array
+    below: Array
+    looked_at: int  # pairs of hulls that they were found among
 
 
-def _by_row(above: Array, below: Array, count: int) -> tuple[Array, Array]:
-    order = np.argsort(below, kind="stable")
-    starts = np.searchsorted(below[order], np.arange(count + 1)).astype(np.int64)
-    return starts, above[order].astype(np.uint32)
+class _Finder:
+    """The coverers of places: of each filter that has a place, by each. What one of several equal
+    filters is not shown to cover, another may be, so all of them take part in the join."""
+
+    def __init__(self, join: CoverJoin, order: Array, first: Array, asker: doubts.Asker) -> None:
+        self.join = join
+        self._order = order.astype(np.uint32)
+        self._asker = asker
+        fresh = np.ones(len(order), bool)
+        fresh[1:] = first[1:] != first[:-1]
+        self.firsts = first[fresh]
+        self._starts = np.append(np.nonzero(fresh)[0], len(order))  # of places, among the filters
+        self._place = (np.cumsum(fresh) - 1).astype(np.uint32)
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    def find(self, first: int, last: int) -> _Pairs | None:
+        """The coverers of places `first` up to `last`; None when there are too many."""
+        begin, end = int(self._starts[first]), int(self._starts[last])
+        if last - first > 1:
+            found = self.join.pairs(begin, end, ROOM)
+            return None if found is None else self._confirmed(found)
+        parts = [self._confirmed(found) for found in self._rows(begin, end)]
+        return _Pairs(
+            np.concatenate([part.above for part in parts]),
+            np.concatenate([part.below for part in parts]),
+            max(part.looked_at for part in parts),
+        )
+
+    def _rows(self, first: int, last: int) -> Iterator[Found]:
+        """The same for filters; there is always room for those of one."""
+        found = self.join.pairs(first, last, ROOM)
+        if found is not None:
+            yield found
+            return
+        middle = (first + last) // 2
+        yield from self._rows(first, middle)
+        yield from self._rows(middle, last)
+
+    def _confirmed(self, found: Found) -> _Pairs:
+        looked_at = len(found.above)
+        if not found.sure.all():
+            forms = Found(self._order[found.above], self._order[found.below], found.sure)
+            found = _kept(found, self._asker.confirmed(forms))
+        if len(self.firsts) < len(self._order):  # some are equal
+            found = Found(self._place[found.above], self._place[found.below], found.sure)
+            found = _kept(found, found.above != found.below)
+        return _Pairs(found.above, found.below, looked_at)
 
 
-def _blocks(join: CoverJoin, threads: int) -> Iterator[tuple[int, int, Found]]:
-    """(first, last, pairs) of the blocks in their order, a few of them joined ahead."""
-    count = len(join.hulls)
+def _kept(found: Found, chosen: Array) -> Found:
+    return Found(found.above[chosen], found.below[chosen], found.sure[chosen])
+
+
+def _blocks(finder: _Finder, threads: int) -> Iterator[tuple[int, int, _Pairs]]:
+    """(first, last, pairs) of the blocks of places in their order, a few of them found ahead."""
+    count = len(finder)
     size = min(BLOCK, max(SMALLEST, -(-count // threads)))
     at = 0
-    running: deque[tuple[int, int, Future[Found | None]]] = deque()
+    running: deque[tuple[int, int, Future[_Pairs | None]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
 
-        def start(first: int, last: int) -> tuple[int, int, Future[Found | None]]:
-            return first, last, pool.submit(join.pairs, first, last, ROOM, True)
+        def start(first: int, last: int) -> tuple[int, int, Future[_Pairs | None]]:
+            return first, last, pool.submit(finder.find, first, last)
 
         while at < count or running:
             while at < count and len(running) <= threads:
@@ -135,7 +183,7 @@ def _blocks(join: CoverJoin, threads: int) -> Iterator[tuple[int, int, Found]]:
             first, last, work = running.popleft()
             found = work.result()
             if found is not None:
-                if len(found.above) < ROOM // 4:
+                if found.looked_at < ROOM // 4:
                     size = min(BLOCK, 2 * size)
                 yield first, last, found
                 continue
@@ -145,11 +193,10 @@ def _blocks(join: CoverJoin, threads: int) -> Iterator[tuple[int, int, Found]]:
 
 
 class _Linker:
-    """The parents of hulls, block after block."""
+    """The parents of places, block after block."""
 
-    def __init__(self, count: int, top: int, more: tuple[Array, Array]) -> None:
+    def __init__(self, count: int, top: int) -> None:
         self.top = top
-        self.more = more
         self.starts = np.zeros(count + 1, np.int64)
         self.parents = np.empty(max(16, count), np.uint32)
         self.pairs = 0
@@ -157,16 +204,15 @@ class _Linker:
             np.full(count, -1, np.int64), np.full(count, -1, np.int64), np.empty(count, np.uint32)
         )  # fmt: skip
 
-    def link(self, first: int, last: int, found: Found) -> None:
+    def link(self, first: int, last: int, found: _Pairs) -> None:
         self.pairs += len(found.above)
-        further = int(self.more[0][last] - self.more[0][first])
-        needed = int(self.starts[first]) + len(found.above) + further + (last - first)
+        needed = int(self.starts[first]) + len(found.above) + (last - first)
         if needed > len(self.parents):
             grown = np.empty(max(needed, 2 * len(self.parents)), np.uint32)
             grown[: self.starts[first]] = self.parents[: self.starts[first]]
             self.parents = grown
         find_parents(
-            first, last, found.above, found.below, *self.more, self.top, self.starts, self.parents,
+            first, last, found.above, found.below, self.top, self.starts, self.parents,
             *self._scratch,
         )  # fmt: skip
 

@@ -1,19 +1,14 @@
-"""The coverings that hulls alone do not decide, and the filters that turn out to be equal.
-
-A filter that is its hull, over plain attributes, covers whatever lies in that: it is *certain*.
-The others, which have several boxes, computed terms or a tree, are asked about each filter in
-their hull, box by box where that decides it (decider.py), else one by one. What they are found to
-cover is a list of pairs.
+"""What hulls alone do not decide: filters of several boxes, with computed terms, or of a tree.
 
 Who covers whom has the wider hull on attributes, or the same. So filters that cover each other, and
-whatever order there is beside that of the hulls, are among those of one hull; and among these a
-certain one covers all others.
+whatever order there is beside that of the hulls, are among those of one hull, which are looked at
+here, before the join. Among these, one that is its hull, over plain attributes, is *certain*: it
+covers all others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -22,74 +17,168 @@ import numpy.typing as npt
 
 from tidings.filters.covering import covers
 from tidings.filters.form import Form
-from tidings.matching.cover_join import CoverJoin, Found
+from tidings.matching.cover_join import Found, hulls_alike
 from tidings.matching.cover_kernels import MAYBE, YES
 from tidings.matching.decider import Decider
 from tidings.matching.hulls import Boxes, Hulls
 
 Array = npt.NDArray[Any]
-BLOCK = 1 << 15
-ROOM = 1 << 22
+ROOM = 1 << 20  # pairs of one hull that are looked at together
+KEPT = 1 << 20  # answers that are kept for the join
+
+
+class Asker:
+    """Whether filters cover others that lie in their hulls: box by box where that decides it
+    (decider.py), else asked one by one."""
+
+    def __init__(self, forms: Sequence[Form], boxes: Boxes) -> None:
+        self._forms = forms
+        self._decider = Decider(boxes)
+        self._known: dict[int, bool] = {}
+
+    def confirmed(self, found: Found, keep: bool = False) -> Array:
+        """Which of the pairs are coverings. An answer that is kept is not asked for again; when
+        several threads ask, none may be kept."""
+        answers = self._decider.decide(found)
+        kept: Array = answers == YES
+        for at in np.nonzero(answers == MAYBE)[0].tolist():
+            above, below = int(found.above[at]), int(found.below[at])
+            pair = above * len(self._forms) + below
+            answer = self._known.get(pair)
+            if answer is None:
+                answer = covers(self._forms[above], self._forms[below])
+                if keep and len(self._known) < KEPT:
+                    self._known[pair] = answer
+            kept[at] = answer
+        return kept
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """What is left to say of n forms when hulls have said all they can."""
+    """Which of n forms are equal, and the order of those that have one hull."""
 
-    above: Array  # int64: above[i] covers below[i], and above[i] is not certain
-    below: Array
     first: Array  # int64 [n]: the first of those that are equal
-    certain: Array  # uint8 [n]: itself, or what is equal to it
-    rank: Array  # int64 [n]: among those of one hull, lower ranks cover higher ones
+    hull: Array  # int64 [n]: the same number for those of one hull; -1 for one that is alone
+    rank: Array  # int64 [n]: of those of one hull; lower ones cover higher ones, equals have one
     candidates: int
 
 
-def settle(forms: Sequence[Form], hulls: Hulls, boxes: Boxes, never: Array) -> Settled:
-    """Ask whatever has to be asked, one by one."""
-    certain = ((hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])).astype(np.uint8)
-    asked = (certain == 0) & ~never
-    found: list[Array] = []
+def settle(hulls: Hulls, boxes: Boxes, never: Array, asker: Asker) -> Settled:
+    """Look at the filters that have the same hull, if one of them is not certain.
+
+    Nearly always there is an order in which no filter covers one before it, and sizes give it: then
+    no pair is kept. Only those between pairs that go against it are searched for equals, which
+    takes the memory of all coverings among them.
+    """
+    certain = (hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])
+    first, rank = np.arange(len(hulls)), np.zeros(len(hulls), np.int64)
+    hull = np.full(len(hulls), -1, np.int64)
     seen = 0
-    if asked.any():
-        join = CoverJoin(hulls, asked)
-        bare = asked & (hulls.computed == hulls.starts[:-1])
-        looked = chain(_in_hulls(join), map(join.held_by, np.nonzero(bare)[0].tolist()))
-        decide = Decider(boxes).decide
-        found = [_confirmed(forms, one, decide(one)) for one in looked]
-        seen = join.seen
-    pairs = np.concatenate([np.zeros((0, 2), np.int64), *found])
-    pairs = pairs[~never[pairs[:, 1]]]
-    sizes = np.stack(hulls.sizes())
-    alike = (sizes[:, pairs[:, 0]] == sizes[:, pairs[:, 1]]).all(axis=0)
-    first, rank = np.arange(len(forms)), np.zeros(len(forms), np.int64)
-    for place, group in enumerate(_groups(pairs[alike].tolist(), certain)):
-        rank[group] = -place
-        first[group] = min(group)
-        certain[min(group)] = certain[group].any()
-    above, below = first[pairs[:, 0]], first[pairs[:, 1]]
-    real = above != below
-    return Settled(above[real], below[real], first, certain, rank, seen)
-
-
-def _in_hulls(join: CoverJoin) -> Iterator[Found]:
-    """What lies in the hulls of those that test attributes."""
-    count = len(join.hulls)
-    blocks = [(at, min(at + BLOCK, count)) for at in range(0, count, BLOCK)]
-    while blocks:
-        first, last = blocks.pop()
-        found = join.pairs(first, last, ROOM, False)
-        if found is not None:
-            yield found
+    asked = ~certain & ~never
+    sizes = _likely_order(boxes, certain) if asked.any() else ()
+    for number, group in enumerate(_of_one_hull(hulls, asked, ~never)):
+        members = group[np.lexsort([size[group] for size in sizes])]
+        hull[members] = number
+        rank[members] = np.arange(len(members))
+        alike = _Alike(hulls.take(members), members, np.nonzero(asked[members])[0], asker)
+        low, high = alike.disorder()
+        seen += alike.seen
+        if low > high:
             continue
-        middle = (first + last) // 2
-        blocks += [(first, middle), (middle, last)]
+        equals = _ordered(alike.pairs(low, high), low, high, certain[members])
+        for place, places in enumerate(equals):
+            rank[members[places]] = low + place
+            first[members[places]] = members[places].min()
+    return Settled(first, hull, rank, seen)
 
 
-def _confirmed(forms: Sequence[Form], found: Found, answers: Array) -> Array:
-    """The pairs that are coverings, one row each: where boxes leave it open, forms are asked."""
-    kept = answers == YES
-    for at in np.nonzero(answers == MAYBE)[0].tolist():
-        kept[at] = covers(forms[found.above[at]], forms[found.below[at]])
-    return np.stack([found.above[kept], found.below[kept]], axis=1).astype(np.int64)
+def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
+    """Keys, the last one first, by which those that cover others come first most of the time: what
+    is certain, then what has few tests in each box, then what has many codes in all."""
+    tests, codes = boxes.rows.sizes(computed=True)
+    count = len(certain)
+    own = np.arange(count)
+    several = np.diff(boxes.starts)
+    first = np.where(several > 0, boxes.starts[:-1], own)
+    last = np.where(several > 0, boxes.starts[1:], own + 1)
+    total_tests, total_codes = (np.concatenate([[0], np.cumsum(one)]) for one in (tests, codes))
+    return (
+        total_codes[first] - total_codes[last],
+        (total_tests[last] - total_tests[first]) / (last - first),
+        ~certain,
+    )
+
+
+def _of_one_hull(hulls: Hulls, asked: Array, chosen: Array) -> Iterator[Array]:
+    """The chosen ones in groups that have the same hull on attributes; those groups that have
+    several members, one of which is asked."""
+    tests, codes = hulls.sizes()
+    size = tests.astype(np.int64) << 40 | codes
+    groups: dict[tuple[bytes, ...], list[int]] = {}
+    for number in np.nonzero(chosen & np.isin(size, size[asked]))[0].tolist():
+        groups.setdefault(_attribute_tests(hulls, number), []).append(number)
+    for group in groups.values():
+        members = np.array(group)
+        if len(members) > 1 and asked[members].any():
+            yield members
+
+
+def _attribute_tests(hulls: Hulls, number: int) -> tuple[bytes, ...]:
+    first, last = hulls.starts[number], hulls.computed[number]
+    begin, end = hulls.spans[first], hulls.spans[last]
+    return (
+        hulls.column[first:last].tobytes(),
+        (hulls.spans[first:last] - begin).tobytes(),
+        hulls.low[begin:end].tobytes(),
+        hulls.high[begin:end].tobytes(),
+    )
+
+
+class _Alike:
+    """Filters of one hull: the coverings among them, by their places."""
+
+    def __init__(self, hulls: Hulls, members: Array, asked: Array, asker: Asker) -> None:
+        self.seen = 0
+        self._hulls = hulls
+        self._members = members
+        self._asked = asked
+        self._asker = asker
+
+    def disorder(self) -> tuple[int, int]:
+        """The first and the last place of the pairs that go against the order; (n, -1) if there
+        are none."""
+        low, high = len(self._members), -1
+        for above, below in self._all():
+            against = above > below
+            if against.any():
+                low = min(low, int(below[against].min()))
+                high = max(high, int(above[against].max()))
+        return low, high
+
+    def pairs(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """The coverings between these places."""
+        for above, below in self._all():
+            between = (above >= low) & (above <= high) & (below >= low) & (below <= high)
+            yield from zip(above[between].tolist(), below[between].tolist(), strict=True)
+
+    def _all(self) -> Iterator[tuple[Array, Array]]:
+        count = max(1, ROOM // len(self._members))
+        for at in range(0, len(self._asked), count):
+            outers = self._asked[at : at + count]
+            self.seen += len(outers) * len(self._members)
+            found = hulls_alike(self._hulls, outers)
+            numbers = Found(self._members[found.above], self._members[found.below], found.sure)
+            kept = self._asker.confirmed(numbers, keep=True)
+            yield found.above[kept], found.below[kept]
+
+
+def _ordered(
+    pairs: Iterable[tuple[int, int]], low: int, high: int, certain: Array
+) -> list[list[int]]:
+    """The places from `low` to `high` in groups that are equal, those that cover first."""
+    groups = list(_groups(pairs, certain))[::-1]
+    groups.sort(key=lambda group: not certain[group].any())
+    alone = set(range(low, high + 1)).difference(*groups)
+    return [*groups, *([place] for place in sorted(alone))]
 
 
 def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[int]]:

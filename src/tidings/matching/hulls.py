@@ -85,14 +85,15 @@ class Hulls(msgspec.Struct, frozen=True):
             one_box=self.one_box[:count],
         )
 
-    def sizes(self) -> tuple[Array, Array]:
-        """Two measures of the attributes of each hull: how many are tested, and how many codes the
-        tests leave. Of two hulls that differ, the one around the other has fewer tests, or as many
-        and more codes."""
+    def sizes(self, computed: bool = False) -> tuple[Array, Array]:
+        """Two measures of the attributes of each hull, or of its computed terms too: how many are
+        tested, and how many codes the tests leave. Of two hulls that differ, the one around the
+        other has fewer tests, or as many and more codes."""
+        ends = self.starts[1:] if computed else self.computed
         widths = self.high.astype(np.int64) - self.low + 1
         total = np.concatenate([[0], np.cumsum(widths)])
-        first, last = self.spans[self.starts[:-1]], self.spans[self.computed]
-        return self.computed - self.starts[:-1], total[last] - total[first]
+        first, last = self.spans[self.starts[:-1]], self.spans[ends]
+        return ends - self.starts[:-1], total[last] - total[first]
 
 
 class Boxes(msgspec.Struct, frozen=True):

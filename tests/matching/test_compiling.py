@@ -1,0 +1,91 @@
+"""Where compiled kernels are kept: never beside those of other sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tidings.matching import compiling
+
+DAY = 24 * 3600
+
+
+def test_other_sources_have_another_folder(tmp_path: Path) -> None:
+    names: set[str] = set()
+    for files in (
+        {"a.py": "x = 1\n", "b.py": "y = 1\n"},
+        {"a.py": "x = 2\n", "b.py": "y = 1\n"},
+        {"a.py": "x = 1\n", "c.py": "y = 1\n"},
+        {"a.py": "x = 1\ny = 1\n", "b.py": ""},
+    ):
+        folder = tmp_path / str(len(names))
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        names.add(compiling.sources_digest(folder))
+        (folder / "notes.txt").write_text("no source")
+        names.add(compiling.sources_digest(folder))
+    assert len(names) == 4
+
+
+def test_the_digest_is_made_quickly() -> None:
+    folder = Path(compiling.__file__).parent
+    best = 1.0
+    for _ in range(20):
+        start = time.process_time()
+        assert compiling.cache_folder().name == compiling.sources_digest(folder)
+        best = min(best, time.process_time() - start)
+    assert best < 0.02
+
+
+def test_a_new_folder_takes_the_place_of_old_ones(tmp_path: Path) -> None:
+    ages = {"0123456789ab": 31, "123456789abc": 29, "mine": 99, "0123456789abcd": 99}
+    for name, days in ages.items():
+        (tmp_path / name / "matching_1").mkdir(parents=True)
+        (tmp_path / name / "matching_1" / "kernels.nbc").write_bytes(b"compiled")
+        then = time.time() - days * DAY
+        os.utime(tmp_path / name, (then, then))
+    new = tmp_path / "abcdef012345"
+    compiling.open_cache(new)
+    left = {folder.name for folder in tmp_path.iterdir()}
+    assert left == {*ages, new.name} - {"0123456789ab"}
+
+
+def test_a_folder_in_use_stays(tmp_path: Path) -> None:
+    used = tmp_path / "0123456789ab"
+    used.mkdir()
+    os.utime(used, (0, 0))
+    compiling.open_cache(used)
+    compiling.open_cache(tmp_path / "abcdef012345")
+    assert used.exists()
+
+
+def test_where_nothing_can_be_written_nothing_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    compiling.open_cache(tmp_path / "file" / "kernels" / "0123456789ab")
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (None, "{ours}"),
+        ("{cache}/kernels/0123456789ab", "{ours}"),  # by a process that runs other sources
+        ("{cache}/elsewhere", "{cache}/elsewhere"),
+    ],
+)
+def test_what_numba_is_told(told: str | None, expected: str, tmp_path: Path) -> None:
+    names = {"cache": tmp_path, "ours": tmp_path / "kernels" / compiling.cache_folder().name}
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    environment["TIDINGS_CACHE_DIR"] = str(tmp_path)
+    if told is not None:
+        environment["NUMBA_CACHE_DIR"] = told.format(**names)
+    code = "import tidings.matching.compiling, numba; print(numba.config.CACHE_DIR)"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == expected.format(**names)

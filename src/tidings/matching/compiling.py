@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 KEPT = 30 * 24 * 3600.0  # seconds after which a folder that nobody used may go
+SHIPPED = "TIDINGS_KERNELS"
+"""The variable that names a folder of kernels that came from another machine."""
 
 
 def sources_digest(folder: Path) -> str:
@@ -78,6 +80,29 @@ def _choose_folder() -> None:
 _choose_folder()
 
 import numba  # noqa: E402
+from numba.core.caching import _CacheLocator  # noqa: E402
+
+
+def kernel_folder() -> Path:
+    """Where Numba keeps the kernels of this room: its folder depends on where the sources are."""
+    name: str = _CacheLocator.get_suitable_cache_subpath(__file__)  # type: ignore[no-untyped-call]
+    return cache_folder() / name
+
+
+def _adopt(shipped: Path, folder: Path) -> None:
+    """Take over kernels that came from another machine, those that are not there yet. Numba sees by
+    itself whether they are of these sources and for this processor."""
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in shipped.glob("*.nb?"):
+            if not (folder / file.name).exists():
+                beside = folder / f".{file.name}.{os.getpid()}"
+                shutil.copyfile(file, beside)
+                beside.replace(folder / file.name)
+
+
+if os.environ.get(SHIPPED):
+    _adopt(Path(os.environ[SHIPPED]), kernel_folder())
 
 
 def kernel(function: Callable[..., Any]) -> Any:

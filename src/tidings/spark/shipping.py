@@ -1,0 +1,47 @@
+"""Sending tidings along with a job, to a cluster that does not have it.
+
+    pack("tidings.tar.gz")     tidings/    the package, as it is here
+                               kernels/    what Numba compiled of it here
+
+The executors need Python with PyArrow, NumPy, Numba and msgspec. The package itself comes with the
+job, and so do the kernels, which each of them would have to compile first:
+
+    SparkSession.builder.config(map=shipped_settings(pack("tidings.tar.gz")))
+
+Kernels of a machine with another processor are not used, and compiled anew.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import tidings
+from tidings.matching import compiling
+from tidings.model import TidingsError
+
+NAME = "tidings-shipped"
+
+
+def pack(path: str | Path) -> Path:
+    """Write the archive. Kernels are those that were compiled so far: match something first."""
+    path = Path(path).absolute()
+    if not path.name.endswith((".tar.gz", ".tgz")):
+        raise TidingsError(f"found '{path.name}', expected a name that ends in .tar.gz")
+    package = Path(tidings.__file__).parent
+    with tarfile.open(path, "w:gz", compresslevel=3) as archive:
+        for file in sorted(package.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.add(file, f"tidings/{file.relative_to(package)}")
+        for file in sorted(compiling.kernel_folder().glob("*.nb?")):
+            archive.add(file, f"kernels/{file.name}")
+    return path
+
+
+def shipped_settings(archive: str | Path) -> dict[str, str]:
+    """What Spark must be told so that executors use the archive."""
+    return {
+        "spark.archives": f"{Path(archive).absolute()}#{NAME}",
+        "spark.executorEnv.PYTHONPATH": NAME,
+        f"spark.executorEnv.{compiling.SHIPPED}": f"{NAME}/kernels",
+    }

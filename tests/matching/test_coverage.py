@@ -283,7 +283,7 @@ print(peak() - before)
 @pytest.mark.parametrize(
     ("text", "count", "most"),
     [
-        ("f'sku = {n} AND p{n % 4000} > 1'", 20_000, 100),  # 610 MB for all columns at once
+        ("f'sku = {n} AND p{n % 4000} > 1'", 20_000, 100),  # 320 MB for all columns at once
         ("f'x > {n} AND y = 1 OR x > {n} AND z = 1'", 5000, 400),  # 12.5 million coverings
         ("f'x = 1 AND length(s) > {n * 7 % 4001}'", 4000, 300),  # 8 million in one hull
     ],

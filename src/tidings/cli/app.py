@@ -13,6 +13,7 @@ from tidings.cli.demo import show_demo
 from tidings.cli.doctor import examine_file
 from tidings.cli.errors import INTERRUPTED, guarded
 from tidings.cli.explain import explain_event
+from tidings.cli.live_subscriptions import subscriptions
 from tidings.cli.match import match_events
 
 app = typer.Typer(
@@ -54,6 +55,7 @@ app.command("match")(guarded(match_events))
 app.command("explain")(guarded(explain_event))
 app.command("doctor")(guarded(examine_file))
 app.command("demo")(guarded(show_demo))
+app.add_typer(subscriptions, name="subscriptions")
 app.add_typer(bench, name="bench")
 
 

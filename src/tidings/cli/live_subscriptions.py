@@ -1,0 +1,265 @@
+"""`tidings subscriptions`: who wants what, in a log that pipelines follow while they run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tidings.cli import options
+from tidings.cli.declared import Declared, read_types
+from tidings.cli.errors import BadInput, guarded, refused
+from tidings.cli.screen import MOST_ROWS, counted, emit, plain, show, show_rest, table, tracked
+from tidings.cli.subscriptions import read_subscriptions
+from tidings.model import FilterError
+from tidings.store import Change, ChangeLog
+from tidings.store.locks import LOCK
+
+Id = str | int
+
+subscriptions = typer.Typer(rich_markup_mode=None)
+
+Where = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="The log, or a pipeline file.", hidden=True)
+]
+Who = Annotated[str, typer.Argument(metavar="ID", help="The id of the subscription.", hidden=True)]
+
+
+@subscriptions.callback(invoke_without_command=True)
+def about(context: typer.Context) -> None:
+    """Change and read the subscriptions that pipelines follow.
+
+    They lie in a folder, as a log of changes; every change has a version, and a pipeline takes the
+    latest version at the start of each batch. In place of FOLDER a pipeline file can be given: then
+    it is the log that the file names, with the columns that it declares.
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def add_subscription(
+    where: Where,
+    who: Who,
+    text: Annotated[str, typer.Argument(metavar="FILTER", help="What is wanted.", hidden=True)],
+    types: options.Types = None,
+    others: options.Others = False,
+    json: options.Json = False,
+) -> None:
+    """Give the subscription ID the filter FILTER, its first or another.
+
+    Once the command has ended, the change is on the disk and has the version that it printed. A
+    FOLDER that is not there is made.
+
+    With --json, one object: version, id, filter.
+    """
+    log = open_log(where, types, others, make=True)
+    id_ = _as_id(log, who)
+    try:
+        version = log.put(id_, text)
+    except FilterError as problem:
+        raise refused(problem, "filter") from None
+    if json:
+        emit({"version": version, "id": id_, "filter": text})
+    else:
+        show(plain(f"version {version}: {id_} is told of {text}"))
+
+
+def load_subscriptions(
+    where: Where,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file of filters (- is stdin).", hidden=True)
+    ],
+    filters_format: options.FiltersFormat = None,
+    types: options.Types = None,
+    others: options.Others = False,
+    json: options.Json = False,
+) -> None:
+    """Put all subscriptions of FILE into the log: all of them, or none when one is refused.
+
+    FILE is one that tidings match reads as --filters. Subscriptions with other ids stay.
+
+    With --json, one object: version, subscriptions (how many were put).
+    """
+    log = open_log(where, types, others, make=True)
+    declared = Declared(attributes=log.attributes)
+    pairs: list[tuple[Id, str]] = []
+    for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
+        one.parsed("sql", declared)
+        pairs.append((one.id, one.text.strip()))
+    version = log.put_many(_alike(log, pairs))
+    if json:
+        emit({"version": version, "subscriptions": len(pairs)})
+    else:
+        show(f"version {version}: {counted(len(pairs), 'subscription')} put")
+
+
+def drop_subscription(where: Where, who: Who, json: options.Json = False) -> None:
+    """End the subscription ID.
+
+    With --json, one object: version, id.
+    """
+    log = open_log(where)
+    id_ = _as_id(log, who)
+    version = log.drop(id_)
+    if json:
+        emit({"version": version, "id": id_})
+    else:
+        show(plain(f"version {version}: {id_} has ended"))
+
+
+def list_subscriptions(
+    where: Where,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at", metavar="VERSION", help="As they were at a version.", show_default=False
+        ),
+    ] = None,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """List the subscriptions, as they are or as they were.
+
+    A node is a distinct filter: subscriptions that say the same have the same one.
+
+    With --json, one line per subscription: id, node, filter.
+    """
+    log = open_log(where)
+    version = log.version if at is None else at
+    found = log.subscriptions(version)
+    if json:
+        for id_, (text, node) in found.items():
+            emit({"id": id_, "node": node, "filter": text})
+        return
+    rows = [(id_, node, text) for id_, (text, node) in found.items()]
+    shown = rows if every else rows[:MOST_ROWS]
+    if shown:
+        show(table(["id", "node#", "filter"], shown), "")
+        show_rest(len(rows) - len(shown), "more subscription")
+    nodes = counted(len({node for _, node in found.values()}), "distinct filter")
+    show(f"version {version}: {counted(len(rows), 'subscription')}, {nodes}")
+
+
+def show_log(
+    where: Where,
+    after: Annotated[
+        int | None,
+        typer.Option(
+            "--after", metavar="VERSION", help="Changes after this one.", show_default=False
+        ),
+    ] = None,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """Show what was changed, version by version: the last changes, or those after a version.
+
+    With --json, one line per change: version, id, node, filter (null: the subscription ended).
+    """
+    log = open_log(where)
+    latest = log.version
+    if after is None:
+        after = 0 if every else max(0, latest - MOST_ROWS)
+    changes = log.changes(after, latest) if after <= latest else log.changes(after)
+    if json:
+        for one in changes:
+            emit({"version": one.version, "id": one.id, "node": one.node, "filter": one.filter})
+        return
+    shown = changes if every else changes[:MOST_ROWS]
+    if shown:
+        show(table(["version#", "id", "node#", "filter"], map(_row, shown)), "")
+        show_rest(len(changes) - len(shown), "more change")
+    show(f"the latest version is {latest}")
+
+
+def _row(one: Change) -> tuple[object, ...]:
+    if one.filter is None:
+        return one.version, one.id, "", plain("ended", "dim")
+    return one.version, one.id, one.node, one.filter
+
+
+# -- which log, which ids ----------------------------------------------------------------------
+
+
+def open_log(
+    where: str, types: str | None = None, others: bool = False, *, make: bool = False
+) -> ChangeLog:
+    """The log of a folder or of a pipeline file; BadInput where there is none."""
+    path = Path(where)
+    declared = read_types(types, others).attributes
+    if path.is_file():
+        if types is not None:
+            raise BadInput(
+                f"{where}: the columns of a pipeline file are its own; leave out --types"
+            )
+        from tidings.spark.settings import load_settings
+
+        settings = load_settings(path)
+        if settings.subscriptions.log is None:
+            raise BadInput(
+                f"{where}: its subscriptions are a snapshot, which stays as it is; expected a log"
+            )
+        path, declared = settings.at(settings.subscriptions.log), settings.attributes
+    elif path.suffix == ".toml" and not path.exists():
+        raise BadInput(f"{where}: there is no such file")
+    elif types is None:
+        declared = _compiled_with(path)
+    if not (path / LOCK).exists():
+        if not make:
+            raise BadInput(
+                f"{path}: there is no log of subscriptions; `subscriptions add` makes one"
+            )
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise BadInput(f"{path}: found something else, expected a log or an empty folder")
+    return ChangeLog(path, declared)
+
+
+def _compiled_with(path: Path) -> Any:
+    """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
+    found = sorted((path / "snapshots").glob("[0-9]*"))
+    if not found:
+        return None
+    from tidings.snapshots.snapshot import FORMAT, VERSION, Attributes, read_manifest
+
+    notes = read_manifest(found[-1], FORMAT, VERSION, verify=False).notes
+    declared = notes.get("attributes")
+    return None if declared is None else Attributes.from_declared(declared)
+
+
+def _kind(log: ChangeLog) -> type | None:
+    """What ids are in a log, texts or integers; a snapshot can hold only one of them."""
+    version = log.version
+    return type(log.changes(version - 1, version)[0].id) if version else None
+
+
+def _as_id(log: ChangeLog, who: str) -> Id:
+    return _alike(log, [(who, "")])[0][0]
+
+
+def _alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
+    """The pairs with ids of the kind that the log has."""
+    kind = _kind(log) or _common(id_ for id_, _ in pairs)
+    if kind is str:
+        return [(str(id_), text) for id_, text in pairs]
+    made: list[tuple[Id, str]] = []
+    for id_, text in pairs:
+        if not re.fullmatch("-?[0-9]+", str(id_)):
+            raise BadInput(f"found the id '{id_}', but the ids of {log.path} are integers")
+        made.append((int(id_), text))
+    return made
+
+
+def _common(ids: Iterable[Id]) -> type:
+    return int if all(isinstance(id_, int) for id_ in ids) else str
+
+
+for _name, _command in (
+    ("add", add_subscription),
+    ("load", load_subscriptions),
+    ("drop", drop_subscription),
+    ("list", list_subscriptions),
+    ("log", show_log),
+):
+    subscriptions.command(_name)(guarded(_command))

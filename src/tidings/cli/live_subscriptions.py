@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tidings.cli import options
 from tidings.cli.declared import Declared, read_types
 from tidings.cli.errors import BadInput, guarded, refused
-from tidings.cli.screen import MOST_ROWS, counted, emit, plain, show, show_rest, table, tracked
+from tidings.cli.screen import MOST_ROWS, counted, emit, plain, say, show, show_rest, table, tracked
 from tidings.cli.subscriptions import read_subscriptions
+from tidings.filters import Attributes
 from tidings.model import FilterError
 from tidings.store import Change, ChangeLog
 from tidings.store.locks import LOCK
@@ -64,7 +65,7 @@ def add_subscription(
     if json:
         emit({"version": version, "id": id_, "filter": text})
     else:
-        show(plain(f"version {version}: {id_} is told of {text}"))
+        say(f"version {version}: {id_} is told of {text}")
 
 
 def load_subscriptions(
@@ -93,7 +94,7 @@ def load_subscriptions(
     if json:
         emit({"version": version, "subscriptions": len(pairs)})
     else:
-        show(f"version {version}: {counted(len(pairs), 'subscription')} put")
+        say(f"version {version}: {counted(len(pairs), 'subscription')} put")
 
 
 def drop_subscription(where: Where, who: Who, json: options.Json = False) -> None:
@@ -107,7 +108,7 @@ def drop_subscription(where: Where, who: Who, json: options.Json = False) -> Non
     if json:
         emit({"version": version, "id": id_})
     else:
-        show(plain(f"version {version}: {id_} has ended"))
+        say(f"version {version}: {id_} has ended")
 
 
 def list_subscriptions(
@@ -140,7 +141,7 @@ def list_subscriptions(
         show(table(["id", "node#", "filter"], shown), "")
         show_rest(len(rows) - len(shown), "more subscription")
     nodes = counted(len({node for _, node in found.values()}), "distinct filter")
-    show(f"version {version}: {counted(len(rows), 'subscription')}, {nodes}")
+    say(f"version {version}: {counted(len(rows), 'subscription')}, {nodes}")
 
 
 def show_log(
@@ -171,7 +172,7 @@ def show_log(
     if shown:
         show(table(["version#", "id", "node#", "filter"], map(_row, shown)), "")
         show_rest(len(changes) - len(shown), "more change")
-    show(f"the latest version is {latest}")
+    say(f"the latest version is {latest}")
 
 
 def _row(one: Change) -> tuple[object, ...]:
@@ -216,12 +217,13 @@ def open_log(
     return ChangeLog(path, declared)
 
 
-def _compiled_with(path: Path) -> Any:
+def _compiled_with(path: Path) -> Attributes | None:
     """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
     found = sorted((path / "snapshots").glob("[0-9]*"))
     if not found:
         return None
-    from tidings.snapshots.snapshot import FORMAT, VERSION, Attributes, read_manifest
+    from tidings.matching.folder import read_manifest
+    from tidings.snapshots.snapshot import FORMAT, VERSION
 
     notes = read_manifest(found[-1], FORMAT, VERSION, verify=False).notes
     declared = notes.get("attributes")

@@ -38,6 +38,11 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
         wide.print(part)
 
 
+def say(text: str) -> None:
+    """Print a line as it is, however long: it may be read by a program."""
+    print(cleaned(text))
+
+
 def emit(record: Any) -> None:
     """Print one JSON line."""
     sys.stdout.buffer.write(msgspec.json.encode(record) + b"\n")

@@ -15,6 +15,7 @@ from tidings.cli.errors import INTERRUPTED, guarded
 from tidings.cli.explain import explain_event
 from tidings.cli.live_subscriptions import subscriptions
 from tidings.cli.match import match_events
+from tidings.cli.pipeline import pipeline
 from tidings.cli.snapshot import snapshot
 
 app = typer.Typer(
@@ -56,6 +57,7 @@ app.command("match")(guarded(match_events))
 app.command("explain")(guarded(explain_event))
 app.command("doctor")(guarded(examine_file))
 app.command("demo")(guarded(show_demo))
+app.add_typer(pipeline, name="pipeline")
 app.add_typer(subscriptions, name="subscriptions")
 app.add_typer(snapshot, name="snapshot")
 app.add_typer(bench, name="bench")

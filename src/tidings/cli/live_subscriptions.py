@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidings.cli import options
-from tidings.cli.declared import Declared, read_types
-from tidings.cli.errors import BadInput, guarded, refused
+from tidings.cli.declared import Declared
+from tidings.cli.errors import guarded, refused
 from tidings.cli.screen import MOST_ROWS, counted, emit, plain, say, show, show_rest, table, tracked
+from tidings.cli.subscription_logs import Id, alike, as_id, open_log
 from tidings.cli.subscriptions import read_subscriptions
-from tidings.filters import Attributes
 from tidings.model import FilterError
-from tidings.store import Change, ChangeLog
-from tidings.store.locks import LOCK
-
-Id = str | int
+from tidings.store import Change
 
 subscriptions = typer.Typer(rich_markup_mode=None)
 
@@ -57,7 +51,7 @@ def add_subscription(
     With --json, one object: version, id, filter.
     """
     log = open_log(where, types, others, make=True)
-    id_ = _as_id(log, who)
+    id_ = as_id(log, who)
     try:
         version = log.put(id_, text)
     except FilterError as problem:
@@ -90,7 +84,7 @@ def load_subscriptions(
     for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
         one.parsed("sql", declared)
         pairs.append((one.id, one.text.strip()))
-    version = log.put_many(_alike(log, pairs))
+    version = log.put_many(alike(log, pairs))
     if json:
         emit({"version": version, "subscriptions": len(pairs)})
     else:
@@ -103,7 +97,7 @@ def drop_subscription(where: Where, who: Who, json: options.Json = False) -> Non
     With --json, one object: version, id.
     """
     log = open_log(where)
-    id_ = _as_id(log, who)
+    id_ = as_id(log, who)
     version = log.drop(id_)
     if json:
         emit({"version": version, "id": id_})
@@ -179,82 +173,6 @@ def _row(one: Change) -> tuple[object, ...]:
     if one.filter is None:
         return one.version, one.id, "", plain("ended", "dim")
     return one.version, one.id, one.node, one.filter
-
-
-# -- which log, which ids ----------------------------------------------------------------------
-
-
-def open_log(
-    where: str, types: str | None = None, others: bool = False, *, make: bool = False
-) -> ChangeLog:
-    """The log of a folder or of a pipeline file; BadInput where there is none."""
-    path = Path(where)
-    declared = read_types(types, others).attributes
-    if path.is_file():
-        if types is not None:
-            raise BadInput(
-                f"{where}: the columns of a pipeline file are its own; leave out --types"
-            )
-        from tidings.spark.settings import load_settings
-
-        settings = load_settings(path)
-        if settings.subscriptions.log is None:
-            raise BadInput(
-                f"{where}: its subscriptions are a snapshot, which stays as it is; expected a log"
-            )
-        path, declared = settings.at(settings.subscriptions.log), settings.attributes
-    elif path.suffix == ".toml" and not path.exists():
-        raise BadInput(f"{where}: there is no such file")
-    elif types is None:
-        declared = _compiled_with(path)
-    if not (path / LOCK).exists():
-        if not make:
-            raise BadInput(
-                f"{path}: there is no log of subscriptions; `subscriptions add` makes one"
-            )
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise BadInput(f"{path}: found something else, expected a log or an empty folder")
-    return ChangeLog(path, declared)
-
-
-def _compiled_with(path: Path) -> Attributes | None:
-    """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
-    found = sorted((path / "snapshots").glob("[0-9]*"))
-    if not found:
-        return None
-    from tidings.matching.folder import read_manifest
-    from tidings.snapshots.snapshot import FORMAT, VERSION
-
-    notes = read_manifest(found[-1], FORMAT, VERSION, verify=False).notes
-    declared = notes.get("attributes")
-    return None if declared is None else Attributes.from_declared(declared)
-
-
-def _kind(log: ChangeLog) -> type | None:
-    """What ids are in a log, texts or integers; a snapshot can hold only one of them."""
-    version = log.version
-    return type(log.changes(version - 1, version)[0].id) if version else None
-
-
-def _as_id(log: ChangeLog, who: str) -> Id:
-    return _alike(log, [(who, "")])[0][0]
-
-
-def _alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
-    """The pairs with ids of the kind that the log has."""
-    kind = _kind(log) or _common(id_ for id_, _ in pairs)
-    if kind is str:
-        return [(str(id_), text) for id_, text in pairs]
-    made: list[tuple[Id, str]] = []
-    for id_, text in pairs:
-        if not re.fullmatch("-?[0-9]+", str(id_)):
-            raise BadInput(f"found the id '{id_}', but the ids of {log.path} are integers")
-        made.append((int(id_), text))
-    return made
-
-
-def _common(ids: Iterable[Id]) -> type:
-    return int if all(isinstance(id_, int) for id_ in ids) else str
 
 
 for _name, _command in (

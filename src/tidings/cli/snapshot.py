@@ -16,7 +16,6 @@ from tidings.cli.screen import (
     cut,
     emit,
     facts,
-    plain,
     say,
     show,
     show_rest,
@@ -24,14 +23,13 @@ from tidings.cli.screen import (
     tracked,
     working,
 )
+from tidings.cli.snapshot_tree import show_tree
 from tidings.cli.subscriptions import read_subscriptions
 
 if TYPE_CHECKING:
     from tidings.snapshots import Snapshot
-    from tidings.snapshots.shape import Shape
 
 LARGEST, FILES = 10, 6  # rows of tables, without --all
-BRANCHES, LEVELS = 8, 4  # of a tree, without --all
 
 snapshot = typer.Typer(rich_markup_mode=None)
 
@@ -121,7 +119,7 @@ def show_snapshot(
 
     shape = Shape(opened)
     if tree and not json:
-        _show_tree(opened, shape, None if every else BRANCHES)
+        show_tree(opened, shape, every)
         return
     stats: dict[str, Any] = {**opened.stats(), "depth": int(shape.depths.max(initial=0))}
     largest = [
@@ -232,35 +230,6 @@ def _opened(folder: str) -> Snapshot:
     from tidings.snapshots import Snapshot
 
     return Snapshot.open(folder, verify=False)
-
-
-def _show_tree(opened: Snapshot, shape: Shape, most: int | None) -> None:
-    from rich.tree import Tree
-
-    stats = opened.stats()
-    title = f"{counted(stats['nodes'], 'node')}, {counted(stats['subscriptions'], 'subscription')}"
-    top = Tree(plain(title, "bold"), guide_style="dim")
-    drawn: set[int] = set()
-
-    def grow(tree: Tree, places: list[int], level: int) -> None:
-        for place in places[:most]:
-            text = plain(f"{shape.numbers[place]}  ", "dim")
-            text.append_text(plain(cut(opened.matcher.filter(place).sql(), 120), "default"))
-            text.append(f"  ({shape.members[place]:,})", "dim")
-            branch = tree.add(text)
-            below = shape.children(place).tolist()
-            if place in drawn and below:
-                branch.add(plain("as above", "dim"))
-            elif most is not None and level == LEVELS and below:
-                branch.add(plain(f"{counted(len(below), 'node')} below (--all shows them)", "dim"))
-            else:
-                drawn.add(place)
-                grow(branch, below, level + 1)
-        if most is not None and len(places) > most:
-            tree.add(plain(f"and {len(places) - most:,} more (--all shows them)", "dim"))
-
-    grow(top, shape.ranked(shape.roots).tolist(), 1)
-    show(top)
 
 
 snapshot.command("build")(guarded(build_snapshot))

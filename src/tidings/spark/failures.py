@@ -1,0 +1,48 @@
+"""One sentence from whatever Spark wraps around a failure.
+
+An exception of a Python worker comes back as text: its traceback, among stacks of Java. What is
+wanted is its last line.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tidings.model import TidingsError
+
+MOST = 400  # characters
+_OURS = re.compile(r"^\s*tidings\.[\w.]+: (.+)$", re.MULTILINE)
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$(.*)", re.MULTILINE | re.DOTALL)
+_RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\w*): (.+)$", re.MULTILINE)
+_QUERY = re.compile(r"terminated with exception: ")
+_JAVA = re.compile(r"^: ((?:\w+\.)+\w+): (.+)$", re.MULTILINE)
+_STATE = re.compile(r"\s*SQLSTATE: \w+")
+
+
+def sentence_of(problem: BaseException) -> str:
+    """What went wrong; the sentence of a TidingsError as it is, wherever it was raised."""
+    if isinstance(problem, TidingsError):
+        return str(problem)
+    text = str(problem)
+    ours = _OURS.findall(text)
+    if ours:
+        return _short(ours[-1])
+    traceback = _TRACEBACK.search(text)
+    raised = _RAISED.findall(traceback[1]) if traceback else []
+    if raised:
+        kind, message = raised[0]
+        return _short(f"{kind.rsplit('.', 1)[-1]}: {message}")
+    java = _JAVA.search(text)  # as py4j writes it
+    if java:
+        return _short(java[2])
+    parts = _QUERY.split(text, maxsplit=1)
+    if len(parts) == 2:
+        return _short(parts[1])
+    kind = type(problem).__name__
+    return _short(text if text.startswith("[") else f"{kind}: {text}" if text else kind)
+
+
+def _short(text: str) -> str:
+    """The first line, without the state that SQL has for it."""
+    line = _STATE.sub("", text.strip().partition("\n")[0]).strip()
+    return line if len(line) <= MOST else line[: MOST - 1] + "…"

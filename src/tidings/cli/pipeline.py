@@ -57,13 +57,15 @@ def run_pipeline(
     Exit code: 0 when it was ended, 2 when it failed or could not start.
     """
     settings = settings_of(file)
+    from tidings.spark.failures import in_one_sentence
     from tidings.spark.inspection import need_log
     from tidings.spark.outbox import Outbox
     from tidings.spark.running import Watched
 
     need_log(settings)
     view = PipelineView(settings.name, json)
-    with Outbox(settings.at(settings.outbox.path)).held(), ExitStack() as stack:
+    outbox = Outbox(settings.at(settings.outbox.path))
+    with in_one_sentence(), outbox.held(), ExitStack() as stack:
         with working() as note:
             note("starting Spark")
             spark = stack.enter_context(_session(settings, verbose))
@@ -87,19 +89,17 @@ def _watch(watched: Any, view: PipelineView) -> str:
             view.progress = query.lastProgress or view.progress
             batch = watched.batch
             view.state = "waiting for rows" if batch is None else f"in batch {batch}"
-        if not asked.is_set():
-            watched.check(query)
-            return "all is read"
-        view.state = "ending after this batch; Ctrl-C again does not wait"
-        hurry()
-        try:
-            watched.end(query)
-        except KeyboardInterrupt:
-            watched.ending.set()
-            query.stop()
-            return "stopped"
+        if asked.is_set():
+            view.state = "ending after this batch; Ctrl-C again does not wait"
+            hurry()
+            try:
+                watched.end(query)
+            except KeyboardInterrupt:
+                query.stop()
+                return "stopped"
         watched.check(query)
-        return "ended"
+        view.state = "ended" if asked.is_set() else "all is read"
+        return view.state
 
 
 @contextmanager
@@ -157,9 +157,10 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     Exit code: 0 when it can be run, 2 when it can't.
     """
     settings = settings_of(file)
+    from tidings.spark.failures import in_one_sentence
     from tidings.spark.inspection import inspect
 
-    with working() as note, ExitStack() as stack:
+    with in_one_sentence(), working() as note, ExitStack() as stack:
         note("looking")
         found = inspect(settings, lambda: stack.enter_context(_session(settings)))
     if json:

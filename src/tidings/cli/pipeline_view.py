@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SHOWN = 8  # batches
 NODES = 5  # counters
 EACH_SECOND = 4  # how often the table is drawn
+SLACK = 1.1  # a stream that reads all it can comes out a little above 1
 
 COLUMNS = ["batch#", "version#", "rows#", "rows/s#", "matched#", "told#", "refused#", "seconds#"]
 
@@ -107,11 +108,11 @@ class PipelineView:
         done = _rate(self.progress, "processedRowsPerSecond")
         if coming is None or done is None:
             return plain("not known yet", "dim")
-        text = f"{coming:,.0f} rows/s come in, {done:,.0f} are processed"
+        text = f"{_speed(coming)} rows/s come in, {_speed(done)} are processed"
         behind = _behind(self.progress)
         if behind is not None:
             text += f"; {counted(behind, 'row')} behind the source"
-        if coming > done:
+        if coming > done * SLACK:
             return plain(f"{text}: falling behind", "yellow")
         return plain(text)
 
@@ -122,16 +123,23 @@ def _record(done: Commit) -> dict[str, Any]:
 
 
 def _row(done: Commit, seconds: float) -> list[str]:
-    numbers = (done.rows, done.rows / seconds, done.matched, done.told, done.refused)
-    return [f"{done.batch}", f"{done.version}", *(f"{n:,.0f}" for n in numbers), f"{seconds:.2f}"]
+    results = (f"{count:,}" for count in (done.matched, done.told, done.refused))
+    return [
+        f"{done.batch}", f"{done.version}", f"{done.rows:,}", _speed(done.rows / seconds), *results,
+        f"{seconds:.2f}",
+    ]  # fmt: skip
 
 
 def _line(done: Commit, seconds: float) -> str:
     return (
         f"batch {done.batch}: version {done.version}, {counted(done.rows, 'row')} in "
-        f"{seconds:.2f} s ({done.rows / seconds:,.0f} rows/s), {done.matched:,} matched, "
+        f"{seconds:.2f} s ({_speed(done.rows / seconds)} rows/s), {done.matched:,} matched, "
         f"{done.told:,} told, {done.refused:,} refused"
     )
+
+
+def _speed(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 or not rate else f"{rate:.1f}"
 
 
 def _rate(progress: Mapping[str, Any], name: str) -> float | None:

@@ -7,6 +7,8 @@ wanted is its last line.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tidings.model import TidingsError
 
@@ -17,6 +19,17 @@ _RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\w*): (.
 _QUERY = re.compile(r"terminated with exception: ")
 _JAVA = re.compile(r"^: ((?:\w+\.)+\w+): (.+)$", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
+
+
+@contextmanager
+def in_one_sentence() -> Iterator[None]:
+    """Whatever Spark raises in the block is raised as a TidingsError."""
+    try:
+        yield
+    except (TidingsError, OSError):
+        raise
+    except Exception as problem:
+        raise TidingsError(f"the pipeline failed: {sentence_of(problem)}") from problem
 
 
 def sentence_of(problem: BaseException) -> str:

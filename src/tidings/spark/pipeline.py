@@ -68,7 +68,9 @@ class Pipeline:
         if trigger.available_now:
             writer = writer.trigger(availableNow=True)
         else:
-            writer = writer.trigger(processingTime=f"{int(trigger.every_seconds * 1000)} ms")
+            writer = writer.trigger(
+                processingTime=f"{int(trigger.every_seconds * 1000)} milliseconds"
+            )
         query: StreamingQuery = writer.start()
         return query
 

@@ -112,7 +112,10 @@ def _subscriptions(
     version = log.version
     now = log.subscriptions(version)
     snapshots = sorted(int(one.name) for one in (path / "snapshots").glob("[0-9]*"))
-    return version, len(now), snapshots, {node: text for text, node in now.values()}
+    texts: dict[int, str] = {}
+    for text, node in now.values():
+        texts.setdefault(node, text)
+    return version, len(now), snapshots, texts
 
 
 def _of_snapshot(

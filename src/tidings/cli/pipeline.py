@@ -16,7 +16,7 @@ from tidings.cli.errors import INTERRUPTED, guarded, remark
 from tidings.cli.pipeline_files import File, settings_of
 from tidings.cli.pipeline_status import show_status
 from tidings.cli.pipeline_view import PipelineView
-from tidings.cli.screen import counted, emit, facts, show, table, working
+from tidings.cli.screen import counted, emit, facts, near, show, table, working
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,7 +150,7 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     the columns. The first rows of the first JSON file are decoded. Nothing is written, but for the
     compiled subscriptions where there are none yet.
 
-    With --json, one object: name, source, columns (name, type, compared_with), version,
+    With --json, one object: name, source, path, columns (name, type, compared_with), version,
     subscriptions, nodes, outbox, batches (that are committed), sample (file, rows, refused,
     reason).
 
@@ -168,13 +168,13 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
         return
     rows: list[tuple[str, object]] = [
         ("pipeline", found.name),
-        ("source", found.source),
+        ("source", found.source if found.path is None else f"{found.source} in {near(found.path)}"),
         (
             "subscriptions",
             f"{counted(found.subscriptions, 'subscription')}, "
             f"{counted(found.nodes, 'node')}, version {found.version}",
         ),
-        ("outbox", found.outbox),
+        ("outbox", near(found.outbox)),
         ("committed", counted(found.batches, "batch", "batches")),
     ]
     if found.sample is not None:

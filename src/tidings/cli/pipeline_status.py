@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from tidings.cli import options
 from tidings.cli.pipeline_files import File, settings_of
-from tidings.cli.screen import MOST_ROWS, counted, cut, emit, facts, plain, show, show_rest, table
+from tidings.cli.screen import (
+    MOST_ROWS,
+    counted,
+    cut,
+    emit,
+    facts,
+    near,
+    plain,
+    show,
+    show_rest,
+    table,
+)
 
 if TYPE_CHECKING:
     from tidings.spark.standing import Standing
@@ -35,7 +46,7 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
 
 def _show_standing(found: Standing) -> None:
     totals, last = found.totals, found.last
-    rows: list[tuple[str, object]] = [("pipeline", found.name), ("outbox", found.outbox)]
+    rows: list[tuple[str, object]] = [("pipeline", found.name), ("outbox", near(found.outbox))]
     if last is None:
         rows.append(("last batch", "none is committed"))
     else:

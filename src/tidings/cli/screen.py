@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -85,6 +86,12 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
 
 def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def near(path: str) -> str:
+    """A path as one would write it here."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def show_rest(count: int, noun: str) -> None:

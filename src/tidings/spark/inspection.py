@@ -46,7 +46,8 @@ class Found(msgspec.Struct, frozen=True):
     """What a pipeline would begin with."""
 
     name: str
-    source: str
+    source: str  # in a few words
+    path: str | None  # of its files
     columns: list[Column]
     version: int
     subscriptions: int
@@ -82,7 +83,8 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
         tested.setdefault(path[0], set()).update(families if len(path) == 1 else {"fields"})
     return Found(
         settings.name,
-        describe_source(settings),
+        _described(settings),
+        str(settings.at(source.path)) if isinstance(source, Files) else None,
         [
             Column(
                 field.name,
@@ -100,11 +102,10 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
     )
 
 
-def describe_source(settings: Settings) -> str:
-    """The source of a pipeline in a few words."""
+def _described(settings: Settings) -> str:
     source = settings.source
     if isinstance(source, Files):
-        return f"{source.format} files in {settings.at(source.path)}"
+        return f"{source.format} files"
     if isinstance(source, Kafka):
         return f"topic {source.topic} of Kafka at {source.servers}"
     urls = getattr(source, "urls", None)

@@ -307,9 +307,25 @@ Traceback (most recent call last):
 """
 
 
+JAVA = """An error occurred while calling o107.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)
+Caused by: org.apache.spark.SparkException: [FAILED_READ_FILE.{hint}] Can't read x.  SQLSTATE: KD001
+\tat org.apache.spark.X.y(X.scala:1)
+Caused by: java.lang.RuntimeException: x is not a Parquet file
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        (JAVA.format(hint="NO_HINT"), "Can't read x. x is not a Parquet file"),
+        (JAVA.format(hint="TYPE"), "Can't read x."),
+        (
+            "x\nCaused by: org.apache.spark.api.python.PythonException: "
+            "Traceback (most recent call last):\n  File\nKeyError: 'a'\n\n\tat java\n",
+            "KeyError: 'a'",
+        ),
         (WORKER.format(last="tidings.model.errors.TidingsError: it is late"), "it is late"),
         (WORKER.format(last="ValueError: it is late"), "ValueError: it is late"),
         ("[PATH_NOT_FOUND] No such path: x. SQLSTATE: 42K03", "[PATH_NOT_FOUND] No such path: x."),

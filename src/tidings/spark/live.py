@@ -105,9 +105,7 @@ class Followed:
             shutil.rmtree(self.home / _name(old), ignore_errors=True)
         command = [sys.executable, "-m", "tidings.spark.live", str(self.log.path), str(version)]
         # in a session of its own: Ctrl-C at the terminal is for the pipeline alone
-        self._compiler = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, start_new_session=True
-        )
+        self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 def compile_version(log: ChangeLog, version: int, home: Path) -> Path:

@@ -170,6 +170,19 @@ def test_a_column_that_filters_compare_otherwise_is_refused(
         assert "dep_delay" in result.err
 
 
+def test_spark_connect_is_refused_before_anything_starts(run: Run, folder: Path) -> None:
+    file = folder / "p.toml"
+    file.write_text(file.read_text() + '[spark]\nremote = "sc://localhost"\n')
+    one_sentence(run("pipeline", "run", str(file)), "can't run through Spark Connect")
+
+
+def test_a_log_that_is_not_there_is_not_made(run: Run, folder: Path) -> None:
+    file = folder / "p.toml"
+    file.write_text(file.read_text().replace('log = "subscriptions"', 'log = "nowhere"'))
+    one_sentence(run("pipeline", "run", str(file)), "there is no log in")
+    assert not (folder / "nowhere").exists()
+
+
 def test_two_do_not_write_to_one_outbox(run: Run, folder: Path) -> None:
     with Outbox(folder / "out").held():
         result = run("pipeline", "run", str(folder / "p.toml"))

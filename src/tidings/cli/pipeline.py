@@ -59,9 +59,11 @@ def run_pipeline(
     settings = settings_of(file)
     from tidings.spark.failures import in_one_sentence
     from tidings.spark.inspection import need_log
+    from tidings.spark.masters import need_driver
     from tidings.spark.outbox import Outbox
     from tidings.spark.running import Watched
 
+    need_driver(settings)
     need_log(settings)
     view = PipelineView(settings.name, json)
     outbox = Outbox(settings.at(settings.outbox.path))

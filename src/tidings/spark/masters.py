@@ -45,6 +45,16 @@ def uses_kafka(settings: Settings) -> bool:
     return any(isinstance(one, Kafka | KafkaSink) for one in (settings.source, *settings.sinks))
 
 
+def need_driver(settings: Settings) -> None:
+    """Refuse Spark Connect for a stream: there batches would run in the server's process, where
+    the pipeline, its log and its outbox are not. Tables and columns can be asked for through it."""
+    if settings.spark.remote is not None:
+        raise TidingsError(
+            f"spark.remote: a pipeline can't run through Spark Connect ({settings.spark.remote}), "
+            f"its batches are worked on in this process; expected spark.master"
+        )
+
+
 def _connected(url: str, config: dict[str, str]) -> SparkSession:
     prepare()
     from pyspark.sql import SparkSession

@@ -15,8 +15,15 @@ from tests.cli.conftest import Run, Write
 import tidings
 
 MAIN = "from tidings.cli import main; main()"
-COMMANDS = ["check", "match", "explain", "doctor", "demo", "bench"]
-HELP = [*COMMANDS[:-1], "bench match", "bench compare"]
+ALONE = ["check", "match", "explain", "doctor", "demo"]
+GROUPS = {
+    "pipeline": ["run", "check", "status"],
+    "subscriptions": ["add", "load", "drop", "list", "log"],
+    "snapshot": ["build", "show", "verify"],
+    "bench": ["match", "compare"],
+}
+COMMANDS = [*ALONE, *GROUPS]
+HELP = [*ALONE, *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 
 
 def start(*args: str, code: str = MAIN) -> subprocess.Popen[str]:

@@ -14,7 +14,10 @@ from tidings.cli.demo import show_demo
 from tidings.cli.doctor import examine_file
 from tidings.cli.errors import INTERRUPTED, guarded
 from tidings.cli.explain import explain_event
+from tidings.cli.live_subscriptions import subscriptions
 from tidings.cli.match import match_events
+from tidings.cli.pipeline import pipeline
+from tidings.cli.snapshot import snapshot
 
 app = typer.Typer(
     add_completion=False,
@@ -57,6 +60,9 @@ app.command("doctor")(guarded(examine_file))
 app.command("demo")(guarded(show_demo))
 bench.command("spark")(guarded(bench_spark))
 bench.command("stream")(guarded(bench_stream))
+app.add_typer(pipeline, name="pipeline")
+app.add_typer(subscriptions, name="subscriptions")
+app.add_typer(snapshot, name="snapshot")
 app.add_typer(bench, name="bench")
 
 

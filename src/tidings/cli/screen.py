@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,6 +37,11 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
             if needed > console.width:
                 wide = Console(highlight=False, markup=False, width=needed)
         wide.print(part)
+
+
+def say(text: str) -> None:
+    """Print a line as it is, however long: it may be read by a program."""
+    print(cleaned(text))
 
 
 def emit(record: Any) -> None:
@@ -80,6 +86,12 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
 
 def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def near(path: str) -> str:
+    """A path as one would write it here."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def show_rest(count: int, noun: str) -> None:

@@ -104,7 +104,8 @@ class Followed:
         for old in self._compiled()[:-KEPT]:
             shutil.rmtree(self.home / _name(old), ignore_errors=True)
         command = [sys.executable, "-m", "tidings.spark.live", str(self.log.path), str(version)]
-        self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        # in a session of its own: Ctrl-C at the terminal is for the pipeline alone
+        self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 def compile_version(log: ChangeLog, version: int, home: Path) -> Path:

@@ -51,14 +51,8 @@ class Pipeline:
         self.subscriptions = open_subscriptions(settings)
         self.source = open_source(settings, spark)
         self._counters: dict[int, int] | None = None
-        for name in self.source.schema.fieldNames():
-            if name in RESERVED:
-                raise TidingsError(f"the source has a column '{name}', a name that the outbox uses")
         view = self.subscriptions.view(self.subscriptions.version)
-        check_columns(self.source.schema, view.matcher.tested())
-        time_column = settings.outbox.time
-        if time_column is not None and time_column not in self.source.schema.fieldNames():
-            raise TidingsError(f"outbox.time: the source has no column '{time_column}'")
+        check_schema(settings, self.source.schema, view)
 
     def start(self) -> StreamingQuery:
         """Start the stream; it goes on until it is stopped, or until all is read."""
@@ -138,6 +132,18 @@ def open_subscriptions(settings: Settings) -> Fixed | Followed:
     if given.snapshot is not None:
         return Fixed(settings.at(given.snapshot))
     return Followed(settings.at(given.log or ""), settings.attributes, given.rebuild_after)
+
+
+def check_schema(settings: Settings, schema: StructType, view: View) -> None:
+    """Refuse a source whose columns do not go with the outbox, or with what filters test."""
+    names = schema.fieldNames()
+    for name in names:
+        if name in RESERVED:
+            raise TidingsError(f"the source has a column '{name}', a name that the outbox uses")
+    check_columns(schema, view.matcher.tested())
+    time_column = settings.outbox.time
+    if time_column is not None and time_column not in names:
+        raise TidingsError(f"outbox.time: the source has no column '{time_column}'")
 
 
 def stage(df: DataFrame, source: Opened, pinned: Pinned, view: View) -> DataFrame:

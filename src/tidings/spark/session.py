@@ -25,10 +25,39 @@ def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
 
     Sets JAVA_HOME, PYSPARK_PYTHON, SPARK_HOME and SPARK_LOCAL_IP in this process's environment.
     """
+    prepare()
+    from pyspark.sql import SparkSession
+
+    # A host's own name may not resolve, or resolve to an address that cannot be bound.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
+    for key, value in (_settings(cores) | config).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
+    """Return a session whose driver runs in this process and whose executors run elsewhere.
+
+    How the driver is reached, and how many partitions there are, is for Spark and `config` to say.
+    """
+    prepare()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName(app_name)
+    own = _settings(2)
+    for key in ("spark.driver.host", "spark.sql.shuffle.partitions"):
+        del own[key]
+    for key, value in (own | config).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def prepare() -> None:
+    """Set the environment that Spark's driver needs; EnvironmentProblem without PySpark or Java."""
     try:
         # Here and not above: PySpark is an extra, and slow to import.
         import pyspark
-        from pyspark.sql import SparkSession
     except ImportError as error:
         raise EnvironmentProblem(
             "PySpark is not installed: install tidings with its extra, `tidings[spark]`."
@@ -37,17 +66,10 @@ def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
     os.environ["JAVA_HOME"] = str(java_home())
     # The workers must run the Python that runs this, with the same packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # A host's own name may not resolve, or resolve to an address that cannot be bound.
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # A SPARK_HOME of another Spark would pair this PySpark with jars of that one.
     own_home = Path(pyspark.__file__).parent
     if (own_home / "jars").is_dir():
         os.environ["SPARK_HOME"] = str(own_home)
-
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
-    for key, value in (_settings(cores) | config).items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 def _settings(cores: int) -> dict[str, str]:

@@ -56,11 +56,11 @@ def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
         if not settings.columns:
             schema = spark.read.parquet(str(path)).schema
         else:
-            schema = _schema(_arrow(settings))
+            schema = spark_schema(declared_columns(settings))
         return _typed(reader.schema(schema).parquet(str(path)))
-    arrow = _arrow(settings)
+    arrow = declared_columns(settings)
     if source.format == "json":
-        return Opened(reader.text(str(path)), _schema(arrow), "json", arrow)
+        return Opened(reader.text(str(path)), spark_schema(arrow), "json", arrow)
     texts = ", ".join(f"`{name.replace('`', '``')}` string" for name in arrow.names)
     rows = (
         reader.schema(f"{texts}, `{CORRUPT}` string")
@@ -70,7 +70,7 @@ def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
         .option("columnNameOfCorruptRecord", CORRUPT)
         .csv(str(path))
     )
-    return Opened(rows, _schema(arrow), "csv", arrow, corrupt=CORRUPT)
+    return Opened(rows, spark_schema(arrow), "csv", arrow, corrupt=CORRUPT)
 
 
 def _kafka(settings: Settings, source: Kafka, spark: SparkSession) -> Opened:
@@ -83,8 +83,8 @@ def _kafka(settings: Settings, source: Kafka, spark: SparkSession) -> Opened:
     )
     if source.rows_per_trigger is not None:
         reader = reader.option("maxOffsetsPerTrigger", source.rows_per_trigger)
-    arrow = _arrow(settings)
-    return Opened(reader.load().select("value"), _schema(arrow), "json", arrow)
+    arrow = declared_columns(settings)
+    return Opened(reader.load().select("value"), spark_schema(arrow), "json", arrow)
 
 
 def _rate(source: Rate, spark: SparkSession) -> Opened:
@@ -96,7 +96,8 @@ def _typed(df: DataFrame) -> Opened:
     return Opened(df, df.schema, "typed")
 
 
-def _arrow(settings: Settings) -> pa.Schema:
+def declared_columns(settings: Settings) -> pa.Schema:
+    """The columns that a pipeline file declares."""
     attributes = settings.attributes
     if attributes is None:
         raise TidingsError("columns: expected the names and types of the source's columns")
@@ -109,7 +110,8 @@ def _tops(settings: Settings) -> set[str]:
     return {name.split(".")[0] for name in settings.columns}
 
 
-def _schema(arrow: pa.Schema) -> StructType:
+def spark_schema(arrow: pa.Schema) -> StructType:
+    """Arrow's types as Spark has them; this needs no session."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(arrow)

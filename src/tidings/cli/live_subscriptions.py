@@ -1,0 +1,185 @@
+"""`tidings subscriptions`: who wants what, in a log that pipelines follow while they run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli import options
+from tidings.cli.declared import Declared
+from tidings.cli.errors import guarded, refused
+from tidings.cli.screen import MOST_ROWS, counted, emit, plain, say, show, show_rest, table, tracked
+from tidings.cli.subscription_logs import Id, alike, as_id, open_log
+from tidings.cli.subscriptions import read_subscriptions
+from tidings.model import FilterError
+from tidings.store import Change
+
+subscriptions = typer.Typer(rich_markup_mode=None)
+
+Where = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="The log, or a pipeline file.", hidden=True)
+]
+Who = Annotated[str, typer.Argument(metavar="ID", help="The id of the subscription.", hidden=True)]
+
+
+@subscriptions.callback(invoke_without_command=True)
+def about(context: typer.Context) -> None:
+    """Change and read the subscriptions that pipelines follow.
+
+    They lie in a folder, as a log of changes; every change has a version, and a pipeline takes the
+    latest version at the start of each batch. In place of FOLDER a pipeline file can be given: then
+    it is the log that the file names, with the columns that it declares.
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def add_subscription(
+    where: Where,
+    who: Who,
+    text: Annotated[str, typer.Argument(metavar="FILTER", help="What is wanted.", hidden=True)],
+    types: options.Types = None,
+    others: options.Others = False,
+    json: options.Json = False,
+) -> None:
+    """Give the subscription ID the filter FILTER, its first or another.
+
+    Once the command has ended, the change is on the disk and has the version that it printed. A
+    FOLDER that is not there is made.
+
+    With --json, one object: version, id, filter.
+    """
+    log = open_log(where, types, others, make=True)
+    id_ = as_id(log, who)
+    try:
+        version = log.put(id_, text)
+    except FilterError as problem:
+        raise refused(problem, "filter") from None
+    if json:
+        emit({"version": version, "id": id_, "filter": text})
+    else:
+        say(f"version {version}: {id_} is told of {text}")
+
+
+def load_subscriptions(
+    where: Where,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file of filters (- is stdin).", hidden=True)
+    ],
+    filters_format: options.FiltersFormat = None,
+    types: options.Types = None,
+    others: options.Others = False,
+    json: options.Json = False,
+) -> None:
+    """Put all subscriptions of FILE into the log: all of them, or none when one is refused.
+
+    FILE is one that tidings match reads as --filters. Subscriptions with other ids stay.
+
+    With --json, one object: version, subscriptions (how many were put).
+    """
+    log = open_log(where, types, others, make=True)
+    declared = Declared(attributes=log.attributes)
+    pairs: list[tuple[Id, str]] = []
+    for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
+        one.parsed("sql", declared)
+        pairs.append((one.id, one.text.strip()))
+    version = log.put_many(alike(log, pairs))
+    if json:
+        emit({"version": version, "subscriptions": len(pairs)})
+    else:
+        say(f"version {version}: {counted(len(pairs), 'subscription')} put")
+
+
+def drop_subscription(where: Where, who: Who, json: options.Json = False) -> None:
+    """End the subscription ID.
+
+    With --json, one object: version, id.
+    """
+    log = open_log(where)
+    id_ = as_id(log, who)
+    version = log.drop(id_)
+    if json:
+        emit({"version": version, "id": id_})
+    else:
+        say(f"version {version}: {id_} has ended")
+
+
+def list_subscriptions(
+    where: Where,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at", metavar="VERSION", help="As they were at a version.", show_default=False
+        ),
+    ] = None,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """List the subscriptions, as they are or as they were.
+
+    A node is a distinct filter: subscriptions that say the same have the same one.
+
+    With --json, one line per subscription: id, node, filter.
+    """
+    log = open_log(where)
+    version = log.version if at is None else at
+    found = log.subscriptions(version)
+    if json:
+        for id_, (text, node) in found.items():
+            emit({"id": id_, "node": node, "filter": text})
+        return
+    rows = [(id_, node, text) for id_, (text, node) in found.items()]
+    shown = rows if every else rows[:MOST_ROWS]
+    if shown:
+        show(table(["id", "node#", "filter"], shown), "")
+        show_rest(len(rows) - len(shown), "more subscription")
+    nodes = counted(len({node for _, node in found.values()}), "distinct filter")
+    say(f"version {version}: {counted(len(rows), 'subscription')}, {nodes}")
+
+
+def show_log(
+    where: Where,
+    after: Annotated[
+        int | None,
+        typer.Option(
+            "--after", metavar="VERSION", help="Changes after this one.", show_default=False
+        ),
+    ] = None,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """Show what was changed, version by version: the last changes, or those after a version.
+
+    With --json, one line per change: version, id, node, filter (null: the subscription ended).
+    """
+    log = open_log(where)
+    latest = log.version
+    if after is None:
+        after = 0 if every else max(0, latest - MOST_ROWS)
+    changes = log.changes(after, latest) if after <= latest else log.changes(after)
+    if json:
+        for one in changes:
+            emit({"version": one.version, "id": one.id, "node": one.node, "filter": one.filter})
+        return
+    shown = changes if every else changes[:MOST_ROWS]
+    if shown:
+        show(table(["version#", "id", "node#", "filter"], map(_row, shown)), "")
+        show_rest(len(changes) - len(shown), "more change")
+    say(f"the latest version is {latest}")
+
+
+def _row(one: Change) -> tuple[object, ...]:
+    if one.filter is None:
+        return one.version, one.id, "", plain("ended", "dim")
+    return one.version, one.id, one.node, one.filter
+
+
+for _name, _command in (
+    ("add", add_subscription),
+    ("load", load_subscriptions),
+    ("drop", drop_subscription),
+    ("list", list_subscriptions),
+    ("log", show_log),
+):
+    subscriptions.command(_name)(guarded(_command))

@@ -1,0 +1,88 @@
+"""Which log of subscriptions a command means, and what ids are in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tidings.cli.declared import read_types
+from tidings.cli.errors import BadInput
+from tidings.filters import Attributes
+from tidings.store import ChangeLog
+from tidings.store.locks import LOCK
+
+Id = str | int
+
+
+def open_log(
+    where: str, types: str | None = None, others: bool = False, *, make: bool = False
+) -> ChangeLog:
+    """The log of a folder or of a pipeline file; BadInput where there is none."""
+    path = Path(where)
+    declared = read_types(types, others).attributes
+    if path.is_file():
+        if types is not None:
+            raise BadInput(
+                f"{where}: the columns of a pipeline file are its own; leave out --types"
+            )
+        from tidings.spark.settings import load_settings
+
+        settings = load_settings(path)
+        if settings.subscriptions.log is None:
+            raise BadInput(
+                f"{where}: its subscriptions are a snapshot, which stays as it is; expected a log"
+            )
+        path, declared = settings.at(settings.subscriptions.log), settings.attributes
+    elif path.suffix == ".toml" and not path.exists():
+        raise BadInput(f"{where}: there is no such file")
+    elif types is None:
+        declared = _compiled_with(path)
+    if not (path / LOCK).exists():
+        if not make:
+            raise BadInput(
+                f"{path}: there is no log of subscriptions; `subscriptions add` makes one"
+            )
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise BadInput(f"{path}: found something else, expected a log or an empty folder")
+    return ChangeLog(path, declared)
+
+
+def _compiled_with(path: Path) -> Attributes | None:
+    """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
+    found = sorted((path / "snapshots").glob("[0-9]*"))
+    if not found:
+        return None
+    from tidings.matching.folder import read_manifest
+    from tidings.snapshots.snapshot import FORMAT, VERSION
+
+    notes = read_manifest(found[-1], FORMAT, VERSION, verify=False).notes
+    declared = notes.get("attributes")
+    return None if declared is None else Attributes.from_declared(declared)
+
+
+def _kind(log: ChangeLog) -> type | None:
+    """What ids are in a log, texts or integers; a snapshot can hold only one of them."""
+    version = log.version
+    return type(log.changes(version - 1, version)[0].id) if version else None
+
+
+def as_id(log: ChangeLog, who: str) -> Id:
+    return alike(log, [(who, "")])[0][0]
+
+
+def alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
+    """The pairs with ids of the kind that the log has."""
+    kind = _kind(log) or _common(id_ for id_, _ in pairs)
+    if kind is str:
+        return [(str(id_), text) for id_, text in pairs]
+    made: list[tuple[Id, str]] = []
+    for id_, text in pairs:
+        if not re.fullmatch("-?[0-9]+", str(id_)):
+            raise BadInput(f"found the id '{id_}', but the ids of {log.path} are integers")
+        made.append((int(id_), text))
+    return made
+
+
+def _common(ids: Iterable[Id]) -> type:
+    return int if all(isinstance(id_, int) for id_ in ids) else str

@@ -1,0 +1,87 @@
+"""Whether a snapshot says what its filters say: coverings are worked out again for a sample.
+
+For each node of the sample: its filter is the one that its key is of; each of its parents covers it
+and is not covered by it; a few other nodes, its parents' other children first, cover it only if
+they lie above it.
+"""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+
+from tidings.filters import Filter
+from tidings.snapshots.shape import Shape
+from tidings.snapshots.snapshot import Snapshot
+
+OTHERS = 8  # nodes that each node of the sample is compared with, beside its parents
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What was looked at, and what is wrong: sentences, the first few."""
+
+    nodes: int
+    edges: int
+    pairs: int  # of nodes without an edge between them
+    problems: list[str]
+
+
+def verify_nodes(snapshot: Snapshot, sample: int = 200, seed: int = 1, most: int = 10) -> Verified:
+    """Look at a sample of nodes; all of them if there are no more."""
+    draw = random.Random(seed)
+    shape = Shape(snapshot)
+    count, keys = len(shape.numbers), snapshot.keys
+    places = range(count) if count <= sample else draw.sample(range(count), sample)
+    filters: dict[int, Filter] = {}
+
+    def filter_at(place: int) -> Filter:
+        if place not in filters:
+            filters[place] = snapshot.matcher.filter(place)
+        return filters[place]
+
+    problems: list[str] = []
+    edges = pairs = 0
+    starts, parents = snapshot.view.parent_starts, snapshot.view.parents
+    for place in places:
+        number, mine = int(shape.numbers[place]), filter_at(place)
+        if mine.key != keys[place]:
+            problems.append(f"node {number} has the key of another filter than {mine.sql()}")
+        above = parents[starts[place] : starts[place + 1]].tolist()
+        for parent in above:
+            edges += 1
+            name = int(shape.numbers[parent])
+            if not filter_at(parent).covers(mine):
+                problems.append(f"node {name} is above node {number}, but does not cover it")
+            elif mine.covers(filter_at(parent)):
+                problems.append(f"nodes {name} and {number} cover each other, expected one node")
+        for other in _others(shape, place, above, draw):
+            pairs += 1
+            if filter_at(other).covers(mine) and not _is_above(starts, parents, other, place):
+                name = int(shape.numbers[other])
+                problems.append(f"node {name} covers node {number}, but is not above it")
+        if len(problems) >= most:
+            break
+    return Verified(len(places), edges, pairs, problems[:most])
+
+
+def _others(shape: Shape, place: int, above: list[int], draw: random.Random) -> list[int]:
+    near: list[int] = []
+    for parent in above[:4]:
+        near += shape.children(parent)[:OTHERS].tolist()
+    near += draw.choices(range(len(shape.numbers)), k=OTHERS)
+    known = {place, *above}
+    return [other for other in dict.fromkeys(near) if other not in known][:OTHERS]
+
+
+def _is_above(starts: object, parents: object, high: int, low: int) -> bool:
+    waiting, seen = [low], {low}
+    while waiting:
+        at = waiting.pop()
+        for parent in parents[starts[at] : starts[at + 1]].tolist():  # type: ignore[index]
+            if parent == high:
+                return True
+            if parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+    return False

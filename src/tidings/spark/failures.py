@@ -1,0 +1,75 @@
+"""One sentence from whatever Spark wraps around a failure.
+
+An exception of a Python worker comes back as text: its traceback, among stacks of Java. What is
+wanted is its last line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tidings.model import TidingsError
+
+MOST = 400  # characters
+_OURS = re.compile(r"^\s*tidings\.[\w.]+: (.+)$", re.MULTILINE)
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(.*)", re.DOTALL)
+_RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\w*): (.+)$", re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
+_QUERY = re.compile(r"terminated with exception: ")
+_JAVA = re.compile(r"^: ((?:\w+\.)+\w+): (.+)$", re.MULTILINE)
+_STATE = re.compile(r"\s*SQLSTATE: \w+")
+
+
+@contextmanager
+def in_one_sentence() -> Iterator[None]:
+    """Whatever Spark raises in the block is raised as a TidingsError."""
+    try:
+        yield
+    except (TidingsError, OSError):
+        raise
+    except Exception as problem:
+        raise TidingsError(f"the pipeline failed: {sentence_of(problem)}") from problem
+
+
+def sentence_of(problem: BaseException) -> str:
+    """What went wrong; the sentence of a TidingsError as it is, wherever it was raised."""
+    if isinstance(problem, TidingsError):
+        return str(problem)
+    text = f"{problem}\n{getattr(problem, '_stackTrace', None) or ''}".strip()
+    ours = _OURS.findall(text)
+    if ours:
+        return _short(ours[-1])
+    traceback = _TRACEBACK.search(text)
+    raised = _RAISED.findall(traceback[1]) if traceback else []
+    if raised:
+        kind, message = raised[0]
+        return _short(f"{kind.rsplit('.', 1)[-1]}: {message}")
+    causes = _CAUSE.findall(text)
+    if causes:
+        return _short(_cause(causes))
+    java = _JAVA.search(text)  # as py4j writes it
+    if java:
+        return _short(java[2])
+    parts = _QUERY.split(text, maxsplit=1)
+    if len(parts) == 2:
+        return _short(parts[1])
+    kind = type(problem).__name__
+    return _short(text if text.startswith("[") else f"{kind}: {text}" if text else kind)
+
+
+def _cause(causes: list[str]) -> str:
+    """The first cause that Spark has a name for, with the last one where that says more."""
+    for cause in causes:
+        named = re.fullmatch(r"\[([\w.]+)\] (.+)", cause)
+        if named:
+            more = f" {causes[-1]}" if named[1].endswith("NO_HINT") else ""
+            return _STATE.sub("", named[2]).strip() + more
+    return causes[-1]
+
+
+def _short(text: str) -> str:
+    """The first line, without the state that SQL has for it."""
+    line = _STATE.sub("", text.strip().partition("\n")[0]).strip()
+    return line if len(line) <= MOST else line[: MOST - 1] + "…"

@@ -1,0 +1,73 @@
+"""A pipeline that can be ended between two batches, and that says why it failed.
+
+To stop a query in the middle of a batch does no harm: the batch is done again. But it throws away
+work, so the running batch is let through and the next one is refused before anything of it is
+written. Spark has its rows in the checkpoint by then, and gives them again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from tidings.model import TidingsError
+from tidings.spark.failures import sentence_of
+from tidings.spark.pipeline import Pipeline, Told
+from tidings.spark.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PAUSE = 0.05  # seconds between two looks
+
+
+class Ending(Exception):
+    """A batch that was not begun, because the pipeline is about to end."""
+
+
+class Watched(Pipeline):
+    """A pipeline for `tidings pipeline run`."""
+
+    def __init__(
+        self, settings: Settings, spark: SparkSession, told: Told = lambda _a, _b: None
+    ) -> None:
+        super().__init__(settings, spark, told)
+        self.ending = threading.Event()
+        """When it is set, no further batch begins."""
+        self.batch: int | None = None
+        """The batch that is worked on."""
+        self.failure: Exception | None = None
+
+    def run_batch(self, df: DataFrame, batch: int) -> None:
+        if self.ending.is_set():
+            raise Ending
+        self.batch = batch
+        try:
+            super().run_batch(df, batch)
+        except Exception as problem:
+            self.failure = problem
+            raise
+        finally:
+            self.batch = None
+
+    def end(self, query: StreamingQuery) -> None:
+        """Let the running batch end, and then the query."""
+        self.ending.set()
+        while query.isActive and (self.batch is not None or query.status["isTriggerActive"]):
+            time.sleep(PAUSE)
+        query.stop()
+
+    def check(self, query: StreamingQuery) -> None:
+        """TidingsError in one sentence, if the query ended because something failed."""
+        if self.failure is not None:
+            raise TidingsError(_told(self.failure)) from self.failure
+        problem = query.exception()
+        if problem is not None and not self.ending.is_set():
+            raise TidingsError(_told(problem)) from problem
+
+
+def _told(problem: Exception) -> str:
+    sentence = sentence_of(problem)
+    return sentence if isinstance(problem, TidingsError) else f"the pipeline failed: {sentence}"

@@ -1,0 +1,136 @@
+"""`tidings subscriptions`: changes are acknowledged with a version, and refused in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run, Write
+
+from tidings import Attributes
+from tidings.snapshots import Snapshot
+from tidings.store import ChangeLog
+
+PIPELINE = """
+name = "flights"
+[source]
+kind = "files"
+path = "in"
+[columns]
+origin = "string"
+dep_delay = "integer"
+[subscriptions]
+{subscriptions}
+[outbox]
+path = "out"
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    return str(tmp_path / "log")
+
+
+def test_add_drop_and_list(run: Run, log: str) -> None:
+    assert run("subscriptions", "add", log, "late", "dep_delay > 60").out == (
+        "version 1: late is told of dep_delay > 60\n"
+    )
+    added = run("subscriptions", "add", log, "too", "NOT (dep_delay <= 60)", "--json")
+    assert added.records == [{"version": 2, "id": "too", "filter": "NOT (dep_delay <= 60)"}]
+    assert run("subscriptions", "drop", log, "late").out == "version 3: late has ended\n"
+    now = run("subscriptions", "list", log)
+    assert "too      1   NOT (dep_delay <= 60)" in now.out
+    assert now.out.endswith("version 3: 1 subscription, 1 distinct filter\n")
+    before = run("subscriptions", "list", log, "--at", "1", "--json")
+    assert before.records == [{"id": "late", "node": 1, "filter": "dep_delay > 60"}]
+    assert ChangeLog(log).subscriptions() == {"too": ("NOT (dep_delay <= 60)", 1)}
+
+
+def test_the_log_of_changes(run: Run, log: str) -> None:
+    ChangeLog(log).put_many({f"s{n}": f"a > {n}" for n in range(30)})
+    ChangeLog(log).drop("s3")
+    shown = run("subscriptions", "log", log).out
+    assert "31   s3" in shown
+    assert " 11   s10" not in shown  # the last 20 only
+    assert shown.endswith("the latest version is 31\n")
+    assert len(run("subscriptions", "log", log, "--json", "--all").records) == 31
+    after = run("subscriptions", "log", log, "--after", "29", "--json").records
+    assert after == [
+        {"version": 30, "id": "s29", "node": 30, "filter": "a > 29"},
+        {"version": 31, "id": "s3", "node": 0, "filter": None},
+    ]
+    assert "and 9 more changes" in run("subscriptions", "log", log, "--after", "2").out
+
+
+def test_load_puts_all_or_none(run: Run, write: Write, log: str) -> None:
+    good = write("good.jsonl", '{"id": "x", "filter": "a > 1"}\n{"id": "y", "filter": "b > 1"}\n')
+    bad = write("bad.jsonl", '{"id": "z", "filter": "a > 1"}\n{"id": "w", "filter": "b >"}\n')
+    assert run("subscriptions", "load", log, good).out == "version 2: 2 subscriptions put\n"
+    result = run("subscriptions", "load", log, bad)
+    assert result.code == 2
+    assert "bad.jsonl, line 2, character 4: found the end of the filter" in result.err
+    assert ChangeLog(log).version == 2
+    assert run("subscriptions", "load", log, good, "--json").records == [
+        {"version": 4, "subscriptions": 2}
+    ]
+
+
+def test_ids_stay_of_one_kind(run: Run, write: Write, log: str) -> None:
+    numbered = write("filters.txt", "a > 1\nb > 1\n")
+    run("subscriptions", "load", log, numbered)
+    run("subscriptions", "add", log, "7", "a > 3")
+    assert list(ChangeLog(log).subscriptions()) == [1, 2, 7]
+    result = run("subscriptions", "add", log, "ana", "a > 3")
+    assert (result.code, result.err) == (
+        2, f"error: found the id 'ana', but the ids of {log} are integers\n",
+    )  # fmt: skip
+    named = log + "2"
+    run("subscriptions", "add", named, "ana", "a > 3")
+    run("subscriptions", "load", named, numbered)
+    assert list(ChangeLog(named).subscriptions()) == ["ana", "1", "2"]
+
+
+def test_a_pipeline_file_stands_for_its_log(run: Run, write: Write, tmp_path: Path) -> None:
+    file = write("p.toml", PIPELINE.format(subscriptions='log = "subs"'))
+    assert run("subscriptions", "add", file, "late", "dep_delay > 60").code == 0
+    assert ChangeLog(tmp_path / "subs").version == 1
+    result = run("subscriptions", "add", file, "late", "dep_dely > 60")
+    assert result.code == 2
+    assert "there is no attribute 'dep_dely'; did you mean dep_delay?" in result.err
+    fixed = write("fixed.toml", PIPELINE.format(subscriptions='snapshot = "s"'))
+    result = run("subscriptions", "list", fixed)
+    assert result.code == 2
+    assert "are a snapshot" in result.err
+
+
+def test_attributes_that_a_pipeline_compiled_with_hold(run: Run, log: str) -> None:
+    attributes = Attributes({"dep_delay": "integer"})
+    ChangeLog(log, attributes).put("late", "dep_delay > 60")
+    one = Snapshot.build({"late": "dep_delay > 60"}, attributes)
+    one.save(Path(log) / "snapshots" / f"{1:020d}")
+    result = run("subscriptions", "add", log, "x", "delay > 60")
+    assert result.code == 2
+    assert "there is no attribute 'delay'" in result.err
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("list", "nowhere"), "nowhere: there is no log of subscriptions"),
+        (("log", "nowhere.toml"), "nowhere.toml: there is no such file"),
+        (("drop", "LOG", "ben"), "there is no subscription with the id 'ben'"),
+        (("list", "LOG", "--at", "9"), "found the version 9, expected one of 0 to 1"),
+        (("log", "LOG", "--after", "9"), "found the version 9, expected one of 0 to 1"),
+        (("add", "FULL", "x", "a > 1"), "found something else, expected a log or an empty folder"),
+    ],
+)
+def test_what_is_refused_is_refused_in_one_sentence(
+    run: Run, write: Write, log: str, args: tuple[str, ...], sentence: str
+) -> None:
+    ChangeLog(log).put("ana", "a > 1")
+    full = str(Path(write("x.txt", "x")).parent)
+    places = {"LOG": log, "FULL": full}
+    result = run("subscriptions", *(places.get(arg, arg) for arg in args))
+    assert result.code == 2
+    assert sentence in result.err
+    assert len(result.err.splitlines()) == 1

@@ -1,0 +1,361 @@
+"""`tidings pipeline`: what it says of a stream, how it ends, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+from tests.cli.conftest import Result, Run
+
+from tidings.cli.pipeline_view import PipelineView
+from tidings.model import TidingsError
+from tidings.spark.failures import sentence_of
+from tidings.spark.outbox import Commit, Outbox
+from tidings.store import ChangeLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE = """
+name = "flights"
+
+[source]
+kind = "files"
+path = "in"
+files_per_trigger = 1
+
+[columns]
+flight = "integer"
+dep_delay = "integer"
+origin = "string"
+
+[subscriptions]
+log = "subscriptions"
+
+[outbox]
+path = "out"
+
+[trigger]
+{trigger}
+"""
+NOW, ALWAYS = "available_now = true", "every_seconds = 0.1"
+GOOD = '{"flight": 1, "dep_delay": 75, "origin": "EWR"}'
+BAD = '{"flight": "x"}'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "p.toml").write_text(FILE.format(trigger=NOW))
+    ChangeLog(tmp_path / "subscriptions").put_many(
+        {"late": "dep_delay > 60", "Newark": "dep_delay > 60 AND origin = 'EWR'"}
+    )
+    return tmp_path
+
+
+def put(folder: Path, name: str, *lines: str) -> None:
+    beside = folder / f".{name}"
+    beside.write_text("\n".join(lines) + "\n")
+    beside.rename(folder / "in" / name)
+
+
+def commit(outbox: Outbox, batch: int, version: int = 2, refused: int = 0) -> Commit:
+    done = Commit(batch, "a", version, 1_700_000_000_000_000, 10, 4, 6, refused, {0: 4, 2: 4})
+    outbox.commit(done)
+    return done
+
+
+# -- run ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_run_to_the_end_and_status(run: Run, spark: SparkSession, folder: Path) -> None:
+    put(folder, "a.json", GOOD, BAD, '{"flight": 2, "dep_delay": 3}')
+    put(folder, "b.json", GOOD)
+    file = str(folder / "p.toml")
+    result = run("pipeline", "run", file)
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert len(lines) == 3
+    assert {line.split(":")[0] for line in lines[:2]} == {"batch 0", "batch 1"}
+    assert lines[2] == "all is read: 2 batches, 3 rows, 2 matched, 4 told, 1 refused"
+    assert spark.range(3).count() == 3  # a session that was there is left running
+
+    ChangeLog(folder / "subscriptions").drop("late")
+    [found] = run("pipeline", "status", file, "--json").records
+    assert found["totals"] == {"batches": 2, "rows": 3, "matched": 2, "told": 4, "refused": 1}
+    assert (found["last"]["version"], found["latest"], found["subscriptions"]) == (2, 3, 1)
+    assert found["counters"] == [
+        {"node": 2, "number": 2, "filter": "dep_delay > 60 AND origin = 'EWR'"}
+    ]
+    assert (found["notifications"], found["open_pins"]) == (2, [])
+    [letter] = found["dead_letters"]
+    assert (letter["rows"], letter["raw"]) == (1, BAD)
+    assert "column 'flight'" in letter["reason"]
+
+    put(folder, "c.json", GOOD)
+    result = run("pipeline", "run", file, "--json")
+    [record] = result.records
+    assert (record["batch"], record["version"], record["told"]) == (2, 3, 1)
+    assert record["counters"] == {"0": 3, "2": 3}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_after_the_batch(
+    run: Run, spark: SparkSession, folder: Path, which: signal.Signals
+) -> None:
+    (folder / "p.toml").write_text(FILE.format(trigger=ALWAYS))
+    for number in range(6):
+        put(folder, f"{number}.json", GOOD)
+    outbox = Outbox(folder / "out")
+
+    def send() -> None:
+        deadline = time.monotonic() + 120
+        while outbox.pinned(1) is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(os.getpid(), which)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    before = signal.getsignal(which)
+    result = run("pipeline", "run", str(folder / "p.toml"))
+    sender.join()
+    assert (result.code, result.err) == (0, "")
+    assert signal.getsignal(which) is before
+    done = len(outbox.commits())
+    assert 2 <= done < 6
+    assert result.out.splitlines()[-1].startswith(f"ended: {done} batches")
+    assert outbox.pinned(done) is None  # the next was not begun
+    (folder / "p.toml").write_text(FILE.format(trigger=NOW))
+    again = run("pipeline", "run", str(folder / "p.toml"))
+    assert again.out.splitlines()[0].startswith(f"batch {done}: ")
+    last = outbox.last()
+    assert last is not None
+    assert (last.batch, last.counters[0]) == (5, 6)  # each row once
+
+
+@pytest.mark.spark
+def test_a_failure_is_one_sentence(
+    run: Run, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "a.json", GOOD)
+    file = folder / "p.toml"
+    file.write_text(file.read_text() + '[[sinks]]\nkind = "console"\n')
+
+    def fail(*_: object) -> None:
+        raise TidingsError("the sink is closed on Sundays")
+
+    monkeypatch.setattr("tidings.spark.pipeline.hand_over_to", fail)
+    result = run("pipeline", "run", str(file))
+    assert (result.code, result.err) == (2, "error: the sink is closed on Sundays\n")
+
+
+@pytest.mark.spark
+def test_a_column_that_filters_compare_otherwise_is_refused(
+    run: Run, spark: SparkSession, folder: Path
+) -> None:
+    file = folder / "p.toml"
+    file.write_text(file.read_text().replace('dep_delay = "integer"', 'dep_delay = "string"'))
+    for command in ("run", "check"):
+        result = run("pipeline", command, str(file))
+        assert result.code == 2
+        assert len(result.err.splitlines()) == 1
+        assert "dep_delay" in result.err
+
+
+def test_spark_connect_is_refused_before_anything_starts(run: Run, folder: Path) -> None:
+    file = folder / "p.toml"
+    file.write_text(file.read_text() + '[spark]\nremote = "sc://localhost"\n')
+    one_sentence(run("pipeline", "run", str(file)), "can't run through Spark Connect")
+
+
+def test_a_log_that_is_not_there_is_not_made(run: Run, folder: Path) -> None:
+    file = folder / "p.toml"
+    file.write_text(file.read_text().replace('log = "subscriptions"', 'log = "nowhere"'))
+    one_sentence(run("pipeline", "run", str(file)), "there is no log in")
+    assert not (folder / "nowhere").exists()
+
+
+def test_two_do_not_write_to_one_outbox(run: Run, folder: Path) -> None:
+    with Outbox(folder / "out").held():
+        result = run("pipeline", "run", str(folder / "p.toml"))
+    assert result.code == 2
+    assert "another process writes to the outbox" in result.err
+
+
+# -- check and status, without Spark -----------------------------------------------------------
+
+
+def test_check(run: Run, folder: Path) -> None:
+    put(folder, "a.json", GOOD, BAD)
+    result = run("pipeline", "check", str(folder / "p.toml"))
+    assert result.code == 0
+    assert "2 subscriptions, 2 nodes, version 2" in result.out
+    assert "dep_delay   bigint   number" in result.out
+    assert "2 rows of a.json read, 1 refused" in result.out
+    assert "note: the first row that was refused: column 'flight'" in result.err
+    commit(Outbox(folder / "out"), 0)
+    [found] = run("pipeline", "check", str(folder / "p.toml"), "--json").records
+    assert (found["batches"], found["version"]) == (1, 2)
+    assert found["columns"][0] == {"name": "flight", "type": "bigint", "compared_with": None}
+
+
+def test_check_remarks_that_nobody_is_there(run: Run, folder: Path) -> None:
+    log = ChangeLog(folder / "subscriptions")
+    log.drop("late")
+    log.drop("Newark")
+    result = run("pipeline", "check", str(folder / "p.toml"))
+    assert (result.code, result.err) == (
+        0, "note: there are no subscriptions, so nobody would be told anything\n",
+    )  # fmt: skip
+
+
+def one_sentence(result: Result, sentence: str) -> None:
+    assert result.code == 2
+    assert sentence in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (('path = "in"', 'path = "nowhere"'), "source.path: there is no folder"),
+        (('log = "subscriptions"', 'log = "nowhere"'), "there is no log in"),
+        (('log = "subscriptions"', 'snapshot = "nowhere"'), "is not a snapshot"),
+        (('origin = "string"', 'orign = "string"'), "origin"),
+        (('origin = "string"', 'origin = "string"\nnodes = "string"'), "that the outbox uses"),
+        (("[outbox]", "[outbox"), "is not TOML"),
+        (('kind = "files"', ""), "source"),
+    ],
+)
+def test_check_refuses_in_one_sentence(
+    run: Run, folder: Path, change: tuple[str, str], sentence: str
+) -> None:
+    file = folder / "p.toml"
+    file.write_text(file.read_text().replace(*change))
+    one_sentence(run("pipeline", "check", str(file)), sentence)
+    assert not (folder / "nowhere").exists()
+
+
+def test_check_refuses_an_outbox_of_another_checkpoint(run: Run, folder: Path) -> None:
+    outbox = Outbox(folder / "out")
+    outbox.belong(folder / "checkpoint")
+    assert run("pipeline", "check", str(folder / "p.toml")).code == 0
+    (folder / "checkpoint").rename(folder / "gone")
+    one_sentence(run("pipeline", "check", str(folder / "p.toml")), "belongs to another checkpoint")
+
+
+@pytest.mark.parametrize("command", ["run", "check", "status"])
+def test_a_file_that_is_not_there(run: Run, command: str) -> None:
+    one_sentence(run("pipeline", command, "nowhere.toml"), "nowhere.toml can't be read")
+
+
+def test_status_of_what_has_not_begun(run: Run, folder: Path) -> None:
+    result = run("pipeline", "status", str(folder / "p.toml"))
+    assert (result.code, result.err) == (0, "")
+    assert "none is committed" in result.out
+    assert not (folder / "out").exists()
+
+
+def test_status_shows_what_is_open_and_what_is_gone(run: Run, folder: Path) -> None:
+    outbox = Outbox(folder / "out")
+    for batch in range(3):
+        commit(outbox, batch, refused=batch)  # dead letters that were removed since
+    outbox.pin(3, 2, 1_700_000_000_000_000)
+    ChangeLog(folder / "subscriptions").drop("Newark")
+    out = run("pipeline", "status", str(folder / "p.toml")).out
+    assert "batch 3 with version 2, begun 2023-11-14 22:13:20 UTC" in out
+    assert "2; the next batch takes 3, 1 change later" in out
+    assert "30 in 3 batches" in out
+    assert "2         4   not subscribed to now" in out
+    assert "latest refusals" not in out
+
+
+# -- what is drawn, what is said ---------------------------------------------------------------
+
+
+def test_the_view_draws_rates_and_counters() -> None:
+    view = PipelineView("flights")
+    console = Console(width=100, force_terminal=False)
+
+    def drawn() -> str:
+        with console.capture() as got:
+            console.print(view.drawn())
+        return got.get()
+
+    assert drawn().startswith("flights  00:00:0")
+    for batch in range(10):
+        done = Commit(batch, "a", 7, 0, 1000, 40, 60, 1, {0: 40, 3: 40 + batch, 4: 2})
+        view.batch_done(done, 0.5)
+    assert "not known yet" in drawn()
+    view.progress = {"inputRowsPerSecond": 2500.0, "processedRowsPerSecond": 2000.0}
+    text = drawn()
+    assert "    9         7   1,000    2,000        40     60         1      0.50" in text
+    assert "10 batches, 10,000 rows, 400 matched, 600 told, 10 refused" in text
+    assert "2,500 rows/s come in, 2,000 are processed: falling behind" in text
+    assert "notifications at 40; node 3 at 49, node 4 at 2" in text
+    view.progress = {
+        "inputRowsPerSecond": 1.0,
+        "processedRowsPerSecond": 2.0,
+        "sources": [{"metrics": {"maxOffsetsBehindLatest": "12"}}],
+    }
+    assert "1.0 rows/s come in, 2.0 are processed; 12 rows behind the source" in drawn()
+
+
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "worker.py", line 1, in run
+    yield 1
+{last}
+
+\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)
+"""
+
+
+JAVA = """An error occurred while calling o107.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)
+Caused by: org.apache.spark.SparkException: [FAILED_READ_FILE.{hint}] Can't read x.  SQLSTATE: KD001
+\tat org.apache.spark.X.y(X.scala:1)
+Caused by: java.lang.RuntimeException: x is not a Parquet file
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (JAVA.format(hint="NO_HINT"), "Can't read x. x is not a Parquet file"),
+        (JAVA.format(hint="TYPE"), "Can't read x."),
+        (
+            "x\nCaused by: org.apache.spark.api.python.PythonException: "
+            "Traceback (most recent call last):\n  File\nKeyError: 'a'\n\n\tat java\n",
+            "KeyError: 'a'",
+        ),
+        (WORKER.format(last="tidings.model.errors.TidingsError: it is late"), "it is late"),
+        (WORKER.format(last="ValueError: it is late"), "ValueError: it is late"),
+        ("[PATH_NOT_FOUND] No such path: x. SQLSTATE: 42K03", "[PATH_NOT_FOUND] No such path: x."),
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: no broker SQLSTATE: XXKST\n"
+            "=== Streaming Query ===\n",
+            "no broker",
+        ),
+        ("", "RuntimeError"),
+        ("x\ny", "RuntimeError: x"),
+        ("An error occurred.\n: java.lang.IllegalStateException: gone\n\tat x", "gone"),
+    ],
+)
+def test_the_sentence_of_a_failure(text: str, sentence: str) -> None:
+    assert sentence_of(RuntimeError(text)) == sentence
+
+
+def test_the_sentence_of_ours_is_as_it_is() -> None:
+    assert sentence_of(TidingsError("one: two\nthree")) == "one: two\nthree"
+    assert len(sentence_of(RuntimeError("x" * 1000))) == 400

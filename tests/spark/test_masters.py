@@ -1,0 +1,68 @@
+"""Which session a pipeline file asks for, and what the jars of Kafka do to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidings.model import TidingsError
+from tidings.spark import masters
+from tidings.spark.settings import (
+    KafkaSink,
+    OutboxSettings,
+    Rate,
+    Settings,
+    SparkSettings,
+    Subscriptions,
+)
+
+
+def settings(spark: SparkSettings, *sinks: KafkaSink) -> Settings:
+    return Settings(
+        "x", Rate(), Subscriptions(log="l"), OutboxSettings("o"), spark=spark, sinks=list(sinks),
+        folder=Path(),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What sessions were asked for."""
+    found: list[Any] = []
+    monkeypatch.setattr(masters, "local_session", lambda *a, **c: found.append(("local", *a, c)))
+    monkeypatch.setattr(masters, "cluster_session", lambda *a, **c: found.append((*a, c)))
+    monkeypatch.setattr(masters, "kafka_settings", lambda: {"spark.jars": "kafka.jar"})
+    monkeypatch.setattr("os.cpu_count", lambda: 12)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        ("local", ("local", "x", 1, {})),
+        ("local[3]", ("local", "x", 3, {})),
+        ("local[*]", ("local", "x", 12, {})),
+        ("spark://host:7077", ("x", "spark://host:7077", {})),
+    ],
+)
+def test_masters(asked: list[Any], master: str, expected: tuple[Any, ...]) -> None:
+    masters.session_for(settings(SparkSettings(master)))
+    assert asked == [expected]
+
+
+def test_the_jars_of_kafka_come_beside_others(asked: list[Any]) -> None:
+    given = SparkSettings(settings={"spark.jars": "mine.jar", "spark.x": "1"})
+    masters.session_for(settings(given, KafkaSink("s", "t")))
+    assert asked == [("local", "x", 2, {"spark.jars": "kafka.jar,mine.jar", "spark.x": "1"})]
+
+
+def test_what_spark_says_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no such host\nat java")
+
+    monkeypatch.setattr(masters, "cluster_session", fail)
+    with pytest.raises(
+        TidingsError, match=r"^no Spark session at yarn: RuntimeError: no such host$"
+    ):
+        masters.session_for(settings(SparkSettings("yarn")))

@@ -35,7 +35,7 @@ soak: $(READY) ## run the slow tests, with many more examples
 	TIDINGS_PROFILE=soak $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 kills: $(READY) ## kill pipelines at random moments, and say what was killed when
-	$(BIN)/python -m pytest -m "slow or not slow" -s tests/spark/kills $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -s tests/spark/kills $(PYTEST_ARGS)
 
 bench: $(READY) ## run the measurements
 	$(BIN)/tidings bench match $(BENCH_ARGS)

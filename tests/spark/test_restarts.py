@@ -279,6 +279,27 @@ def test_what_spark_noted_is_synced_before_the_pin(
     assert checkpoint.made_of(2) == ""
 
 
+def test_the_files_of_a_batch_are_those_that_spark_noted(tmp_path: Path) -> None:
+    def note(name: str, *lines: str) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("\n".join(["v1", *lines]))
+
+    def entry(path: str, log: int) -> str:
+        return f'{{"path":"file://{path}","timestamp":1,"batchId":{log}}}'
+
+    note("offsets/0", "{}", '{"logOffset":0}')
+    note("offsets/1", "{}", '{"logOffset":2}')
+    note("offsets/2", "{}", '{"logOffset":11}')
+    note("offsets/3", "{}", "-")
+    note("sources/0/0", entry("/in/a", 0))
+    note("sources/0/1", entry("/in/b%20c", 1))
+    note("sources/0/2", entry("/in/d", 2), entry("/in/e", 2))
+    note("sources/0/11.compact", entry("/in/a", 0), entry("/in/f", 1), entry("/in/g", 11))
+    checkpoint = SparkCheckpoint(tmp_path)
+    found = [[str(path) for path in checkpoint.files(batch)] for batch in range(5)]
+    assert found == [["/in/a"], ["/in/b c", "/in/d", "/in/e"], ["/in/g"], [], []]
+
+
 def test_a_log_that_went_back_is_refused(spark: SparkSession, folder: Path) -> None:
     put(folder, 0)
     run(opened(spark, folder))
@@ -362,3 +383,21 @@ def test_rows_that_are_missing_from_what_was_written_are_noticed(
     check(folder, 1)
     assert len([*Outbox(folder / "out").dead_folders()]) == 1
     assert len([*(folder / "out" / "data").iterdir()]) == 1
+
+
+def test_a_file_that_went_before_its_batch_was_done(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would take it for an empty one, and the batch for done."""
+    for batch in range(2):
+        put(folder, batch)
+        with monkeypatch.context() as patch:
+            pipeline = opened(spark, folder)
+            stop_at(pipeline, "commit", "before", patch)
+            failing(pipeline)
+        file = folder / "in" / f"{batch:04d}.json"
+        file.rename(folder / "elsewhere")
+        assert f"{batch:04d}.json" in failing(opened(spark, folder))
+        (folder / "elsewhere").rename(file)
+        run(opened(spark, folder))
+        check(folder, batch + 1)

@@ -13,8 +13,19 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from tidings.spark.durable import sync_folder as sync  # a file is synced in the same way
+
+
+class _Offset(msgspec.Struct):
+    logOffset: int  # noqa: N815
+
+
+class _Entry(msgspec.Struct):
+    path: str
 
 
 class SparkCheckpoint:
@@ -40,3 +51,32 @@ class SparkCheckpoint:
                 continue
         self._synced = there
         return hashlib.sha256(content).hexdigest()[:32]
+
+    def files(self, batch: int) -> list[Path]:
+        """The files that a batch is read from, where the source is a folder of files.
+
+        Spark takes one that is gone for an empty one.
+        """
+        upto = self._log_offset(batch)
+        before = self._log_offset(batch - 1) if batch else -1
+        if upto is None or before is None:
+            return []
+        return [path for log in range(before + 1, upto + 1) for path in self._noted(log)]
+
+    def _log_offset(self, batch: int) -> int | None:
+        try:
+            last = (self.path / "offsets" / str(batch)).read_bytes().splitlines()[-1]
+            return msgspec.json.decode(last, type=_Offset).logOffset
+        except (FileNotFoundError, IndexError, msgspec.DecodeError):
+            return None
+
+    def _noted(self, log: int) -> list[Path]:
+        for name in (str(log), f"{log}.compact"):  # the second has those before it too
+            try:
+                lines = (self.path / "sources" / "0" / name).read_bytes().splitlines()[1:]
+            except FileNotFoundError:
+                continue
+            mine = [line for line in lines if line.endswith(b'"batchId":%d}' % log)]
+            entries = [msgspec.json.decode(line, type=_Entry) for line in mine]
+            return [Path(unquote(urlsplit(entry.path).path)) for entry in entries]
+        return []

@@ -25,7 +25,7 @@ from tidings.spark.contracts import check_columns
 from tidings.spark.live import Fixed, Followed
 from tidings.spark.numbering import ALL, Account, after, count_nodes, numbers
 from tidings.spark.outbox import Commit, Outbox, Pin
-from tidings.spark.settings import Settings
+from tidings.spark.settings import Files, Settings
 from tidings.spark.sinks import hand_over_to
 from tidings.spark.streams import Opened, open_source
 from tidings.spark.tagging import tag_type
@@ -120,11 +120,11 @@ class Pipeline:
         known = self.outbox.pinned(batch)
         if known is None:
             micros = time.time_ns() // 1000  # before the version, so what came earlier is in it
-            version, last = self.subscriptions.version, self.outbox.last()
-            if isinstance(self.subscriptions, Followed) and last and version < last.version:
+            version, before = self.subscriptions.version, self.outbox.pinned(batch - 1)
+            if isinstance(self.subscriptions, Followed) and before and version < before.version:
                 raise TidingsError(
                     f"the log {self.subscriptions.log.path} is at version {version}, but batch "
-                    f"{last.batch} was done with version {last.version}; is it the same log?"
+                    f"{before.batch} was done with version {before.version}; is it the same log?"
                 )
             return self.outbox.pin(batch, version, micros, offsets)
         if known.offsets and offsets and known.offsets != offsets:
@@ -135,6 +135,7 @@ class Pipeline:
         return known
 
     def _write(self, df: DataFrame, pin: Pin) -> Commit:
+        self._need_files(pin.batch)
         attempt = self.outbox.attempt(pin.batch)
         try:
             pinned = self.subscriptions.pinned(pin.version)
@@ -168,6 +169,16 @@ class Pipeline:
         self._counters = pin.batch, counters
         self.outbox.keep_counters(pin.batch, counters)
         return done
+
+    def _need_files(self, batch: int) -> None:
+        """Spark lists the files of a batch before this, and reads those that it found."""
+        if isinstance(self.settings.source, Files):
+            for path in self._checkpoint.files(batch):
+                if not path.exists():
+                    raise TidingsError(
+                        f"batch {batch} is to be read from {path}, which is gone; put it back, or "
+                        f"an empty file in its place"
+                    )
 
     def _known_counters(self, batch: int) -> dict[int, int]:
         """The counters before a batch: those in memory, when they are of the batch before it. A

@@ -12,7 +12,7 @@ CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 
-.PHONY: help setup demo test check soak bench lock clean
+.PHONY: help setup demo test check soak kills bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,9 @@ check: $(READY) ## lint, formatting, types, and who imports whom
 
 soak: $(READY) ## run the slow tests, with many more examples
 	TIDINGS_PROFILE=soak $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+kills: $(READY) ## kill pipelines at random moments, and say what was killed when
+	$(BIN)/python -m pytest -s tests/spark/kills $(PYTEST_ARGS)
 
 bench: $(READY) ## run the measurements
 	$(BIN)/tidings bench match $(BENCH_ARGS)

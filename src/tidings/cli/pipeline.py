@@ -67,7 +67,9 @@ def run_pipeline(
     need_log(settings)
     view = PipelineView(settings.name, json)
     outbox = Outbox(settings.at(settings.outbox.path))
-    with in_one_sentence(), outbox.held(), ExitStack() as stack:
+    with in_one_sentence(), ExitStack() as stack:
+        with outbox.held():  # refused now, and not when Spark has been started
+            pass
         with working() as note:
             note("starting Spark")
             spark = stack.enter_context(_session(settings, verbose))

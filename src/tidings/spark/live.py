@@ -14,17 +14,22 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tidings.filters import Attributes, parse
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View
 from tidings.snapshots.building import Distinct, build_nodes
+from tidings.spark.durable import sync_folder
 from tidings.spark.worker import Change, Pinned, view_of
-from tidings.store import ChangeLog
+from tidings.store import ChangeLog, LogError
 
 KEPT = 3  # snapshots
+LEFT_OVER = 3600.0  # seconds after which an unfinished snapshot was left behind by a dead process
 WAIT = 30.0  # seconds that a compilation is given to end when its pipeline stops
 
 
@@ -71,13 +76,16 @@ class Followed:
 
     def pinned(self, version: int) -> Pinned:
         """A version as tasks are told of it, from the latest snapshot that is old enough."""
-        known = [number for number in self._compiled() if number <= version]
-        if not known:  # a batch is done again that is older than all snapshots
+        base = max((number for number in self._compiled() if number <= version), default=None)
+        try:
+            if base is None:  # a batch is done again that is older than all snapshots
+                raise LogError("there is no snapshot to begin with")
+            changes = self.log.changes(base, version) if version > base else []
+        except LogError:  # the log may have forgotten what came next, and still have the state
             compile_version(self.log, version, self.home)
-        base = known[-1] if known else version
-        changes = self.log.changes(base, version) if version > base else []
+            base, changes = version, []
         if len(changes) >= self.rebuild_after:
-            self._compile(version)
+            self._compile(version, base)
         travelling = tuple(Change(c.version, c.id, c.filter, c.node) for c in changes)
         return Pinned(str(self.home / _name(base)), version, travelling)
 
@@ -98,18 +106,27 @@ class Followed:
         """The versions that there are snapshots of, in order."""
         return sorted(int(path.name) for path in self.home.glob("[0-9]*"))
 
-    def _compile(self, version: int) -> None:
+    def _compile(self, version: int, base: int) -> None:
         if self._compiler is not None and self._compiler.poll() is None:
             return
         for old in self._compiled()[:-KEPT]:
-            shutil.rmtree(self.home / _name(old), ignore_errors=True)
+            if old < base:  # tasks are about to open that one, and it may be old
+                _remove(self.home / _name(old))
+        for hidden in self.home.glob(".*"):
+            with suppress(FileNotFoundError):
+                if hidden.stat().st_mtime < time.time() - LEFT_OVER:
+                    shutil.rmtree(hidden, ignore_errors=True)
         command = [sys.executable, "-m", "tidings.spark.live", str(self.log.path), str(version)]
         # in a session of its own: Ctrl-C at the terminal is for the pipeline alone
         self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
-    """Write the snapshot of a version of a log."""
+    """Write the snapshot of a version of a log. One that is there stays: tasks may be opening it,
+    and what another process made of the same version is as good."""
+    path = home / _name(version)
+    if path.exists():
+        return path
     distinct = Distinct(log.attributes, log.functions)
     numbers: dict[bytes, int] = {}
     subscriptions: Mapping[str | int, tuple[str, int]] = log.subscriptions(version)
@@ -117,9 +134,24 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
         filter_ = parse(text, attributes=log.attributes, functions=log.functions)
         distinct.add(id_, filter_)
         numbers[filter_.key] = node
-    path = home / _name(version)
-    Snapshot(version, *build_nodes(distinct, numbers)).save(path)
+    beside = home / f".{_name(version)}.{uuid.uuid4().hex}"
+    Snapshot(version, *build_nodes(distinct, numbers)).save(beside)
+    try:
+        beside.rename(path)  # fails when there is one
+        sync_folder(home)
+    except OSError:
+        shutil.rmtree(beside, ignore_errors=True)
+        if not path.exists():
+            raise
     return path
+
+
+def _remove(snapshot: Path) -> None:
+    """Remove a snapshot at one stroke: half of one would be taken for a whole."""
+    hidden = snapshot.with_name(f".{snapshot.name}.{uuid.uuid4().hex}")
+    with suppress(FileNotFoundError):
+        snapshot.rename(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)
 
 
 def _name(version: int) -> str:

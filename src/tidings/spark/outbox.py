@@ -10,7 +10,7 @@
 Invariants. A batch is there when its commit is, in the attempt that the commit names; readers look
 at no other, and what a process that was thought dead still writes is never seen. A pin is written
 before anything of its batch and never changed, so a batch that is done again sees the same
-subscriptions.
+subscriptions. Whoever writes holds the lock, for as long as a commit of his can still come.
 Commits follow each other without a gap, so the counters after a batch are known from its commit and
 those before it. Every file is written beside its place, synced, and renamed.
 """
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
 
@@ -41,6 +42,7 @@ class Pin(msgspec.Struct, frozen=True):
     batch: int
     version: int
     micros: int  # when it began, since 1970
+    offsets: str = ""  # a digest of what Spark noted as its rows; see checkpoint.py
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -89,17 +91,20 @@ class Outbox:
 
     # -- batches -------------------------------------------------------------------------------
 
-    def pin(self, batch: int, version: int, micros: int) -> Pin:
+    def pin(self, batch: int, version: int, micros: int, offsets: str = "") -> Pin:
         """The pin of a batch: the one that is there, or this one from now on."""
-        path = self._file("pins", batch)
+        path = self.pin_path(batch)
         found = _read(path, Pin)
         if found is None:
-            found = Pin(batch, version, micros)
+            found = Pin(batch, version, micros, offsets)
             _write(path, msgspec.json.encode(found))
         return found
 
     def pinned(self, batch: int) -> Pin | None:
-        return _read(self._file("pins", batch), Pin)
+        return _read(self.pin_path(batch), Pin)
+
+    def pin_path(self, batch: int) -> Path:
+        return self._file("pins", batch)
 
     def committed(self, batch: int) -> Commit | None:
         return _read(self._file("commits", batch), Commit)
@@ -121,21 +126,45 @@ class Outbox:
         return self.path / "dead" / f"{batch:08d}-{attempt}"
 
     def attempt(self, batch: int) -> str:
-        """A new attempt at a batch; what others left behind is removed."""
+        """A new attempt at a batch that is not there; what others left behind is removed."""
         for home in ("data", "dead"):
             for folder in (self.path / home).glob(f"{batch:08d}-*"):
                 shutil.rmtree(folder, ignore_errors=True)
         return uuid.uuid4().hex[:12]
 
+    def sweep(self) -> None:
+        """Remove what attempts left behind that no commit names. A Java process that outlived its
+        driver may have gone on writing after the batch was done by another one."""
+        for home in ("data", "dead"):
+            found: dict[int, list[Path]] = {}
+            for folder in (self.path / home).glob("[0-9]*-*"):
+                found.setdefault(int(folder.name.partition("-")[0]), []).append(folder)
+            there = set(self.commits())
+            for batch, folders in found.items():
+                if batch in there and len(folders) == 1:
+                    continue  # it is the one: attempts at the same rows write the same kinds
+                done = self.committed(batch)
+                for folder in folders:
+                    if done is None or folder.name != self.folder(batch, done.attempt).name:
+                        shutil.rmtree(folder, ignore_errors=True)
+
     def commit(self, done: Commit) -> None:
-        """From now on the batch is there."""
-        before = self.last()
-        if before is not None and done.batch != before.batch + 1:
+        """From now on the batch is there. Its files are, whole and synced, or this is refused."""
+        there = self.committed(done.batch) is not None
+        follows = done.batch == 0 or self.committed(done.batch - 1) is not None
+        if there or not follows:  # two looks: a list of all commits would grow with the stream
+            last = self.last()
+            expected = 0 if last is None else last.batch + 1
             raise TidingsError(
-                f"found batch {done.batch} after {before.batch}, expected {before.batch + 1}"
+                f"found batch {done.batch}, expected {expected}, the next of the outbox {self.path}"
             )
-        for home in (self.folder, self.dead_folder):
-            _sync_tree(home(done.batch, done.attempt))
+        for home, rows in ((self.folder, done.matched), (self.dead_folder, done.refused)):
+            folder = home(done.batch, done.attempt)
+            found = _sync_tree(folder)
+            if found != rows:
+                raise TidingsError(
+                    f"{folder} has {found} rows, expected {rows}; the batch is not committed"
+                )
         _write(self._file("commits", done.batch), msgspec.json.encode(done))
 
     # -- counters ------------------------------------------------------------------------------
@@ -179,16 +208,29 @@ class Outbox:
             if done is not None and done.refused:
                 yield self.dead_folder(batch, done.attempt)
 
+    def hold(self) -> int:
+        """Keep other writers out, until `os.close` of what is given back or the process is gone.
+
+        It is a bare number, not a file object: those are closed when an interpreter goes down, and
+        a thread of it may still be at a commit then.
+        """
+        self.home.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise TidingsError(f"another pipeline writes to the outbox {self.path}") from None
+        return lock
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other writers out for a while; a process that dies lets go."""
-        self.home.mkdir(parents=True, exist_ok=True)
-        with (self.home / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise TidingsError(f"another process writes to the outbox {self.path}") from None
+        lock = self.hold()
+        try:
             yield
+        finally:
+            os.close(lock)
 
     def _file(self, kind: str, batch: int) -> Path:
         return self.home / kind / f"{batch:08d}.json"
@@ -221,11 +263,19 @@ def _write(path: Path, content: bytes) -> None:
     _sync(path.parent)
 
 
-def _sync_tree(folder: Path) -> None:
-    """Files that Spark wrote are synced too, before a commit says that they are there."""
+def _sync_tree(folder: Path) -> int:
+    """Files that Spark wrote are synced too, before a commit says that they are there; the rows in
+    them."""
+    rows = 0
     if folder.is_dir():
         for path in (*folder.rglob("*"), folder, folder.parent):
+            # a task that lost its executor, and was done by another, may still be at work in there
+            if "_temporary" in path.relative_to(folder.parent).parts:
+                continue
             _sync(path)
+            if path.suffix == ".parquet" and not path.name.startswith((".", "_")):
+                rows += pq.read_metadata(path).num_rows
+    return rows
 
 
 def _sync(path: Path) -> None:

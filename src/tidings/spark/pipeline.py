@@ -9,6 +9,8 @@ given a batch more than once and must know it again.
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,15 +20,17 @@ import pyarrow as pa
 from tidings.model import TidingsError
 from tidings.snapshots import View
 from tidings.spark import stages
+from tidings.spark.checkpoint import SparkCheckpoint
 from tidings.spark.contracts import check_columns
 from tidings.spark.live import Fixed, Followed
 from tidings.spark.numbering import ALL, Account, after, count_nodes, numbers
 from tidings.spark.outbox import Commit, Outbox, Pin
-from tidings.spark.settings import Settings
+from tidings.spark.settings import Files, Settings
 from tidings.spark.sinks import hand_over_to
 from tidings.spark.streams import Opened, open_source
 from tidings.spark.tagging import tag_type
-from tidings.spark.worker import Pinned
+from tidings.spark.worker import Pinned, view_of
+from tidings.store import LogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,15 +54,31 @@ class Pipeline:
         self.outbox = Outbox(settings.at(settings.outbox.path))
         self.subscriptions = open_subscriptions(settings)
         self.source = open_source(settings, spark)
-        self._counters: dict[int, int] | None = None
+        self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
+        self._counters: tuple[int, dict[int, int]] | None = None  # after which batch
+        self._lock: int | None = None
+        self._at_work = threading.Lock()
         view = self.subscriptions.view(self.subscriptions.version)
         check_schema(settings, self.source.schema, view)
 
     def start(self) -> StreamingQuery:
-        """Start the stream; it goes on until it is stopped, or until all is read."""
-        checkpoint = self.settings.at(self.settings.checkpoint)
+        """Start the stream; it goes on until it is stopped, or until all is read.
+
+        The outbox is this pipeline's until `close`; one that another process has is refused.
+        """
+        if self._lock is None:
+            self._lock = self.outbox.hold()
+        try:
+            return self._start()
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _start(self) -> StreamingQuery:
+        checkpoint = self._checkpoint.path
         checkpoint.mkdir(parents=True, exist_ok=True)
         self.stream_id = self.outbox.belong(checkpoint)
+        self.outbox.sweep()
         trigger = self.settings.trigger
         writer: Any = (
             self.source.df.writeStream.queryName(self.settings.name)
@@ -76,17 +96,49 @@ class Pipeline:
     def run_batch(self, df: DataFrame, batch: int) -> None:
         """Do one micro-batch, or hand over again what was done already."""
         began = time.perf_counter()
-        done = self.outbox.committed(batch)
-        if done is None:
-            pin = self.outbox.pin(batch, self.subscriptions.version, time.time_ns() // 1000)
-            done = self._write(df, pin)
-        self._hand_over(df.sparkSession, done)
+        # When the Java process dies, this thread may be at a commit while another is at `close`, or
+        # at the same batch again.
+        with self._at_work:
+            if self._lock is None:
+                raise TidingsError("the pipeline is closed")
+            pin = self._pin(batch)
+            done = self.outbox.committed(batch)
+            if done is None:
+                done = self._write(df, pin)
+            self._hand_over(df.sparkSession, done)
         self.told(done, time.perf_counter() - began)
 
+    def _pin(self, batch: int) -> Pin:
+        offsets = self._checkpoint.made_of(batch)
+        known = self.outbox.pinned(batch)
+        if known is None:
+            micros = time.time_ns() // 1000  # before the version, so what came earlier is in it
+            version, before = self.subscriptions.version, self.outbox.pinned(batch - 1)
+            if isinstance(self.subscriptions, Followed) and before and version < before.version:
+                raise TidingsError(
+                    f"the log {self.subscriptions.log.path} is at version {version}, but batch "
+                    f"{before.batch} was done with version {before.version}; is it the same log?"
+                )
+            return self.outbox.pin(batch, version, micros, offsets)
+        if known.offsets and offsets and known.offsets != offsets:
+            raise TidingsError(
+                f"batch {batch} was begun with other rows than those that the checkpoint "
+                f"{self._checkpoint.path} now has for it; was an older checkpoint put back?"
+            )
+        return known
+
     def _write(self, df: DataFrame, pin: Pin) -> Commit:
+        self._need_files(pin.batch)
         attempt = self.outbox.attempt(pin.batch)
-        pinned = self.subscriptions.pinned(pin.version)
-        view = self.subscriptions.view(pin.version)
+        try:
+            pinned = self.subscriptions.pinned(pin.version)
+        except LogError as problem:
+            raise TidingsError(
+                f"batch {pin.batch} began with version {pin.version} of the subscriptions, which "
+                f"can't be had: {problem}; nothing of it was handed over, so to do it with the "
+                f"latest version instead, remove {self.outbox.pin_path(pin.batch)}"
+            ) from problem
+        view = view_of(pinned)
         staged = stage(df, self.source, pinned, view).persist()
         try:
             account = count_nodes(staged)
@@ -107,14 +159,27 @@ class Pipeline:
         )  # fmt: skip
         self.outbox.commit(done)
         counters.update(new)
+        self._counters = pin.batch, counters
         self.outbox.keep_counters(pin.batch, counters)
         return done
 
+    def _need_files(self, batch: int) -> None:
+        """Spark lists the files of a batch before this, and reads those that it found."""
+        if isinstance(self.settings.source, Files):
+            for path in self._checkpoint.files(batch):
+                if not path.exists():
+                    raise TidingsError(
+                        f"batch {batch} is to be read from {path}, which is gone; put it back, or "
+                        f"an empty file in its place"
+                    )
+
     def _known_counters(self, batch: int) -> dict[int, int]:
-        last = self.outbox.last()
-        if self._counters is None or (last is not None and last.batch != batch - 1):
-            self._counters = self.outbox.counters()
-        return self._counters
+        """The counters before a batch: those in memory, when they are of the batch before it. A
+        commit that failed may be on the disk and not in memory."""
+        known, self._counters = self._counters, None
+        if known is not None and known[0] == batch - 1:
+            return known[1]
+        return self.outbox.counters()
 
     def _hand_over(self, spark: SparkSession, done: Commit) -> None:
         if self.settings.sinks and done.matched:
@@ -123,7 +188,15 @@ class Pipeline:
                 hand_over_to(sink, rows, done, self.stream_id)
 
     def close(self) -> None:
+        """Let go of the outbox, after a batch that is still at work."""
+        self._let_go()
         self.subscriptions.close()
+
+    def _let_go(self) -> None:
+        with self._at_work:
+            if self._lock is not None:
+                os.close(self._lock)
+            self._lock = None
 
 
 def open_subscriptions(settings: Settings) -> Fixed | Followed:

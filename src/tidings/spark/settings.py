@@ -105,7 +105,7 @@ Sink = ConsoleSink | KafkaSink | RendezvousSink
 
 
 class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    master: str = "local[2]"
+    master: str = "local[2,4]"  # a task is tried up to 4 times; with `local[2]` it is tried once
     remote: str | None = None
     settings: dict[str, str] = {}
 

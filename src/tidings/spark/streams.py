@@ -49,7 +49,9 @@ def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
     path = settings.at(source.path)
     if not path.is_dir():
         raise TidingsError(f"source.path: there is no folder {path}")
-    reader = spark.readStream
+    # Spark passes over a file that is a week older than the newest one, without a word; a file that
+    # was moved here keeps its age.
+    reader = spark.readStream.option("maxFileAge", "36500d")
     if source.files_per_trigger is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_trigger)
     if source.format == "parquet":

@@ -1,0 +1,178 @@
+"""The outbox: pins stay, commits follow each other, counters add up, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tidings import TidingsError
+from tidings.spark import outbox as module
+from tidings.spark.outbox import Commit, Outbox
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Outbox:
+    return Outbox(tmp_path / "out")
+
+
+def commit(batch: int, attempt: str = "a", **more: object) -> Commit:
+    fields = {"version": 1, "micros": 2, "rows": 0, "matched": 0, "told": 0, "refused": 0}
+    return Commit(batch, attempt, **(fields | {"counters": {}} | more))  # type: ignore[arg-type]
+
+
+def write(folder: Path, rows: int) -> None:
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"a": list(range(rows))}), folder / "part-0.parquet")
+
+
+def test_a_pin_never_changes(outbox: Outbox) -> None:
+    first = outbox.pin(0, 7, 100, "abc")
+    assert outbox.pin(0, 8, 200, "def") == first == outbox.pinned(0)
+    assert Outbox(outbox.path).pinned(0) == first
+    assert outbox.pinned(1) is None
+
+
+def test_commits_follow_each_other(outbox: Outbox) -> None:
+    assert outbox.last() is None
+    with pytest.raises(TidingsError, match="found batch 1, expected 0"):
+        outbox.commit(commit(1))
+    outbox.commit(commit(0))
+    for wrong in (0, 2):
+        with pytest.raises(TidingsError, match="expected 1"):
+            outbox.commit(commit(wrong, "b"))
+    outbox.commit(commit(1))
+    assert outbox.commits() == [0, 1]
+    found = outbox.committed(0)
+    assert found is not None
+    assert found.attempt == "a"
+
+
+def test_a_commit_needs_the_rows_that_it_speaks_of(outbox: Outbox) -> None:
+    write(outbox.folder(0, "a"), 3)
+    write(outbox.dead_folder(0, "a"), 1)
+    for matched, refused in ((4, 1), (3, 0), (0, 1)):
+        with pytest.raises(TidingsError, match="the batch is not committed"):
+            outbox.commit(commit(0, matched=matched, refused=refused))
+    # a task that was given up may still be at work beside what counts
+    write(outbox.folder(0, "a") / "_temporary" / "0", 5)
+    outbox.commit(commit(0, matched=3, refused=1))
+    assert [*outbox.folders()] == [outbox.folder(0, "a")]
+    assert [*outbox.dead_folders()] == [outbox.dead_folder(0, "a")]
+
+
+def test_counters_come_from_the_last_ones_kept_and_the_commits_since(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(module, "COUNTERS_EVERY", 5)
+    chance = random.Random(seed)
+    expected: dict[int, int] = {}
+    for batch in range(23):
+        new = {node: expected.get(node, 0) + chance.randrange(1, 9) for node in (0, batch % 4)}
+        outbox.commit(commit(batch, counters=new))
+        assert Outbox(outbox.path).counters() == expected | new  # stopped before they are kept
+        expected |= new
+        outbox.keep_counters(batch, expected)
+        assert Outbox(outbox.path).counters() == expected
+    kept = sorted(path.name for path in (outbox.home / "counters").iterdir())
+    assert kept == ["00000015.json", "00000020.json"]
+    # those after the last commit are of no use: a machine may lose the one and not the other
+    outbox.keep_counters(25, {0: 10**6})
+    assert outbox.counters() == expected
+
+
+def test_files_that_were_not_finished_are_passed_over(outbox: Outbox) -> None:
+    outbox.pin(0, 1, 1)
+    outbox.commit(commit(0, counters={0: 1}))
+    for kind in ("pins", "commits", "counters"):
+        (outbox.home / kind).mkdir(exist_ok=True)
+        (outbox.home / kind / ".00000001.json.0123abcd").write_text('{"ba')
+    assert outbox.commits() == [0]
+    assert outbox.pinned(1) is None
+    assert outbox.counters() == {0: 1}
+    assert outbox.pin(1, 2, 2).version == 2
+    outbox.commit(commit(1))
+
+
+def test_a_damaged_file_is_named(outbox: Outbox) -> None:
+    outbox.commit(commit(0))
+    path = outbox.home / "commits" / "00000000.json"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(TidingsError, match=r"00000000\.json of the outbox can't be read"):
+        outbox.last()
+
+
+def test_an_attempt_removes_what_others_left_of_its_batch(outbox: Outbox) -> None:
+    write(outbox.folder(3, "old"), 1)
+    write(outbox.dead_folder(3, "old"), 1)
+    write(outbox.folder(2, "other"), 1)
+    names = {outbox.attempt(3) for _ in range(20)}
+    assert len(names) == 20
+    assert not outbox.folder(3, "old").exists()
+    assert not outbox.dead_folder(3, "old").exists()
+    assert outbox.folder(2, "other").exists()
+
+
+def test_sweep_leaves_what_commits_name(outbox: Outbox) -> None:
+    for attempt in ("a", "late"):
+        write(outbox.folder(0, attempt), 2)
+        write(outbox.dead_folder(0, attempt), 1)
+    outbox.commit(commit(0, matched=2, refused=1))
+    write(outbox.folder(1, "a"), 2)
+    outbox.commit(commit(1, matched=2))
+    write(outbox.folder(2, "begun"), 1)
+    outbox.sweep()
+    there = sorted(folder.name for folder in (outbox.path / "data").iterdir())
+    assert there == ["00000000-a", "00000001-a"]
+    assert [folder.name for folder in (outbox.path / "dead").iterdir()] == ["00000000-a"]
+
+
+def test_an_outbox_belongs_to_one_checkpoint(outbox: Outbox, tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    for checkpoint in (mine, other):
+        (checkpoint / "commits").mkdir(parents=True)
+    stream = outbox.belong(mine)
+    assert outbox.belong(mine) == stream
+    assert Outbox(tmp_path / "second").belong(other) != stream
+    with pytest.raises(TidingsError, match="belongs to another checkpoint"):
+        outbox.belong(other)
+    with pytest.raises(TidingsError, match="belongs to another checkpoint"):
+        outbox.belong(tmp_path / "new")
+    # stopped between the two writings: the checkpoint has the name, the outbox not yet
+    (outbox.home / "stream").unlink()
+    assert outbox.belong(mine) == stream
+    # an outbox that was emptied after batches were done can't go on
+    (outbox.home / "stream").unlink()
+    (mine / "commits" / "0").touch()
+    with pytest.raises(TidingsError, match="belongs to another checkpoint"):
+        outbox.belong(mine)
+
+
+HOLDER = """
+import sys, time
+from tidings.spark.outbox import Outbox
+lock = Outbox(sys.argv[1]).hold()
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_one_process_writes_at_a_time(outbox: Outbox) -> None:
+    with outbox.held(), pytest.raises(TidingsError, match="another pipeline writes"), outbox.held():
+        pass
+    command = [sys.executable, "-c", HOLDER, str(outbox.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(TidingsError, match="another pipeline writes"), outbox.held():
+            pass
+        other.kill()
+    time.sleep(0.05)
+    os.close(outbox.hold())  # a process that was killed has let go

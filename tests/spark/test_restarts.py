@@ -1,0 +1,403 @@
+"""Pipelines that were stopped between any two steps, and what keeps two of them apart."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tidings import TidingsError, parse
+from tidings.spark import outbox as outbox_module, pipeline as module
+from tidings.spark.checkpoint import SparkCheckpoint
+from tidings.spark.live import Followed
+from tidings.spark.outbox import Commit, Outbox
+from tidings.spark.pipeline import Pipeline
+from tidings.spark.settings import load_settings
+from tidings.store import ChangeLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FILE = """
+name = "restarts"
+
+[source]
+kind = "files"
+path = "in"
+files_per_trigger = 1
+
+[columns]
+id = "integer"
+price = "integer"
+
+[subscriptions]
+log = "log"
+
+[outbox]
+path = "out"
+
+[trigger]
+available_now = true
+"""
+
+
+class Stopped(Exception):
+    """In the place of a kill."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "pipeline.toml").write_text(FILE)
+    ChangeLog(tmp_path / "log").put_many({"a": "price > 3", "b": "price > 5 AND id > 2"})
+    return tmp_path
+
+
+def put(folder: Path, batch: int, bad: str | None = None) -> None:
+    rows = [json.dumps({"id": 10 * batch + at, "price": at}) for at in range(10)]
+    beside = folder / f".{batch}"
+    beside.write_text("\n".join([*rows, *([bad] if bad else [])]) + "\n")
+    beside.rename(folder / "in" / f"{batch:04d}.json")
+
+
+def opened(spark: SparkSession, folder: Path) -> Pipeline:
+    return Pipeline(load_settings(folder / "pipeline.toml"), spark)
+
+
+def run(pipeline: Pipeline) -> None:
+    try:
+        pipeline.start().awaitTermination()
+    finally:
+        pipeline.close()
+
+
+def failing(pipeline: Pipeline) -> str:
+    with pytest.raises(Exception, match=r"Error|Stopped") as caught:
+        run(pipeline)
+    return str(caught.value)
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    return [
+        row for one in Outbox(folder / "out").folders() for row in pq.read_table(one).to_pylist()
+    ]
+
+
+def check(folder: Path, batches: int) -> None:
+    outbox, log = Outbox(folder / "out"), ChangeLog(folder / "log")
+    assert outbox.commits() == list(range(batches))
+    found = {row["id"]: row for row in rows_of(folder)}
+    assert len(found) == len(rows_of(folder))
+    counted: dict[int, list[int]] = {0: []}
+    for batch in range(batches):
+        pin = outbox.pinned(batch)
+        assert pin is not None
+        texts = {id_: text for id_, (text, _) in log.subscriptions(pin.version).items()}
+        for at in range(10):
+            event = {"id": 10 * batch + at, "price": at}
+            told = {id_ for id_, text in texts.items() if parse(text).matches(event)}
+            row = found.pop(event["id"], None)
+            assert (set() if row is None else set(row["subscriptions"])) == told
+            if row is not None:
+                assert row["version"] == pin.version
+                counted[0].append(row["notification"])
+                for node, number in zip(row["nodes"], row["numbers"], strict=True):
+                    counted.setdefault(node, []).append(number)
+    assert not found
+    for numbers in counted.values():
+        assert sorted(numbers) == list(range(1, len(numbers) + 1))
+
+
+def stop_at(pipeline: Pipeline, step: str, when: str, patch: pytest.MonkeyPatch) -> None:
+    """Have a pipeline stop before or after a step of the first batch that it has to do anew."""
+    owner: Any = module if step in ("count_nodes", "numbered") else pipeline.outbox
+    owner = pipeline if step in ("_hand_over", "told") else owner
+    real: Callable[..., Any] = getattr(owner, step)
+
+    def stopping(*arguments: Any) -> Any:
+        if step != "_hand_over" or len(pipeline.outbox.commits()) > begun:
+            if when == "after":
+                real(*arguments)
+            raise Stopped
+        return real(*arguments)
+
+    begun = len(pipeline.outbox.commits())
+    patch.setattr(owner, step, stopping)
+
+
+STEPS = [
+    ("pin", "before"), ("pin", "after"), ("attempt", "after"), ("count_nodes", "after"),
+    ("numbered", "before"), ("commit", "before"), ("commit", "after"), ("keep_counters", "after"),
+    ("_hand_over", "before"), ("told", "before"),
+]  # fmt: skip
+
+
+def test_stopped_between_any_two_steps(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "COUNTERS_EVERY", 3)
+    log = ChangeLog(folder / "log")
+    put(folder, 0)
+    run(opened(spark, folder))
+    for batch, (step, when) in enumerate(STEPS, start=1):
+        put(folder, batch)
+        with monkeypatch.context() as patch:
+            pipeline = opened(spark, folder)
+            stop_at(pipeline, step, when, patch)
+            failing(pipeline)
+        done = Outbox(folder / "out").commits()
+        after_commit = (step, when) in STEPS[6:]
+        assert len(done) == batch + (1 if after_commit else 0), (step, when, done)
+        log.put(f"n{batch}", f"price >= {batch % 10}")
+        log.put("a", f"price > {batch % 7}")
+        run(opened(spark, folder))  # what was begun, with the old subscriptions
+        check(folder, batch + 1)
+
+
+def test_an_outbox_has_one_pipeline_at_a_time(spark: SparkSession, folder: Path) -> None:
+    put(folder, 0)
+    first, second = opened(spark, folder), opened(spark, folder)
+    first.start().awaitTermination()
+    with pytest.raises(TidingsError, match="another pipeline writes"):
+        second.start()
+    first.close()
+    put(folder, 1)
+    run(second)
+    check(folder, 2)
+    with pytest.raises(TidingsError, match="the pipeline is closed"):
+        second.run_batch(spark.range(1), 2)
+
+
+def test_a_start_that_fails_lets_go(spark: SparkSession, folder: Path) -> None:
+    pipeline = opened(spark, folder)
+    (folder / "checkpoint").mkdir()
+    (folder / "checkpoint" / "tidings-stream").write_text("another")
+    pipeline.outbox.home.mkdir(parents=True)
+    (pipeline.outbox.home / "stream").write_text("one")
+    with pytest.raises(TidingsError, match="belongs to another checkpoint"):
+        pipeline.start()
+    with pipeline.outbox.held():
+        pass
+
+
+def test_close_waits_for_a_commit_that_is_under_way(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When Java dies, `awaitTermination` fails at once, and a batch may still be at its commit."""
+    put(folder, 0)
+    pipeline = opened(spark, folder)
+    at_commit, go_on = threading.Event(), threading.Event()
+    real = pipeline.outbox.commit
+
+    def slow(done: Commit) -> None:
+        at_commit.set()
+        assert go_on.wait(60)
+        real(done)
+
+    monkeypatch.setattr(pipeline.outbox, "commit", slow)
+    query = pipeline.start()
+    assert at_commit.wait(60)
+    closing = threading.Thread(target=pipeline.close)
+    closing.start()
+    time.sleep(0.3)
+    with (
+        pytest.raises(TidingsError, match="another pipeline writes"),
+        Outbox(folder / "out").held(),
+    ):
+        pass
+    go_on.set()
+    closing.join(60)
+    with Outbox(folder / "out").held():
+        pass
+    query.awaitTermination()
+    check(folder, 1)
+
+
+def test_numbers_go_on_after_a_commit_that_failed_late(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit is on the disk, the pipeline was told that it is not, and is started again."""
+    put(folder, 0)
+    pipeline = opened(spark, folder)
+    real = pipeline.outbox.commit
+
+    def late(done: Commit) -> None:
+        real(done)
+        raise OSError("the disk does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline.outbox, "commit", late)
+        with pytest.raises(Exception, match="the disk does not answer"):
+            pipeline.start().awaitTermination()
+    put(folder, 1)
+    run(pipeline)
+    check(folder, 2)
+
+
+def test_a_checkpoint_that_was_put_back_is_refused(spark: SparkSession, folder: Path) -> None:
+    """Spark would make batches of other rows under numbers that are done, and lose them."""
+    put(folder, 0)
+    run(opened(spark, folder))
+    shutil.copytree(folder / "checkpoint", folder / "backup")
+    put(folder, 1)
+    run(opened(spark, folder))
+    shutil.rmtree(folder / "checkpoint")
+    (folder / "backup").rename(folder / "checkpoint")
+    put(folder, 2)
+    assert "was an older checkpoint put back?" in failing(opened(spark, folder))
+    assert Outbox(folder / "out").commits() == [0, 1]
+
+
+def test_what_spark_noted_is_synced_before_the_pin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(
+        "tidings.spark.checkpoint.sync", lambda path: synced.append(str(path.relative_to(tmp_path)))
+    )
+    for name in ("offsets/0", "offsets/1", "sources/0/0", "sources/0/1", "sources/0/.1.crc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    checkpoint = SparkCheckpoint(tmp_path)
+    first = checkpoint.made_of(0)
+    assert sorted(synced) == ["offsets", "offsets/0", "sources/0", "sources/0/0", "sources/0/1"]
+    synced.clear()
+    assert checkpoint.made_of(0) == first
+    assert synced == []
+    assert checkpoint.made_of(1) != first
+    assert sorted(synced) == ["offsets", "offsets/1"]
+    assert checkpoint.made_of(2) == ""
+
+
+def test_the_files_of_a_batch_are_those_that_spark_noted(tmp_path: Path) -> None:
+    def note(name: str, *lines: str) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("\n".join(["v1", *lines]))
+
+    def entry(path: str, log: int) -> str:
+        return f'{{"path":"file://{path}","timestamp":1,"batchId":{log}}}'
+
+    note("offsets/0", "{}", '{"logOffset":0}')
+    note("offsets/1", "{}", '{"logOffset":2}')
+    note("offsets/2", "{}", '{"logOffset":11}')
+    note("offsets/3", "{}", "-")
+    note("sources/0/0", entry("/in/a", 0))
+    note("sources/0/1", entry("/in/b%20c", 1))
+    note("sources/0/2", entry("/in/d", 2), entry("/in/e", 2))
+    note("sources/0/11.compact", entry("/in/a", 0), entry("/in/f", 1), entry("/in/g", 11))
+    checkpoint = SparkCheckpoint(tmp_path)
+    found = [[str(path) for path in checkpoint.files(batch)] for batch in range(5)]
+    assert found == [["/in/a"], ["/in/b c", "/in/d", "/in/e"], ["/in/g"], [], []]
+
+
+def test_a_log_that_went_back_is_refused(spark: SparkSession, folder: Path) -> None:
+    put(folder, 0)
+    run(opened(spark, folder))
+    shutil.rmtree(folder / "log")
+    ChangeLog(folder / "log").put("a", "price > 3")
+    put(folder, 1)
+    assert "is it the same log?" in failing(opened(spark, folder))
+
+
+def test_a_pinned_version_that_was_forgotten(spark: SparkSession, folder: Path) -> None:
+    log = ChangeLog(folder / "log")
+    put(folder, 0)
+    outbox = Outbox(folder / "out")
+    outbox.pin(0, 1, 1)
+    log.put("c", "price = 0")
+    log.forget_before(3)
+    problem = failing(opened(spark, folder))
+    assert "batch 0 began with version 1 of the subscriptions" in problem
+    assert str(outbox.pin_path(0)) in problem
+    outbox.pin_path(0).unlink()
+    run(opened(spark, folder))
+    check(folder, 1)
+
+
+def test_changes_before_the_time_of_a_batch_are_in_its_version(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def version(self: Any) -> int:
+        asked.append(time.time_ns() // 1000)
+        return int(self.log.version)
+
+    put(folder, 0)
+    pipeline = opened(spark, folder)
+    monkeypatch.setattr(Followed, "version", property(version))
+    run(pipeline)
+    pin = Outbox(folder / "out").pinned(0)
+    assert pin is not None
+    assert pin.micros <= asked[-1]
+
+
+def test_a_file_that_is_older_than_others_is_read(spark: SparkSession, folder: Path) -> None:
+    put(folder, 0)
+    run(opened(spark, folder))
+    put(folder, 1)
+    os.utime(folder / "in" / "0001.json", (time.time() - 30 * 86_400,) * 2)
+    run(opened(spark, folder))
+    check(folder, 2)
+
+
+def test_a_trigger_by_the_clock(spark: SparkSession, folder: Path) -> None:
+    path = folder / "pipeline.toml"
+    path.write_text(path.read_text().replace("available_now = true", "every_seconds = 0.1"))
+    pipeline = opened(spark, folder)
+    query = pipeline.start()
+    try:
+        for batch in range(2):
+            put(folder, batch)
+            query.processAllAvailable()
+    finally:
+        query.stop()
+        pipeline.close()
+    check(folder, 2)
+
+
+def test_rows_that_are_missing_from_what_was_written_are_noticed(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition that is worked out again and is empty then is not asked for its numbers."""
+    put(folder, 0, bad="[")
+    real = module.numbered
+
+    def shorter(*arguments: Any) -> Any:
+        return real(*arguments).where("id > 5")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "numbered", shorter)
+        assert "the batch is not committed" in failing(opened(spark, folder))
+    run(opened(spark, folder))
+    check(folder, 1)
+    assert len([*Outbox(folder / "out").dead_folders()]) == 1
+    assert len([*(folder / "out" / "data").iterdir()]) == 1
+
+
+def test_a_file_that_went_before_its_batch_was_done(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would take it for an empty one, and the batch for done."""
+    for batch in range(2):
+        put(folder, batch)
+        with monkeypatch.context() as patch:
+            pipeline = opened(spark, folder)
+            stop_at(pipeline, "commit", "before", patch)
+            failing(pipeline)
+        file = folder / "in" / f"{batch:04d}.json"
+        file.rename(folder / "elsewhere")
+        assert f"{batch:04d}.json" in failing(opened(spark, folder))
+        (folder / "elsewhere").rename(file)
+        run(opened(spark, folder))
+        check(folder, batch + 1)

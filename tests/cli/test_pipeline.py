@@ -187,7 +187,7 @@ def test_two_do_not_write_to_one_outbox(run: Run, folder: Path) -> None:
     with Outbox(folder / "out").held():
         result = run("pipeline", "run", str(folder / "p.toml"))
     assert result.code == 2
-    assert "another process writes to the outbox" in result.err
+    assert "another pipeline writes to the outbox" in result.err
 
 
 # -- check and status, without Spark -----------------------------------------------------------

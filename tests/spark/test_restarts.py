@@ -201,12 +201,14 @@ def test_close_waits_for_a_commit_that_is_under_way(
 
     def slow(done: Commit) -> None:
         at_commit.set()
-        assert go_on.wait(60)
+        assert go_on.wait(120)
         real(done)
 
     monkeypatch.setattr(pipeline.outbox, "commit", slow)
     query = pipeline.start()
-    assert at_commit.wait(60)
+    assert at_commit.wait(120)
+    with pytest.raises(Exception, match="already active"):
+        pipeline.start()  # and neither lets go nor sweeps up what is under way
     closing = threading.Thread(target=pipeline.close)
     closing.start()
     time.sleep(0.3)
@@ -216,7 +218,7 @@ def test_close_waits_for_a_commit_that_is_under_way(
     ):
         pass
     go_on.set()
-    closing.join(60)
+    closing.join(120)
     with Outbox(folder / "out").held():
         pass
     query.awaitTermination()

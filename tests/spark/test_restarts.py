@@ -142,6 +142,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.timeout(900)  # some twenty short runs
 def test_stopped_between_any_two_steps(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +352,11 @@ def test_a_file_that_is_older_than_others_is_read(spark: SparkSession, folder: P
     os.utime(folder / "in" / "0001.json", (time.time() - 30 * 86_400,) * 2)
     run(opened(spark, folder))
     check(folder, 2)
+
+
+def test_a_task_is_tried_again_unless_the_file_says_otherwise(folder: Path) -> None:
+    """`local[2]` tries once: a Python worker that is killed would end the stream."""
+    assert load_settings(folder / "pipeline.toml").spark.master == "local[2,4]"
 
 
 def test_a_trigger_by_the_clock(spark: SparkSession, folder: Path) -> None:

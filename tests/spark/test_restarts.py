@@ -142,6 +142,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.timeout(900)  # some twenty short runs
 def test_stopped_between_any_two_steps(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,12 +202,14 @@ def test_close_waits_for_a_commit_that_is_under_way(
 
     def slow(done: Commit) -> None:
         at_commit.set()
-        assert go_on.wait(60)
+        assert go_on.wait(120)
         real(done)
 
     monkeypatch.setattr(pipeline.outbox, "commit", slow)
     query = pipeline.start()
-    assert at_commit.wait(60)
+    assert at_commit.wait(120)
+    with pytest.raises(Exception, match="already active"):
+        pipeline.start()  # and neither lets go nor sweeps up what is under way
     closing = threading.Thread(target=pipeline.close)
     closing.start()
     time.sleep(0.3)
@@ -216,7 +219,7 @@ def test_close_waits_for_a_commit_that_is_under_way(
     ):
         pass
     go_on.set()
-    closing.join(60)
+    closing.join(120)
     with Outbox(folder / "out").held():
         pass
     query.awaitTermination()
@@ -349,6 +352,11 @@ def test_a_file_that_is_older_than_others_is_read(spark: SparkSession, folder: P
     os.utime(folder / "in" / "0001.json", (time.time() - 30 * 86_400,) * 2)
     run(opened(spark, folder))
     check(folder, 2)
+
+
+def test_a_task_is_tried_again_unless_the_file_says_otherwise(folder: Path) -> None:
+    """`local[2]` tries once: a Python worker that is killed would end the stream."""
+    assert load_settings(folder / "pipeline.toml").spark.master == "local[2,4]"
 
 
 def test_a_trigger_by_the_clock(spark: SparkSession, folder: Path) -> None:

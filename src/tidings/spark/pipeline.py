@@ -66,9 +66,11 @@ class Pipeline:
 
         The outbox is this pipeline's until `close`; one that another process has is refused.
         """
-        if self._lock is None:
-            self._lock = self.outbox.hold()
+        if self._lock is not None:  # started before: a batch of that may still be at work
+            return self._start()
+        self._lock = self.outbox.hold()
         try:
+            self.outbox.sweep()
             return self._start()
         except BaseException:
             self._let_go()
@@ -78,7 +80,6 @@ class Pipeline:
         checkpoint = self._checkpoint.path
         checkpoint.mkdir(parents=True, exist_ok=True)
         self.stream_id = self.outbox.belong(checkpoint)
-        self.outbox.sweep()
         trigger = self.settings.trigger
         writer: Any = (
             self.source.df.writeStream.queryName(self.settings.name)

@@ -16,7 +16,7 @@ from tests.spark.kills.victims import SOURCE
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(900)  # a minute or so; much longer where other programs want the machine
 def test_a_few_kills(tmp_path: Path, seed: int) -> None:
     kinds = ["worker", "all", random.Random(seed).choice(["jvm", "driver"]), "worker"]
     Run(tmp_path, seed).go(kinds)

@@ -77,11 +77,11 @@ class Session:
     def part(self, role: str) -> list[int]:
         """The processes of a role."""
         members = self.members()
-        daemons = {one.pid for one in members if "pyspark.daemon" in one.command}
-        if role == "worker":
-            return [one.pid for one in members if one.pid in daemons and one.parent in daemons]
-        if role == "daemon":
-            return [one.pid for one in members if one.pid in daemons and one.parent not in daemons]
+        if role in ("worker", "daemon"):
+            # Java starts the daemon, which forks workers; they live on when it is killed
+            java = {one.pid for one in members if "org.apache.spark" in one.command}
+            forked = [one for one in members if "pyspark.daemon" in one.command]
+            return [one.pid for one in forked if (one.parent in java) == (role == "daemon")]
         word = {"jvm": "deploy.SparkSubmit", "executor": "CoarseGrainedExecutorBackend"}[role]
         return [one.pid for one in members if word in one.command]
 

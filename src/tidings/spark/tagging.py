@@ -48,7 +48,7 @@ def tag(
         raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
     if output in df.columns:
         raise AttributesError(f"the table has a column '{output}' already; rename it before")
-    opened, path = _placed(snapshot)
+    opened, path = placed(snapshot)
     wanted = "subscriptions" if output == "pairs" else output
     column = tags(df, Pinned(path, opened.number), opened.view, (wanted,), strict=strict)
     if output == "pairs":
@@ -82,7 +82,7 @@ def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:
     return StructType([StructField(name, kinds[name], False) for name in outputs])
 
 
-def _placed(snapshot: Snapshot | str | Path) -> tuple[Snapshot, str]:
+def placed(snapshot: Snapshot | str | Path) -> tuple[Snapshot, str]:
     """A snapshot and a directory that it is in; one that was only built is saved for a while."""
     if not isinstance(snapshot, Snapshot):
         path = str(Path(snapshot).absolute())

@@ -96,6 +96,7 @@ def run_backtest(
     step = Every.read(every)
     form = past.format_of(on, format_)
     asked = _asked(filters or [], file, filters_format)
+    parsed = {one.id: one.parsed("sql", Declared()) for one in asked}
     if png is not None:
         _need_matplotlib()
     with past.reading(on), past.session(master) as spark, past.table_of(spark, on, form) as df:
@@ -105,7 +106,7 @@ def run_backtest(
         with tasks_bar("testing") as bar:
             found = backtest(
                 df,
-                {one.id: one.parsed("sql", Declared()) for one in asked},
+                parsed,
                 time=_time(on, time),
                 every=step.name if not step.minutes else step.minutes,
                 samples=samples,

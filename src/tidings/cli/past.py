@@ -36,6 +36,7 @@ def session(master: str) -> Iterator[SparkSession]:
         raise
     except Exception as problem:
         raise BadInput(f"--master {master}: Spark does not start: {_line(problem)}") from None
+    spark.sparkContext.setLogLevel("OFF")  # what goes wrong is told in a line, not in a hundred
     try:
         yield spark
     finally:
@@ -46,6 +47,7 @@ def session(master: str) -> Iterator[SparkSession]:
 def reading(path: str) -> Iterator[None]:
     """What Spark refuses to read, in one line that names the table."""
     try:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
     except ImportError as error:
         raise EnvironmentProblem(
@@ -53,7 +55,7 @@ def reading(path: str) -> Iterator[None]:
         ) from error
     try:
         yield
-    except PySparkException as problem:
+    except (PySparkException, Py4JError) as problem:
         raise BadInput(f"{path}: Spark can't read this: {_line(problem)}") from None
 
 
@@ -116,6 +118,7 @@ def _written(folder: Path) -> str:
 
 
 def _line(problem: Exception) -> str:
-    """The first line of a long story."""
-    said = str(problem).strip().splitlines() or [type(problem).__name__]
-    return said[0][:300]
+    """What matters of a long story: the first line, and of one told by Java the second."""
+    lines = [line.strip(": ") for line in str(problem).splitlines() if line.strip(": ")]
+    told = lines[1:2] if lines and lines[0].startswith("An error occurred while") else lines[:1]
+    return (told or [type(problem).__name__])[0][:300]

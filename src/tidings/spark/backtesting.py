@@ -233,7 +233,8 @@ def _follow(
             info = tracker.getJobInfo(job)
             for stage in () if info is None else info.stageIds:
                 about = tracker.getStageInfo(stage)
-                if about is not None:
+                # A stage whose outcome is there already is never begun.
+                if about is not None and about.numActiveTasks + about.numCompletedTasks:
                     finished, tasks = finished + about.numCompletedTasks, tasks + about.numTasks
         progress(finished, tasks, tally.rows)
         if last:

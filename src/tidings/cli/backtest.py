@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import numpy as np
 import typer
 
 from tidings.cli import options, past
@@ -167,7 +166,7 @@ def _emit(found: Backtest, texts: dict[Any, str], seconds: float) -> None:
     )  # fmt: skip
     for id_ in found.ids:
         about, counts = found[id_], found.counts(id_)
-        at = np.flatnonzero(counts).tolist()
+        at = counts.nonzero()[0].tolist()
         emit(
             {
                 "id": id_, "filter": texts[id_], "total": about.total, "untimed": about.untimed,
@@ -181,7 +180,7 @@ def _emit(found: Backtest, texts: dict[Any, str], seconds: float) -> None:
 
 
 def _iso(time: Any) -> str | None:
-    return None if time is None else f"{np.datetime_as_string(time, unit='s')}Z"
+    return None if time is None else f"{time.astype('datetime64[s]')}Z"
 
 
 # -- for people --------------------------------------------------------------------------------
@@ -249,7 +248,7 @@ def _show_samples(found: Backtest, texts: dict[Any, str], ids: list[Any]) -> Non
         for one in found.samples(id_) if few else found.samples(id_)[:1]:
             row = {name: value for name, value in one.row.items() if name != found.time}
             said = ", ".join(f"{name} {_value(value)}" for name, value in row.items())
-            when = "" if one.time is None else np.datetime_as_string(one.time, unit="m")
+            when = "" if one.time is None else one.time.astype("datetime64[m]")
             rows.append([cut(_name(id_, texts), 40), str(when).replace("T", " "), said])
     if rows:
         if len(found) == 1:

@@ -6,6 +6,7 @@ what wakes people at night must not vanish in a mean.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,26 +83,24 @@ def _ends(starts: Array, every: Every, width: int) -> str:
 def load_matplotlib() -> Any:
     """The package, when there is something for it to draw."""
     try:
-        import matplotlib
-        import matplotlib.backends.backend_agg
-        import matplotlib.figure
+        for name in ("backends.backend_agg", "dates", "figure", "ticker"):
+            import_module(f"matplotlib.{name}")
+        return import_module("matplotlib")
     except ImportError as error:
         raise EnvironmentProblem(
             "Pictures are drawn by matplotlib, which is not installed: pip install 'tidings[plot]'"
         ) from error
-    return matplotlib
 
 
 def draw(result: Backtest, path: Path, title: str | None) -> None:
     """Write a PNG."""
-    load_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    matplotlib = load_matplotlib()
     several = len(result) > 1
     rows = result.noisiest(NOISIEST) if several else []
-    figure = Figure(figsize=(11, 4.2 + 0.46 * len(rows)), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = matplotlib.figure.Figure(
+        figsize=(11, 4.2 + 0.46 * len(rows)), dpi=130, layout="constrained"
+    )
+    matplotlib.backends.backend_agg.FigureCanvasAgg(figure)
     ratios = [6.0, *[1.0] * len(rows)]
     axes = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
     counts = result.fired_in_all() if several else result.counts(result.ids[0])
@@ -135,11 +134,10 @@ def _bars(axis: Any, result: Backtest, counts: Array, colour: str) -> None:
 
 
 def _finish(axis: Any, result: Backtest, counts: Array) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
+    ticker = load_matplotlib().ticker
     axis.set_ylabel(f"fired per {result.every.name}")
-    axis.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axis.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+    axis.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axis.grid(axis="y", color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
     axis.spines[["top", "right", "left"]].set_visible(False)
@@ -177,11 +175,10 @@ def _small(axis: Any, result: Backtest, id_: Any) -> None:
 
 
 def _dates(axis: Any) -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(minticks=4, maxticks=10)
+    dates = load_matplotlib().dates
+    locator = dates.AutoDateLocator(minticks=4, maxticks=10)
     axis.xaxis.set_major_locator(locator)
-    axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
     axis.set_xlabel("UTC", loc="right", fontsize=8.5, color=_GREY)
     axis.tick_params(axis="x", length=3)
 

@@ -11,11 +11,12 @@ PYTHON ?=
 CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
+BACKTEST_ARGS ?= --rows 100M --filters 1000
 
-.PHONY: help setup demo test check soak kills bench lock clean
+.PHONY: help setup demo test check soak kills bench backtest lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## make .venv with everything that is needed
 
@@ -41,6 +42,9 @@ bench: $(READY) ## run the measurements
 	$(BIN)/tidings bench match $(BENCH_ARGS)
 	$(BIN)/python -m pytest -m bench $(PYTEST_ARGS)
 
+backtest: $(READY) ## test 1,000 filters on 100 million flights (1.5 GB in the cache)
+	$(BIN)/tidings bench backtest $(BACKTEST_ARGS)
+
 lock: $(MADE) ## write constraints.txt anew, with the newest versions
 	$(BIN)/python tools/lock.py
 
@@ -52,7 +56,7 @@ clean: ## remove the environment and every cache
 $(READY): $(MADE) pyproject.toml constraints.txt
 	@rm -f $@
 	@echo "Installing packages (a few minutes the first time)"
-	@$(PIP) install --quiet -c constraints.txt -e ".[connect,dev,demo,feeds,spark]"
+	@$(PIP) install --quiet -c constraints.txt -e ".[connect,dev,demo,feeds,plot,spark]"
 	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m tidings.spark.java
 	@touch $@
 

@@ -261,7 +261,7 @@ def test_the_pages_have_something_to_check() -> None:
         for block in page_of(path).blocks("console")
         for command, _ in _steps(block.text)
     ]
-    for name in ("check", "match", "explain", "doctor", "demo", "bench", "pipeline",
+    for name in ("check", "match", "explain", "doctor", "backtest", "demo", "bench", "pipeline",
                  "subscriptions", "snapshot"):  # fmt: skip
         assert any(one.startswith(f"tidings {name} ") for one in commands), name
 

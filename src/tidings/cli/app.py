@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidings.cli.backtest import run_backtest
 from tidings.cli.bench import bench
 from tidings.cli.bench_spark import bench_spark, bench_stream
 from tidings.cli.check import check_filters
@@ -57,6 +58,7 @@ app.command("check")(guarded(check_filters))
 app.command("match")(guarded(match_events))
 app.command("explain")(guarded(explain_event))
 app.command("doctor")(guarded(examine_file))
+app.command("backtest")(guarded(run_backtest))
 app.command("demo")(guarded(show_demo))
 bench.command("spark")(guarded(bench_spark))
 bench.command("stream")(guarded(bench_stream))

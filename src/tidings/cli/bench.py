@@ -10,6 +10,7 @@ import typer
 from tidings.cli import options
 from tidings.cli.amounts import read_amount
 from tidings.cli.arrow import load_pyarrow
+from tidings.cli.bench_backtest import bench_backtest
 from tidings.cli.errors import BadInput, guarded, remark
 from tidings.cli.screen import emit, plain, show, working
 
@@ -318,3 +319,4 @@ bench.command("match")(guarded(bench_match))
 bench.command("updates")(guarded(bench_updates))
 bench.command("graph")(guarded(bench_graph))
 bench.command("compare")(guarded(bench_compare))
+bench.command("backtest")(guarded(bench_backtest))

@@ -173,3 +173,36 @@ def live(picture: Callable[[], RenderableType]) -> Iterator[Callable[[Any], None
     )  # fmt: skip
     with screen:
         yield take
+
+
+@contextmanager
+def tasks_bar(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
+    """A bar of tasks done, of all, with the rows so far; None when nobody is there to see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = [
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("tasks, {task.fields[rows]:,} rows"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    ]
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+    with bar:
+        task = bar.add_task(label, total=None, rows=0)
+        yield lambda done, tasks, rows: bar.update(
+            task, completed=done, total=tasks or None, rows=rows
+        )

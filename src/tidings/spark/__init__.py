@@ -1,4 +1,4 @@
-"""tidings on Spark: tables and streams are tagged; a local session, sources and sinks.
+"""tidings on Spark: tables and streams are tagged, the past is tested; a session, sources, sinks.
 
 The modules are loaded when a name is first used: `import tidings.spark` stays cheap, and
 `python -m tidings.spark.java` finds its own module unloaded.
@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidings.spark.backtesting import backtest
     from tidings.spark.java import java_home
     from tidings.spark.kafka import kafka_jars, kafka_settings
     from tidings.spark.parquet import tag_parquet
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Target",
+    "backtest",
     "hand_over",
     "java_home",
     "kafka_jars",
@@ -32,6 +34,7 @@ __all__ = [
 
 _HOMES = {
     "Target": "tidings.spark.rendezvous",
+    "backtest": "tidings.spark.backtesting",
     "hand_over": "tidings.spark.rendezvous",
     "java_home": "tidings.spark.java",
     "kafka_jars": "tidings.spark.kafka",

@@ -53,7 +53,7 @@ def check_columns(schema: StructType, tested: Tested, *, strict: bool = True) ->
 
 
 def _check(schema: StructType, path: tuple[str, ...], families: set[str]) -> None:
-    kind = _type_at(schema, path)
+    kind = type_at(schema, path)
     if kind is None:
         return
     found = family_of(kind)
@@ -69,7 +69,7 @@ def _check(schema: StructType, path: tuple[str, ...], families: set[str]) -> Non
         )
 
 
-def _type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
+def type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
     """The type of a column; None beneath a list, where each element has its own."""
     kind: DataType = schema
     for depth, name in enumerate(path):

@@ -63,7 +63,7 @@ def tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> Callab
     # PySpark reads from these types what kind of function it is
     def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         view = view_of(pinned)
-        for batch in _joined(batches, names):
+        for batch in joined(_named(batches, names)):
             matched = view.matched(batch)
             found = [lists_of(view, output, matched) for output in outputs]
             yield found[0] if len(found) == 1 else pa.StructArray.from_arrays(found, outputs)
@@ -78,14 +78,19 @@ def lists_of(view: View, output: str, matched: tuple[Any, Any]) -> Any:
     return view.subscription_lists(*matched)
 
 
-def _joined(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
+def _named(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
+    for given in batches:
+        arrays = list(given) if isinstance(given, tuple) else [given]  # one column comes bare
+        yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches of ROWS rows or more, but for the last one."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
-    for given in batches:
-        arrays = list(given) if isinstance(given, tuple) else [given]  # one column comes bare
-        waiting.append(pa.RecordBatch.from_arrays(arrays, names=names))
-        rows += waiting[-1].num_rows
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
         if rows >= ROWS:
             yield _one(waiting)
             waiting, rows = [], 0

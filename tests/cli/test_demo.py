@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Run
 
 import tidings
-from tidings.cli import demo, desks
+from tidings.cli import demo, desks, replay
 from tidings.cli.flights import describe, load_flights
 
 pytest.importorskip("pyarrow")
@@ -71,7 +71,7 @@ def test_the_near_miss_fails_one_test() -> None:
 
 def test_without_the_extra_one_sentence_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    result = run("demo")
+    result = run("demo", "--at-once")
     assert result.code == 2
     assert "pip install 'tidings[demo]'" in result.err
     assert len(result.err.splitlines()) == 1
@@ -81,6 +81,22 @@ def test_the_size_of_a_graph() -> None:
     texts = ["a > 1", "a > 2", "a > 3 AND b = 1", "c = 1"]
     graph = tidings.ContentGraph(map(tidings.parse, texts))
     assert demo.measure(graph) == demo.Size(nodes=4, edges=2, depth=3)
+
+
+@needs_flights
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_the_year_as_a_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "SECONDS", 1.0)
+    monkeypatch.setattr(replay, "DRAWN", 200)
+    monkeypatch.setattr(replay, "LATECOMERS", {(1, 3): ("Zora", "dep_delay > 60")})
+    result = run("demo", "--rows", "4000")
+    assert result.code == 0, result.err
+    assert "4,000 flights" in result.out
+    assert "no gap and no repeat" in result.out
+    assert "Zora" in result.out
+    assert "501, 1 of them new" in result.out
+    assert "A backtest: how often would" in result.out
 
 
 @needs_flights

@@ -33,6 +33,7 @@ LATECOMERS = {  # month and day on which they subscribe
     (9, 1): ("Iris, afraid of old planes", "tailnum LIKE 'N7%MQ'"),
     (11, 20): ("Noor, home for Thanksgiving", "month = 11 AND dest = 'ORD' AND dep_delay > 20"),
 }
+BACKTEST = "origin = 'JFK' AND dep_delay > 180"
 _TYPES = {"int64": "integer", "double": "double", "string": "string"}
 _FILE = """
 name = "flights"
@@ -170,6 +171,7 @@ def replay(rows: int | None, json: bool) -> None:
             return
         show(year.picture(), "")
         _show_end(year, pipeline)
+        _show_backtest(spark, rows)
 
 
 def _show_end(year: Replay, pipeline: Any) -> None:
@@ -189,6 +191,16 @@ def _show_end(year: Replay, pipeline: Any) -> None:
             ]
         )
     )
+
+
+def _show_backtest(spark: Any, rows: int | None) -> None:
+    """What a filter would have done, before anyone leaves it."""
+    from tidings.spark.backtesting import backtest
+
+    flights = spark.createDataFrame(load_flights().slice(0, rows))
+    found = backtest(flights, BACKTEST, time="time_hour", every="week", samples=0)
+    show("", plain(f"A backtest: how often would {BACKTEST} have fired, per week?", "bold"))
+    show(*map(plain, found.plot_text(78).splitlines()))
 
 
 def _result(year: Replay, pipeline: Any) -> dict[str, Any]:

@@ -103,23 +103,22 @@ def test_counts_are_what_spark_counts(table: DataFrame, seed: int, every: str) -
 
 @pytest.mark.spark
 def test_it_does_not_matter_how_a_table_is_cut(
-    spark: SparkSession, table: DataFrame, seed: int
+    spark: SparkSession, table: DataFrame, seed: int, tmp_path: Path
 ) -> None:
     rng = random.Random(f"{seed} cut")
     filters = {f"f{at}": text_of(rng) for at in range(8)}
-    table.repartition(2).write.mode("overwrite").saveAsTable("cut_anywhere")
+    table.repartition(2).write.parquet(str(tmp_path / "table"))
     try:
         seen = []
         for pieces, batch in ((1, 10_000), (5, 7), (40, 1)):
             spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))
-            cut = spark.table("cut_anywhere").repartition(pieces)
+            cut = spark.read.parquet(str(tmp_path / "table")).repartition(pieces)
             found = backtest(cut, filters, every="week", samples=4)
             samples = {id_: found.samples(id_) for id_ in found.ids}
             seen.append((found.to_table().to_pylist(), found.summary().to_pylist(), samples))
         assert seen[0] == seen[1] == seen[2]
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-        spark.sql("DROP TABLE cut_anywhere")
 
 
 @pytest.mark.spark

@@ -144,14 +144,15 @@ def _finish(axis: Any, result: Backtest, counts: Array) -> None:
     axis.tick_params(axis="y", length=0)
     if len(counts) and counts.any():
         at = int(counts.argmax())
-        left = at < len(counts) * 0.7
+        side = "left" if at < len(counts) * 0.1 else "right" if at > len(counts) * 0.9 else "center"
+        axis.set_ylim(0, int(counts[at]) * 1.15)  # room for the words
         axis.annotate(
             f"{int(counts[at]):,} on {result.every.label(result.stretches[at])}",
             (result.stretches[at], int(counts[at])),
-            xytext=(8 if left else -8, -2),
+            xytext=(0, 3),
             textcoords="offset points",
-            ha="left" if left else "right",
-            va="top",
+            ha=side,
+            va="bottom",
             fontsize=8.5,
             color=_GREY,
         )

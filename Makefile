@@ -13,10 +13,10 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
 
-.PHONY: help setup demo test check soak kills bench backtest lock clean
+.PHONY: help setup demo test check soak kills bench build-5m backtest lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## make .venv with everything that is needed
 
@@ -41,6 +41,9 @@ kills: $(READY) ## kill pipelines at random moments, and say what was killed whe
 bench: $(READY) ## run the measurements
 	$(BIN)/tidings bench match $(BENCH_ARGS)
 	$(BIN)/python -m pytest -m bench $(PYTEST_ARGS)
+
+build-5m: $(READY) ## compile 5,000,000 subscriptions on Spark, with time and memory
+	$(BIN)/tidings bench build --filters 5M
 
 backtest: $(READY) ## test 1,000 filters on 100 million flights (1.5 GB in the cache)
 	$(BIN)/tidings bench backtest $(BACKTEST_ARGS)

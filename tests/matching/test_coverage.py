@@ -17,7 +17,7 @@ from tidings.filters.covering import covers
 from tidings.filters.form import Form
 from tidings.matching import cover_join, cover_kernels, coverage, doubts
 from tidings.matching.coverage import Coverage, cover
-from tidings.matching.hulls import gather_hulls
+from tidings.matching.hull_gathering import gather_hulls
 
 
 def distinct(filters: list[Filter]) -> list[Filter]:

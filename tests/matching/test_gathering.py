@@ -11,7 +11,7 @@ import pytest
 from tidings import FilterError, TidingsError, parse
 from tidings.filters import sets
 from tidings.matching import Matcher, gathering
-from tidings.matching.gathering import TermTests, _in_order
+from tidings.matching.gathering import TermTests, in_order
 from tidings.matching.matcher import SEAL_AT
 from tidings.matching.ranks import asks_order
 from tidings.studies.workloads import make_workload
@@ -38,7 +38,7 @@ def test_cuts_are_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         cuts = {cut for value in values for cut in sets.points([sets.key(value)]).cuts}
         cuts |= set(rng.sample([(0,), (1,), (2,), (3,), (4,), (5,), (6,), (4, "x", 0)], k=3))
         mixed = rng.sample(sorted(cuts), k=len(cuts))
-        assert [mixed[at] for at in _in_order(mixed)] == sorted(cuts)
+        assert [mixed[at] for at in in_order(mixed)] == sorted(cuts)
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -11,6 +11,7 @@ from tidings.cli import options
 from tidings.cli.amounts import read_amount
 from tidings.cli.arrow import load_pyarrow
 from tidings.cli.bench_backtest import bench_backtest
+from tidings.cli.bench_build import bench_build
 from tidings.cli.errors import BadInput, guarded, remark
 from tidings.cli.screen import emit, plain, show, working
 
@@ -318,5 +319,6 @@ def _remark_load(machine: Machine) -> None:
 bench.command("match")(guarded(bench_match))
 bench.command("updates")(guarded(bench_updates))
 bench.command("graph")(guarded(bench_graph))
+bench.command("build")(guarded(bench_build))
 bench.command("compare")(guarded(bench_compare))
 bench.command("backtest")(guarded(bench_backtest))

@@ -25,6 +25,16 @@ class Found(msgspec.Struct, frozen=True):
     sure: Array  # uint8
 
 
+class Prepared(msgspec.Struct, frozen=True):
+    """What a join needs beside its hulls; dtypes and shapes in cover_kernels.py."""
+
+    entries: Array
+    order: Array
+    shift: Array
+    exact: Array
+    bare: Array  # int64: hulls that test computed terms and no attribute
+
+
 class CoverJoin:
     """Which hulls hold which. Safe to use from several threads.
 
@@ -33,9 +43,7 @@ class CoverJoin:
     """
 
     def __init__(self, hulls: Hulls) -> None:
-        self.hulls = hulls
-        self.seen = 0
-        self._lock = threading.Lock()
+        self._begin(hulls)
         sizes = np.diff(hulls.base)
         self._shift = np.array(
             [max(0, (int(size) - 1).bit_length() - BITS) for size in sizes], np.uint8
@@ -51,6 +59,24 @@ class CoverJoin:
         tests_no_attribute = hulls.computed == hulls.starts[:-1]
         tests_nothing = (hulls.one_box != 0) & (hulls.starts[1:] == hulls.starts[:-1])
         self._bare = np.nonzero(tests_no_attribute & ~tests_nothing)[0]
+
+    def _begin(self, hulls: Hulls) -> None:
+        self.hulls = hulls
+        self.seen = 0
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, hulls: Hulls, prepared: Prepared) -> CoverJoin:
+        """A join that was prepared before."""
+        join = cls.__new__(cls)
+        join._begin(hulls)
+        join.entries, join._order, join._bare = prepared.entries, prepared.order, prepared.bare
+        join._shift, join._exact = prepared.shift, prepared.exact
+        return join
+
+    @property
+    def prepared(self) -> Prepared:
+        return Prepared(self.entries, self._order, self._shift, self._exact, self._bare)
 
     def _undecided(self) -> Array:
         """Which hulls hold others for certain only after an exact look: those with sets of several

@@ -5,12 +5,12 @@ filter covers it when both ends of that interval lie inside:
 
     A covers B when, for every test of A, A.low <= B.low <= A.high and A.low <= B.high <= A.high
 
-1. Hulls to arrays (hulls.py).
+1. Forms to hulls, in arrays (hull_gathering.py).
 2. Among filters of one hull, those that cover each other, and an order (doubts.py). Equal ones are
    one *place* from here on.
 3. Places in an order in which whatever covers comes before what it covers.
-4. Block by block of that order, in several threads: the join finds the hulls around its hulls;
-   where these do not decide it, boxes do, or else the filters are asked.
+4. Block by block of that order, in several threads or wherever else: the join finds the hulls
+   around its hulls; where these do not decide it, boxes do, or else the filters are asked.
 5. Block after block: coverers to parents, for which those of all blocks before are needed.
 
 Only edges are kept, so memory is bounded by the blocks that are under way, however many filters
@@ -24,6 +24,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -34,7 +35,8 @@ from tidings.filters.form import Form
 from tidings.matching import doubts
 from tidings.matching.cover_join import CoverJoin, Found
 from tidings.matching.cover_kernels import find_parents
-from tidings.matching.hulls import gather_hulls
+from tidings.matching.hull_gathering import Gathered, gather
+from tidings.matching.hulls import Boxes
 from tidings.model import TidingsError
 
 Array = npt.NDArray[Any]
@@ -67,29 +69,40 @@ def cover(
 
     `progress` is told how many more forms have their place, `note` what is done next.
     """
-    if threads is None:
-        threads = min(MOST_THREADS, os.cpu_count() or 1)
-    if type(threads) is not int or threads < 1:
-        raise TidingsError(f"threads is {threads!r}, expected a whole number from 1 up")
+    blocks = in_threads(threads)
     note("hulls")
-    hulls, boxes = gather_hulls(forms)
-    never = np.array([form.never for form in forms], bool)
+    return cover_hulls(gather(forms), forms, blocks, progress, note)
+
+
+def cover_hulls(
+    gathered: Gathered,
+    forms: Sequence[Form],
+    blocks: Blocks,
+    progress: Callable[[int], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Coverage:
+    """The same of forms that were gathered; `forms` is asked for the few that are looked at again.
+
+    `blocks` finds the coverers of all places, and gives them block by block, in order.
+    """
+    hulls, never = gathered.hulls, gathered.never
     note("doubts")
-    asker = doubts.Asker(forms, boxes)
-    settled = doubts.settle(hulls, boxes, never, asker)
+    asker = doubts.Asker(forms, gathered.boxes)
+    settled = doubts.settle(hulls, gathered.boxes, never, asker)
     note("order")
     tests, codes = hulls.sizes()
     order = np.lexsort((settled.rank, settled.hull, -codes, tests))
     order = order[~never[order]]
-    finder = _Finder(CoverJoin(hulls.take(order)), order, settled.first[order], asker)
+    join = CoverJoin(hulls.take(order))
+    finder = Finder(join, order, settled.first[order], gathered.boxes, asker)
     ranked = finder.firsts
-    always = len(ranked) > 0 and forms[ranked[0]].always
+    always = len(ranked) > 0 and forms[int(ranked[0])].always
     linker = _Linker(len(ranked), 0 if always else -1)
     note("join")
-    for first, last, found in _blocks(finder, threads):
+    for first, last, found in blocks(finder):
         linker.link(first, last, found)
         progress(last - first)
-    progress(len(forms) - len(ranked))
+    progress(len(never) - len(ranked))
     above, below = linker.edges()
     lowest = np.setdiff1d(np.arange(len(ranked)), above) if never.any() else np.zeros(0, np.int64)
     nothing = np.full(len(lowest), np.argmax(never) if len(never) else 0)
@@ -102,7 +115,7 @@ def cover(
     )
 
 
-class _Pairs(msgspec.Struct, frozen=True):
+class Pairs(msgspec.Struct, frozen=True):
     """above[i] covers below[i]: places, uint32."""
 
     above: Array
@@ -110,13 +123,17 @@ class _Pairs(msgspec.Struct, frozen=True):
     looked_at: int  # pairs of hulls that they were found among
 
 
-class _Finder:
+class Finder:
     """The coverers of places: of each filter that has a place, by each. What one of several equal
     filters is not shown to cover, another may be, so all of them take part in the join."""
 
-    def __init__(self, join: CoverJoin, order: Array, first: Array, asker: doubts.Asker) -> None:
-        self.join = join
-        self._order = order.astype(np.uint32)
+    def __init__(
+        self, join: CoverJoin, order: Array, first: Array, boxes: Boxes, asker: doubts.Asker
+    ) -> None:
+        self.join = join  # of the hulls of the filters, in an order ...
+        self.order = order.astype(np.uint32)  # ... which this is
+        self.first = first  # of those that are equal, by this order
+        self.boxes = boxes
         self._asker = asker
         fresh = np.ones(len(order), bool)
         fresh[1:] = first[1:] != first[:-1]
@@ -127,14 +144,25 @@ class _Finder:
     def __len__(self) -> int:
         return len(self.firsts)
 
-    def find(self, first: int, last: int) -> _Pairs | None:
+    def pieces(self, first: int, last: int) -> Iterator[Block]:
+        """The coverers of places `first` up to `last`: in one piece or, where there are very many,
+        in several."""
+        found = self.find(first, last)
+        if found is not None:
+            yield first, last, found
+            return
+        middle = (first + last) // 2
+        yield from self.pieces(first, middle)
+        yield from self.pieces(middle, last)
+
+    def find(self, first: int, last: int) -> Pairs | None:
         """The coverers of places `first` up to `last`; None when there are too many."""
         begin, end = int(self._starts[first]), int(self._starts[last])
         if last - first > 1:
             found = self.join.pairs(begin, end, ROOM)
             return None if found is None else self._confirmed(found)
         parts = [self._confirmed(found) for found in self._rows(begin, end)]
-        return _Pairs(
+        return Pairs(
             np.concatenate([part.above for part in parts]),
             np.concatenate([part.below for part in parts]),
             max(part.looked_at for part in parts),
@@ -150,30 +178,43 @@ class _Finder:
         yield from self._rows(first, middle)
         yield from self._rows(middle, last)
 
-    def _confirmed(self, found: Found) -> _Pairs:
+    def _confirmed(self, found: Found) -> Pairs:
         looked_at = len(found.above)
         if not found.sure.all():
-            forms = Found(self._order[found.above], self._order[found.below], found.sure)
+            forms = Found(self.order[found.above], self.order[found.below], found.sure)
             found = _kept(found, self._asker.confirmed(forms))
-        if len(self.firsts) < len(self._order):  # some are equal
+        if len(self.firsts) < len(self.order):  # some are equal
             found = Found(self._place[found.above], self._place[found.below], found.sure)
             found = _kept(found, found.above != found.below)
-        return _Pairs(found.above, found.below, looked_at)
+        return Pairs(found.above, found.below, looked_at)
 
 
 def _kept(found: Found, chosen: Array) -> Found:
     return Found(found.above[chosen], found.below[chosen], found.sure[chosen])
 
 
-def _blocks(finder: _Finder, threads: int) -> Iterator[tuple[int, int, _Pairs]]:
-    """(first, last, pairs) of the blocks of places in their order, a few of them found ahead."""
+Block = tuple[int, int, Pairs]  # the first place, one more than the last, and their coverers
+Blocks = Callable[[Finder], Iterator[Block]]
+
+
+def in_threads(threads: int | None) -> Blocks:
+    """Blocks whose coverers are found in this process."""
+    if threads is None:
+        threads = min(MOST_THREADS, os.cpu_count() or 1)
+    if type(threads) is not int or threads < 1:
+        raise TidingsError(f"threads is {threads!r}, expected a whole number from 1 up")
+    return partial(_blocks, threads=threads)
+
+
+def _blocks(finder: Finder, threads: int) -> Iterator[Block]:
+    """The blocks of places in their order, a few of them found ahead."""
     count = len(finder)
     size = min(BLOCK, max(SMALLEST, -(-count // threads)))
     at = 0
-    running: deque[tuple[int, int, Future[_Pairs | None]]] = deque()
+    running: deque[tuple[int, int, Future[Pairs | None]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
 
-        def start(first: int, last: int) -> tuple[int, int, Future[_Pairs | None]]:
+        def start(first: int, last: int) -> tuple[int, int, Future[Pairs | None]]:
             return first, last, pool.submit(finder.find, first, last)
 
         while at < count or running:
@@ -204,7 +245,7 @@ class _Linker:
             np.full(count, -1, np.int64), np.full(count, -1, np.int64), np.empty(count, np.uint32)
         )  # fmt: skip
 
-    def link(self, first: int, last: int, found: _Pairs) -> None:
+    def link(self, first: int, last: int, found: Pairs) -> None:
         self.pairs += len(found.above)
         needed = int(self.starts[first]) + len(found.above) + (last - first)
         if needed > len(self.parents):

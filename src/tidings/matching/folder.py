@@ -47,12 +47,17 @@ class Manifest(msgspec.Struct):
         return found
 
 
+def need_place(path: Path) -> None:
+    """SnapshotError where something is that is not a snapshot."""
+    if path.exists() and not (path / MANIFEST).exists():
+        raise SnapshotError(f"'{path}' is there and is not a snapshot; it is left alone")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new directory to write to; at the end of the block it takes the place of the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not (path / MANIFEST).exists():
-        raise SnapshotError(f"'{path}' is there and is not a snapshot; it is left alone")
+    need_place(path)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         yield folder

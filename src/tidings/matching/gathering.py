@@ -68,7 +68,7 @@ class TermTests:
         """The rank space of all cuts that were met, and the rows in its codes. The intervals of
         sets that are no single one are appended to `several`."""
         cuts = list(self.numbers)
-        order = _in_order(cuts)
+        order = in_order(cuts)
         rank = np.empty(len(cuts) + 1, np.uint32)
         rank[order] = np.arange(len(cuts))
         rank[-1] = len(cuts)
@@ -83,7 +83,7 @@ class TermTests:
         return ranks, (boxes, columns, rank[first] + 1, rank[last], which)
 
 
-def _in_order(cuts: list[Cut]) -> Array:
+def in_order(cuts: list[Cut]) -> Array:
     """The indexes of cuts in the order of the cuts."""
     inner = [at for at, cut in enumerate(cuts) if cut[0] == NUMBER and len(cut) == 3]
     values = np.array([cuts[at][1] for at in inner], np.float64)

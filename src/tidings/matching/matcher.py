@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -162,7 +162,7 @@ class Matcher:
         self._tidy()
 
     def __len__(self) -> int:
-        return len(self._state.register.slots)
+        return len(self._state.register)
 
     def __contains__(self, id: object) -> bool:
         return id in self._state.register.slots
@@ -310,9 +310,17 @@ class Matcher:
             self._seal()
             with self._sealing, self._lock:
                 state = self._state
-                slots = dict(state.register.slots)
-                dead = state.register.dead[: state.register.size].copy()
                 since = [item for fresh in state.fresh for item in fresh.items()]
+                columns = state.register.columns
+                # as it was compiled or opened, and no events that ask for other access tests
+                ready = len(state.parts) == 1 and not since and not state.parts[0].statistics.seen
+                if columns is None or not ready:
+                    slots = dict(state.register.slots)
+                    dead = state.register.dead[: state.register.size].copy()
+            if columns is not None and ready:
+                part = state.parts[0].part
+                snapshot.write(Path(path), part.segment, part.index, *columns)
+                return
             segments = [sealed.part.segment for sealed in state.parts]
             loose = merged([*segments, build_segment(since)], dead)
             number = np.zeros(state.register.size, np.uint32)
@@ -335,10 +343,34 @@ class Matcher:
         """A matcher over a snapshot, mapped into memory. `verify=False` skips the checksums."""
         found = snapshot.read(Path(path), attributes, functions, verify=verify)
         matcher = cls(attributes, functions=functions, background=background)
-        part = Part(found.segment, ready=found.probe)
-        register = Register(found.ids, found.texts)
-        matcher._state = State((Sealed.of(part),), (Fresh(),), register)
+        matcher._hold(Part(found.segment, ready=found.probe), Register(found.ids, found.texts))
         return matcher
+
+    @classmethod
+    def compiled(
+        cls,
+        segment: Segment,
+        filters: Sequence[Filter | str] | pa.ChunkedArray,
+        attributes: Attributes | None = None,
+        *,
+        functions: Functions | None = None,
+        background: bool = True,
+    ) -> Matcher:
+        """A matcher over a segment. The ids of filters are their slots; they may be an Arrow
+        column of texts."""
+        matcher = cls(attributes, functions=functions, background=background)
+        if isinstance(filters, pa.ChunkedArray):
+            ids = pa.chunked_array([np.arange(len(filters), dtype=np.int64)])
+            register = Register(ids, filters) if len(filters) else Register()
+        else:
+            register = Register()
+            for slot, filter_ in enumerate(filters):
+                register.give(slot, filter_)
+        matcher._hold(Part(segment), register)
+        return matcher
+
+    def _hold(self, part: Part, register: Register) -> None:
+        self._state = State((Sealed.of(part),), (Fresh(),), register)
 
     # -- matching ------------------------------------------------------------------------------
 

@@ -40,6 +40,16 @@ class Register:
         """One more than the highest slot that was given."""
         return self._base + len(self._ids)
 
+    def __len__(self) -> int:
+        """How many filters there are."""
+        return self._base if self._slots is None else len(self._slots)
+
+    @property
+    def columns(self) -> tuple[Any, Any] | None:
+        """(ids, texts) in Arrow memory, while that is all there is."""
+        untouched = self._base and not self._ids and not self.gone
+        return (self._base_ids, self._base_texts) if untouched else None
+
     @property
     def slots(self) -> dict[Hashable, int]:
         """Live ids to slots. Made on first use: opening a snapshot to match needs none of it."""

@@ -114,44 +114,19 @@ class Tests(msgspec.Struct):
     set_high: Array
 
 
-class Gathering:
-    """Forms to rows, in one pass over Python objects; everything after that is arrays."""
+class Others:
+    """Tests that are not in columns of their own: of elements of lists, and what is evaluated."""
 
     def __init__(self) -> None:
-        self.slot_of_box = array("I")
-        self.by_term: dict[str, TermTests] = {}
         self.elements: dict[str, tuple[Expression, dict[Any, int]]] = {}
         self.element_tests: list[tuple[int, str, Any, int]] = []  # box, list, key, outcomes
         self.rest: dict[int, Rest] = {}
         self.opaque: dict[str, Expression] = {}
 
-    def add(self, slot: int, form: Form) -> None:
-        by_term = self.by_term
-        boxes = form.boxes if form.boxes is not None else (form.hull,)
-        for box in boxes:
-            number = len(self.slot_of_box)
-            self.slot_of_box.append(slot)
-            left: list[tuple[str, ValueSet]] = []
-            for term, values in box.items():
-                tests = by_term.get(term) or self._tests_of(term, form.terms[term])
-                if tests is not None:
-                    tests.add(number, values)
-                else:
-                    self._add_other(number, term, form.terms[term], values, left)
-            if form.boxes is None:
-                self.rest[number] = Rest(form=form)
-            elif left:
-                self.rest[number] = Rest(tests=tuple(left))
-
-    def _tests_of(self, term: str, node: Expression) -> TermTests | None:
-        """Room for the tests of a new term; None when it is not indexed or is one too many."""
-        if _is_element(node) or is_opaque(node) or len(self.by_term) >= MOST_TERMS:
-            return None
-        return self.by_term.setdefault(term, TermTests(node))
-
-    def _add_other(
+    def add_other(
         self, box: int, term: str, node: Expression, values: ValueSet, left: list[Any]
     ) -> None:
+        """Take a test that no column is for; what has to be evaluated goes to `left`."""
         if isinstance(node, Call) and _is_element(node):
             self._add_element(box, node, values)
         else:
@@ -167,6 +142,44 @@ class Gathering:
         place = sets.key(wanted.value)
         self.elements.setdefault(name, (node.args[0], {}))[1][place] = 0
         self.element_tests.append((box, name, place, outcomes))
+
+
+class Gathering(Others):
+    """Forms to rows, in one pass over Python objects; everything after that is arrays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slot_of_box = array("I")
+        self.by_term: dict[str, TermTests] = {}
+
+    def add(self, slot: int, form: Form) -> None:
+        by_term = self.by_term
+        boxes = form.boxes if form.boxes is not None else (form.hull,)
+        for box in boxes:
+            number = len(self.slot_of_box)
+            self.slot_of_box.append(slot)
+            left: list[tuple[str, ValueSet]] = []
+            for term, values in box.items():
+                tests = by_term.get(term) or self._tests_of(term, form.terms[term])
+                if tests is not None:
+                    tests.add(number, values)
+                else:
+                    self.add_other(number, term, form.terms[term], values, left)
+            if form.boxes is None:
+                self.rest[number] = Rest(form=form)
+            elif left:
+                self.rest[number] = Rest(tests=tuple(left))
+
+    def _tests_of(self, term: str, node: Expression) -> TermTests | None:
+        """Room for the tests of a new term; None when it is not indexed or is one too many."""
+        if not is_indexed(node) or len(self.by_term) >= MOST_TERMS:
+            return None
+        return self.by_term.setdefault(term, TermTests(node))
+
+
+def is_indexed(node: Expression) -> bool:
+    """Whether a term may have a column of its own."""
+    return not _is_element(node) and not is_opaque(node)
 
 
 def _is_element(node: Expression) -> bool:
@@ -208,22 +221,27 @@ def _tests_of(gathering: Gathering) -> tuple[list[Term], Tests]:
 def segment_of(gathering: Gathering, start: int = 0) -> Segment:
     """The segment of what was gathered. `start` is added to every slot."""
     terms, tests = _tests_of(gathering)
+    slots = np.array(gathering.slot_of_box, dtype=np.uint32) + np.uint32(start)
+    return assemble(terms, tests, slots, gathering)
+
+
+def assemble(terms: list[Term], tests: Tests, slots: Array, others: Others) -> Segment:
+    """The segment of tests in columns, and of others. `slots` are those of the boxes."""
     list_columns: dict[str, int] = {}
-    for name in sorted(gathering.elements):
-        node, places = gathering.elements[name]
+    for name in sorted(others.elements):
+        node, places = others.elements[name]
         cuts = sorted({cut for place in places for cut in sets.points([place]).cuts})
         terms.append(Term(name, node, Ranks(cuts, False), elements=True))
         list_columns[name] = len(terms)
-    slots = np.array(gathering.slot_of_box, dtype=np.uint32) + np.uint32(start)
     elements = [
         (box, list_columns[name], terms[list_columns[name] - 1].ranks, place, outcomes)
-        for box, name, place, outcomes in gathering.element_tests
+        for box, name, place, outcomes in others.element_tests
     ]
-    arrays, number = choose_access(tests, slots, terms, elements, set(gathering.rest), {})
-    rest = {int(number[box]): one for box, one in gathering.rest.items()}
+    arrays, number = choose_access(tests, slots, terms, elements, set(others.rest), {})
+    rest = {int(number[box]): one for box, one in others.rest.items()}
     count = int(slots.max()) + 1 if len(slots) else 0
     many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)
-    return Segment(tuple(terms), arrays, rest, gathering.opaque, count, many)
+    return Segment(tuple(terms), arrays, rest, others.opaque, count, many)
 
 
 def _joined(parts: list[Rows], several: list[list[tuple[int, int]]]) -> Tests:

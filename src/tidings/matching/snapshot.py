@@ -9,7 +9,7 @@ filters.arrow    id, text of every filter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ from tidings.matching.ranks import Ranks
 from tidings.matching.segment import Arrays, Rest, Segment, Term
 
 FORMAT, VERSION = "tidings-matcher", 3
+MOST_BYTES = 2**31 - 2**20  # of texts that positions of 32 bits reach
+Ids = Any  # a sequence of ids, or an Arrow column of them
+Texts = Any  # the same for texts
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -45,17 +48,13 @@ class Opened(msgspec.Struct, frozen=True):
     texts: Any
 
 
-def write(
-    path: Path, segment: Segment, probe: Probe, ids: Sequence[Hashable], texts: Sequence[str]
-) -> None:
+def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
     """Write a snapshot in the place of whatever is at the path."""
     with replacing(path) as folder:
         _write_files(folder, segment, probe, ids, texts)
 
 
-def _write_files(
-    folder: Path, segment: Segment, probe: Probe, ids: Sequence[Hashable], texts: Sequence[str]
-) -> None:
+def _write_files(folder: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
     for arrays in (segment.arrays, probe):
         for name in arrays.__struct_fields__:
             write_table(
@@ -84,13 +83,22 @@ def _write_files(
             "slot": pa.array([int(box_slot[box]) for box, _ in rest], pa.uint32()),
         },
     )
-    write_table(
-        folder / "filters.arrow", {"id": _id_column(ids), "text": pa.array(texts, pa.string())}
-    )
+    write_table(folder / "filters.arrow", {"id": _id_column(ids), "text": _text_column(texts)})
     write_manifest(folder, FORMAT, VERSION, filters=len(ids), slots=segment.slots)
 
 
-def _id_column(ids: Sequence[Hashable]) -> Any:
+def _text_column(texts: Texts) -> Any:
+    """One array, with positions of 64 bits where 32 do not reach."""
+    if isinstance(texts, pa.ChunkedArray):
+        kind = pa.large_string() if texts.nbytes >= MOST_BYTES else pa.string()
+        return texts.cast(kind).combine_chunks()
+    kind = pa.large_string() if sum(map(len, texts)) >= MOST_BYTES // 4 else pa.string()
+    return pa.array(texts, kind)
+
+
+def _id_column(ids: Ids) -> Any:
+    if isinstance(ids, pa.ChunkedArray):
+        return ids.combine_chunks()
     kinds = {type(id_) for id_ in ids}
     found = ", ".join(sorted(kind.__name__ for kind in kinds))
     try:

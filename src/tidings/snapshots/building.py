@@ -1,108 +1,211 @@
 """From subscriptions to the arrays of a snapshot: nodes, edges, and who subscribed to what.
 
-    (id, text) ──parse──> filter ──key──> distinct filters ──cover──> nodes and edges
+    (id, text) ──parse──> form ──key──> distinct filters ──cover──> nodes and edges
                                               |
                                          index over them
 
 Filters that are equal, or that are written differently and cover each other, are one node, whose
 text is that of the first. Nodes lie in the order of their numbers; a node's place is its position.
+Of a filter its text is kept and what is gathered of its form; where the form is needed once more,
+the text is parsed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, overload
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.form import Form
 from tidings.matching import Matcher
-from tidings.matching.coverage import cover
+from tidings.matching.coverage import Blocks, cover_hulls, in_threads
+from tidings.matching.folder import SnapshotError
+from tidings.matching.hull_gathering import Gathered, HullGathering
+from tidings.matching.hull_segment import segment_of_hulls
+from tidings.matching.segment import Segment
 from tidings.model import FilterError, TidingsError
 
 Array = npt.NDArray[Any]
 Id = str | int
 Functions = Mapping[str, Callable[..., Any]]
+Told = Callable[[int], None]
+REMEMBERED = 1 << 14  # forms that are kept when they were parsed again
 
 
 class Nodes(msgspec.Struct, frozen=True):
     """The nodes of a graph by place, and their members: the subscriptions, node by node."""
 
     numbers: Array  # int64 [N], rising
-    keys: list[bytes]  # of the filter that the node's text is of
+    keys: Any  # Arrow: of the filter that the node's text is of
     parent_starts: Array  # int64 [N + 1]
     parents: Array  # uint32: places
     member_starts: Array  # int64 [N + 1]
-    ids: list[Id]  # of the members
+    ids: Any  # Arrow: of the members
+
+
+class Forms(Sequence[Form]):
+    """The forms of filters, made when they are asked for."""
+
+    def __init__(
+        self, filters: Any, attributes: Attributes | None, functions: Functions | None = None
+    ) -> None:
+        self._filters = filters  # a list, or an Arrow column of texts
+        self._attributes = attributes
+        self._functions = functions
+        self._form = lru_cache(REMEMBERED)(self._made)
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    @overload
+    def __getitem__(self, at: int) -> Form: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Form]: ...
+    def __getitem__(self, at: int | slice) -> Form | list[Form]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(len(self))[at]]
+        return self._form(int(at))
+
+    def _made(self, at: int) -> Form:
+        filter_ = self._filters[at]
+        if isinstance(filter_, Filter):
+            return filter_.form
+        text = filter_ if isinstance(filter_, str) else filter_.as_py()
+        return parse(text, attributes=self._attributes, functions=self._functions).form
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """The nodes of n filters and the index over them."""
+
+    firsts: Array  # int64 [N]: by place, the filter that the node's text is of
+    place_of: Array  # int64 [n]: the place of each filter's node
+    parent_starts: Array  # int64 [N + 1]
+    parents: Array  # uint32: places
+    segment: Segment
 
 
 class Distinct:
-    """Subscriptions by filter: the ids of each, the first filter of each."""
+    """Subscriptions by filter: the first text of each, what is known of its form, who has it."""
 
     def __init__(
         self, attributes: Attributes | None = None, functions: Functions | None = None
     ) -> None:
         self.attributes = attributes
         self.functions = functions
-        self.filters: dict[bytes, Filter] = {}
-        self.ids: dict[bytes, list[Id]] = {}
+        self.number: dict[bytes, int] = {}  # of a filter, by its key
+        self.filters: list[Filter | str] = []
+        self.hulls = HullGathering()
+        self.ids: list[Id] = []
+        self.filter_of = array("I")  # by id
         self._seen: set[Id] = set()
 
-    def add(self, id_: Id, filter_: Filter | str) -> None:
+    def add(self, id_: Id, filter_: Filter | str) -> bytes:
+        """Add a subscription; gives the key of its filter."""
         if type(id_) not in (str, int):
             raise TidingsError(f"found the id {id_!r:.80}, expected a text or an integer")
         if id_ in self._seen:
             raise TidingsError(f"the id {id_!r} is there twice")
         try:
-            if not isinstance(filter_, Filter):
-                filter_ = parse(filter_, attributes=self.attributes, functions=self.functions)
-            key = filter_.key
+            if isinstance(filter_, Filter):
+                parsed = filter_
+            else:
+                parsed = parse(filter_, attributes=self.attributes, functions=self.functions)
+            key = parsed.key
         except FilterError as problem:
             problem.add_note(f"It is the filter of the id {id_!r}.")
             raise
+        number = self.number.get(key)
+        if number is None:
+            number = self.number[key] = len(self.filters)
+            self.filters.append(filter_)
+            self.hulls.add(parsed.form)
         self._seen.add(id_)
-        self.filters.setdefault(key, filter_)
-        self.ids.setdefault(key, []).append(id_)
+        self.ids.append(id_)
+        self.filter_of.append(number)
+        return key
+
+
+def build_graph(
+    gathered: Gathered, forms: Sequence[Form], blocks: Blocks, progress: Told = lambda _: None
+) -> Graph:
+    """The graph of what was gathered of distinct filters, and the index over its nodes."""
+    found = cover_hulls(gathered, forms, blocks, progress)
+    firsts, place_of = np.unique(found.first, return_inverse=True)
+    edges = _grouped(place_of[found.below], place_of[found.above], len(firsts))
+    del found
+    return Graph(firsts, place_of, *edges, segment_of_hulls(gathered, firsts, forms))
+
+
+def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
+    """(starts, ids) by place, given the place of each id."""
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(owners, minlength=count), out=starts[1:])
+    if len(owners) and (owners[1:] < owners[:-1]).any():
+        ids = ids.take(pa.array(np.argsort(owners, kind="stable")))
+    return starts, ids
 
 
 def build_nodes(
     distinct: Distinct,
     numbers: Mapping[bytes, int] | None = None,
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Told = lambda _: None,
     threads: int | None = None,
 ) -> tuple[Nodes, Matcher]:
     """The graph of distinct filters and the index over its nodes, whose ids are their places.
 
-    `numbers` has the number of the node of each key; without it they are counted from 1.
+    `numbers` has the number of the node of each key; without it they are counted from 1. What was
+    gathered is used up.
     """
-    keys = list(distinct.filters)
+    blocks = in_threads(threads)
+    ids = pa.array(distinct.ids, id_type(distinct.ids))
+    filters, owners = distinct.filters, np.array(distinct.filter_of, np.int64)
+    keys = list(distinct.number)
+    order = np.arange(len(keys))
     if numbers is not None:
-        keys.sort(key=numbers.__getitem__)
-    forms: list[Form] = [distinct.filters[key].form for key in keys]
-    found = cover(forms, progress, threads)
-    firsts, place_of = np.unique(found.first, return_inverse=True)
-    count = len(firsts)
-    kept = [keys[at] for at in firsts.tolist()]
+        order = np.argsort([numbers[key] for key in keys], kind="stable")
+        keys, filters = [keys[at] for at in order], [filters[at] for at in order]
+    forms = Forms(filters, distinct.attributes, distinct.functions)
+    graph = build_graph(distinct.hulls.finish(order), forms, blocks, progress)
+    firsts, count = graph.firsts.tolist(), len(graph.firsts)
+    kept = [keys[at] for at in firsts]
     given = [numbers[key] for key in kept] if numbers is not None else range(1, count + 1)
-    parent_starts, parents = _grouped(place_of[found.below], place_of[found.above], count)
-    members: list[list[Id]] = [[] for _ in range(count)]
-    for key, place in zip(keys, place_of.tolist(), strict=True):
-        members[place] += distinct.ids[key]
-    sizes = np.fromiter(map(len, members), np.int64, count)
+    place_of = np.empty(len(order), np.int64)
+    place_of[order] = graph.place_of
     nodes = Nodes(
         np.array(given, np.int64),
-        kept,
-        parent_starts,
-        parents,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
-        [id_ for ids in members for id_ in ids],
+        pa.array(kept, pa.binary()),
+        graph.parent_starts,
+        graph.parents,
+        *members_of(place_of[owners], ids, count),
     )
-    matcher = Matcher(distinct.attributes, functions=distinct.functions, background=False)
-    matcher.add_many((place, distinct.filters[key]) for place, key in enumerate(kept))
+    matcher = Matcher.compiled(
+        graph.segment, _held([filters[at] for at in firsts]), distinct.attributes,
+        functions=distinct.functions, background=False,
+    )  # fmt: skip
     return nodes, matcher
+
+
+def _held(filters: list[Filter | str]) -> list[Filter | str] | pa.ChunkedArray:
+    """Texts in Arrow memory. Filters that were made elsewhere stay: here it may not be known what
+    their text means."""
+    if all(isinstance(one, str) for one in filters):
+        return pa.chunked_array([pa.array(filters, pa.large_string())])
+    return filters
+
+
+def id_type(ids: list[Id]) -> Any:
+    """The Arrow type of ids."""
+    kinds = {type(id_) for id_ in ids}
+    if len(kinds) > 1:
+        raise SnapshotError("the ids are texts and integers; expected all texts or all integers")
+    return pa.int64() if kinds == {int} else pa.string()
 
 
 def gather(

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.model import TidingsError
-from tidings.snapshots.building import Id
-from tidings.snapshots.snapshot import Snapshot, id_type
+from tidings.snapshots.building import Id, id_type
+from tidings.snapshots.snapshot import Snapshot
 from tidings.snapshots.view import Coverings, View
 
 Array = npt.NDArray[Any]

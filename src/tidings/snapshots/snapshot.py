@@ -26,7 +26,6 @@ import pyarrow as pa
 from tidings.filters import Attributes, Filter
 from tidings.matching import Matcher
 from tidings.matching.folder import (
-    SnapshotError,
     as_array,
     read_manifest,
     read_table,
@@ -45,14 +44,13 @@ FORMAT, VERSION = "tidings-snapshot", 1
 class Snapshot:
     """What a channel's subscribers asked for at one version. Safe to use from several threads."""
 
-    def __init__(self, number: int, nodes: Nodes, matcher: Matcher, ids: Any = None) -> None:
+    def __init__(self, number: int, nodes: Nodes, matcher: Matcher) -> None:
         self.number = number
         self.matcher = matcher
         self.path: Path | None = None
         """The directory that it was opened from."""
-        self._table: Any = None  # where keys are, when it was opened
         self._nodes = nodes
-        self._ids = pa.array(nodes.ids, id_type(nodes.ids)) if ids is None else ids
+        self._ids = nodes.ids
         self.view = View(
             matcher,
             nodes.numbers,
@@ -95,7 +93,7 @@ class Snapshot:
                 folder / "nodes.arrow",
                 {
                     "number": pa.array(nodes.numbers),
-                    "key": pa.array(nodes.keys, pa.binary()),
+                    "key": nodes.keys,
                     "parents": parents,
                     "members": pa.array(nodes.member_starts[:-1]),
                 },
@@ -132,14 +130,13 @@ class Snapshot:
         parents = table.column("parents").combine_chunks()
         nodes = Nodes(
             as_array(table.column("number")),
-            [],
+            table.column("key").combine_chunks(),
             parents.offsets.to_numpy().astype(np.int64),
             parents.values.to_numpy(),
             np.append(as_array(table.column("members")), len(ids)),
-            [],
+            ids,
         )
-        snapshot = cls(manifest.count("number"), nodes, matcher, ids)
-        snapshot._table = table
+        snapshot = cls(manifest.count("number"), nodes, matcher)
         snapshot.path = folder.absolute()
         return snapshot
 
@@ -161,8 +158,7 @@ class Snapshot:
     @property
     def keys(self) -> list[bytes]:
         """The identities of the filters of the nodes, by place."""
-        found = self._nodes.keys or self._table.column("key").to_pylist()
-        return list(found)
+        return list(self._nodes.keys.to_pylist())
 
     def filter(self, node: int) -> Filter:
         """The filter of a node."""
@@ -218,11 +214,3 @@ class Snapshot:
     def subscriptions(self, events: Any, *, threads: int = 1) -> Any:
         """A ListArray: for each event of a batch the ids of the subscriptions that match it."""
         return self.view.subscriptions(events, threads=threads)
-
-
-def id_type(ids: list[Id]) -> Any:
-    """The Arrow type of ids."""
-    kinds = {type(id_) for id_ in ids}
-    if len(kinds) > 1:
-        raise SnapshotError("the ids are texts and integers; expected all texts or all integers")
-    return pa.int64() if kinds == {int} else pa.string()

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tidings.filters import Attributes, parse
+from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View
 from tidings.snapshots.building import Distinct, build_nodes
@@ -131,9 +131,7 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     numbers: dict[bytes, int] = {}
     subscriptions: Mapping[str | int, tuple[str, int]] = log.subscriptions(version)
     for id_, (text, node) in subscriptions.items():
-        filter_ = parse(text, attributes=log.attributes, functions=log.functions)
-        distinct.add(id_, filter_)
-        numbers[filter_.key] = node
+        numbers[distinct.add(id_, text)] = node
     beside = home / f".{_name(version)}.{uuid.uuid4().hex}"
     Snapshot(version, *build_nodes(distinct, numbers)).save(beside)
     try:

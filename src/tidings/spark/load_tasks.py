@@ -1,0 +1,109 @@
+"""What runs in Spark's Python workers while subscriptions are loaded: filters are read, their hulls
+gathered, hulls joined. Large results go to files in a folder that the driver sees too; only a line
+about each travels through Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.filters import Attributes, Filter, parse
+from tidings.matching.cover_folder import open_finder, pairs_path, write_pairs
+from tidings.matching.coverage import Finder
+from tidings.matching.hull_gathering import HullGathering
+from tidings.model import FilterError
+from tidings.snapshots.building import Forms
+
+Batches = Iterable[pa.RecordBatch]
+Task = Callable[[Batches], Iterator[pa.RecordBatch]]
+CHUNK = "hulls-{:06d}"
+_finders: dict[str, Finder] = {}
+
+
+def reader(attributes: Attributes | None, canonical: bool) -> Task:
+    """Rows of (id, filter) to (id, filter, canonical text if it is wanted, key, reason)."""
+
+    def read(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            texts: list[str | None] = []
+            keys: list[bytes | None] = []
+            reasons: list[str | None] = []
+            ids, filters = batch.columns
+            for is_null, text in zip(ids.is_null().to_pylist(), filters.to_pylist(), strict=True):
+                found = "the id is null" if is_null else _read(text, attributes)
+                reasons.append(found if isinstance(found, str) else None)
+                keys.append(None if isinstance(found, str) else found.key)
+                if canonical:
+                    texts.append(None if isinstance(found, str) else found.canonical().sql())
+            columns = {"id": ids, "filter": filters}
+            if canonical:
+                columns["canonical"] = pa.array(texts, pa.string())
+            columns["key"] = pa.array(keys, pa.binary())
+            columns["reason"] = pa.array(reasons, pa.string())
+            yield pa.RecordBatch.from_pydict(columns)
+
+    return read
+
+
+def _read(text: str | None, attributes: Attributes | None) -> Filter | str:
+    """The filter, or why there is none."""
+    if text is None:
+        return "the filter is null"
+    try:
+        found = parse(text, attributes=attributes)
+        _ = found.key
+    except FilterError as problem:
+        return str(problem)
+    return found
+
+
+def gatherer(files: list[str], folder: str, attributes: Attributes | None) -> Task:
+    """Numbers of files of texts to hulls, a file for each in the folder."""
+
+    def gather(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for number in _numbers(batches):
+            gathering = HullGathering()
+            for batch in pq.ParquetFile(files[number]).iter_batches(columns=["filter"]):
+                for text in batch.column(0).drop_null().to_pylist():
+                    gathering.add(parse(text, attributes=attributes).form)
+            path = Path(folder, CHUNK.format(number))
+            path.write_bytes(gathering.packed())
+            yield pa.RecordBatch.from_pydict({"count": pa.array([len(gathering)], pa.int64())})
+
+    return gather
+
+
+def joiner(folder: str, texts: str, attributes: Attributes | None, size: int, count: int) -> Task:
+    """Numbers of blocks of places to coverings, a file for each in the folder of the join."""
+
+    def join_blocks(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for number in _numbers(batches):
+            finder = _opened(folder, texts, attributes)
+            first, last = number * size, min((number + 1) * size, count)
+            found = write_pairs(pairs_path(Path(folder), first, last), finder, first, last)
+            yield pa.RecordBatch.from_pydict({"count": pa.array([found], pa.int64())})
+
+    return join_blocks
+
+
+def _numbers(batches: Batches) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def _opened(folder: str, texts: str, attributes: Attributes | None) -> Finder:
+    """What finds coverers, opened once in this process."""
+    if folder not in _finders:
+        _finders.clear()
+        forms = Forms(read_texts(texts), attributes)
+        _finders[folder] = open_finder(Path(folder), forms)
+    return _finders[folder]
+
+
+def read_texts(path: str) -> pa.ChunkedArray:
+    """The texts of filters, mapped from an Arrow file."""
+    return pa.ipc.open_file(pa.memory_map(path)).read_all().column(0)

@@ -1,0 +1,89 @@
+"""The memory and the processor time of this process and of all that it started. Linux only: the
+figures are those of /proc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+EVERY = 0.5  # seconds between two looks
+
+
+class Peaks(msgspec.Struct):
+    """The most memory that was in use, in bytes."""
+
+    together: int = 0
+    """Of all processes at one moment. Pages that several share are counted once for each."""
+    by_name: dict[str, list[int]] = {}
+    """Of each process by itself (VmHWM), by the name of its program; this one is `driver`."""
+
+
+@contextmanager
+def watched() -> Iterator[Peaks]:
+    """Watch while the block runs; the peaks are complete at its end."""
+    peaks, highest, done = Peaks(), dict[tuple[str, int], int](), threading.Event()
+
+    def look() -> None:
+        now = 0
+        for pid in family(os.getpid()):
+            found = _status(pid)
+            name = "driver" if pid == os.getpid() else found.get("Name", "")
+            now += _bytes(found.get("VmRSS"))
+            known = highest.get((name, pid), 0)
+            highest[name, pid] = max(known, _bytes(found.get("VmHWM")))
+        peaks.together = max(peaks.together, now)
+
+    def run() -> None:
+        while not done.wait(EVERY):
+            look()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        done.set()
+        thread.join()
+        look()
+        for (name, _), size in highest.items():
+            if size:
+                peaks.by_name.setdefault(name, []).append(size)
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it started, and they in turn."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{one}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process and all that it started have used of processors, those that ended with it."""
+    ticks = 0
+    for one in family(pid):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))  # its own, and of children that ended
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _status(pid: int) -> dict[str, str]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def _bytes(field: str | None) -> int:
+    return int(field.split()[0]) * 1024 if field else 0

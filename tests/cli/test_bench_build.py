@@ -1,0 +1,46 @@
+"""`tidings bench build`: in a process of its own, for it ends its Spark session."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tidings.studies.processes import processor_seconds, watched
+
+
+@pytest.mark.spark
+def test_build_says_what_it_took_and_that_the_graph_is_right() -> None:
+    command = "from tidings.cli.app import app; app(prog_name='tidings')"
+    args = ["bench", "build", "--filters", "2k", "--check", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", command, *args], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["filters"] == 2000
+    assert found["same"] is True
+    assert 0 < found["nodes"] <= 2000
+    assert list(found["steps"]) == [
+        "reading", "sorting", "gathering", "covering", "joining", "nodes", "saving",
+    ]  # fmt: skip
+    assert found["seconds"] > 0
+    if sys.platform == "linux":
+        assert found["together_bytes"] > found["driver_bytes"] > 0
+        assert found["java_bytes"] > 0
+        assert found["worker_bytes"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="figures are those of /proc")
+def test_processes_are_watched_with_their_children() -> None:
+    busy = "x = bytearray(200_000_000); import time; time.sleep(1.5)"
+    with watched() as peaks, subprocess.Popen([sys.executable, "-c", busy]) as child:
+        time.sleep(1.2)
+        assert processor_seconds(child.pid) > 0
+    assert peaks.by_name["driver"][0] > 10_000_000
+    children = [size for name, sizes in peaks.by_name.items() if name != "driver" for size in sizes]
+    assert max(children) > 200_000_000
+    assert peaks.together > 200_000_000

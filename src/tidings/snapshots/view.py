@@ -8,7 +8,9 @@ A notification is tagged with the *lowest* living nodes that match it. A node is
 subscribes to it; the dead stay where they are, and what they cover is looked through. For new nodes
 the definition is applied to the nodes that match one event together: of two of which one covers the
 other, the upper is struck out; of two that cover each other, the one with the higher number. So the
-tag is the one that a fresh compilation would give.
+tag is the one that a fresh compilation would give. One thing differs: of filters that were written
+differently and share a compiled node, the node keeps the number of the first until the next
+compilation, also when only others of them have subscribers left.
 
 Cost of new nodes: a covering test for each pair (new, other) that ever match together, once.
 """

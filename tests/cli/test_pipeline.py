@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Result, Run
@@ -66,8 +69,13 @@ def put(folder: Path, name: str, *lines: str) -> None:
 
 
 def commit(outbox: Outbox, batch: int, version: int = 2, refused: int = 0) -> Commit:
+    """A batch of four rows; the dead letters, if there were any, are gone since."""
+    for folder, rows in ((outbox.folder(batch, "a"), 4), (outbox.dead_folder(batch, "a"), refused)):
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"n": range(rows)}), folder / "part.parquet")
     done = Commit(batch, "a", version, 1_700_000_000_000_000, 10, 4, 6, refused, {0: 4, 2: 4})
     outbox.commit(done)
+    shutil.rmtree(outbox.path / "dead")
     return done
 
 

@@ -43,6 +43,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         ("local", ("local", "x", 1, {})),
         ("local[3]", ("local", "x", 3, {})),
         ("local[*]", ("local", "x", 12, {})),
+        ("local[2,4]", ("local", "x", 2, {"spark.master": "local[2,4]"})),
+        ("local[*, 3]", ("local", "x", 12, {"spark.master": "local[12,3]"})),
         ("spark://host:7077", ("x", "spark://host:7077", {})),
     ],
 )
@@ -54,7 +56,8 @@ def test_masters(asked: list[Any], master: str, expected: tuple[Any, ...]) -> No
 def test_the_jars_of_kafka_come_beside_others(asked: list[Any]) -> None:
     given = SparkSettings(settings={"spark.jars": "mine.jar", "spark.x": "1"})
     masters.session_for(settings(given, KafkaSink("s", "t")))
-    assert asked == [("local", "x", 2, {"spark.jars": "kafka.jar,mine.jar", "spark.x": "1"})]
+    expected = {"spark.jars": "kafka.jar,mine.jar", "spark.x": "1"}
+    assert asked == [("local", "x", 2, {"spark.master": "local[2,4]", **expected})]
 
 
 def test_what_spark_says_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

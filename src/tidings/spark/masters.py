@@ -15,7 +15,7 @@ from tidings.spark.settings import Kafka, KafkaSink, Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *(\d+))?\])?")  # cores, tries of a task
 
 
 def session_for(settings: Settings) -> SparkSession:
@@ -32,6 +32,8 @@ def session_for(settings: Settings) -> SparkSession:
         if local is None:
             return cluster_session(settings.name, given.master, **config)
         cores = os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
+        if local[2]:
+            config = {"spark.master": f"local[{cores},{local[2]}]"} | config
         return local_session(settings.name, cores, **config)
     except TidingsError:
         raise

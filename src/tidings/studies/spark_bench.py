@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.matching import Matcher
 from tidings.snapshots import Snapshot
 from tidings.spark import tag, tag_parquet
 from tidings.studies.checking import WrongMatches
@@ -92,7 +93,9 @@ class _Bench:
         source = self._write("tagging", work.events)
         snapshot = self._snapshot("tagging", work.texts())
         batches = pq.read_table(source).to_batches(BARE_BATCH)
-        matcher = snapshot.matcher
+        matcher = Matcher(background=False)
+        matcher.add_many(work.texts())
+        matcher.merge()
 
         def bare(_: str) -> int:
             return sum(len(matcher.match_batch(batch, threads=2).values) for batch in batches)

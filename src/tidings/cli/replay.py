@@ -40,6 +40,7 @@ name = "flights"
 [source]
 kind = "files"
 path = "in"
+files_per_trigger = 20
 [columns]
 {columns}
 [subscriptions]
@@ -115,7 +116,7 @@ class Replay:
         outbox = Outbox(self.folder / "out")
         rows = parquet.read_table(outbox.folder(done.batch, done.attempt))
         self.told.update(rows["subscriptions"].combine_chunks().flatten().to_pylist())
-        last = rows.sort_by("notification").slice(max(0, rows.num_rows - 3)).to_pylist()
+        last = rows.sort_by("time_hour").slice(max(0, rows.num_rows - 3)).to_pylist()
         self.latest = [(describe(row), _names(row["subscriptions"])) for row in last]
         self.day = str(last[-1]["time_hour"])[:10]
 

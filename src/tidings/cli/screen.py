@@ -100,30 +100,25 @@ def show_rest(count: int, noun: str) -> None:
         show(plain(f"and {counted(count, noun)} (--all shows them)", "dim"), "")
 
 
+def _bar(*columns: Any) -> Any:
+    """A progress bar on stderr: what is done, how much of how much, and these columns."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    first = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=30)
+    return Progress(
+        *first, MofNCompleteColumn(), *columns, console=Console(stderr=True), transient=True,
+        redirect_stdout=False,
+    )  # fmt: skip
+
+
 def tracked(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
     """The items, with a progress bar on stderr when a person is there to see it."""
     if not sys.stderr.isatty():
         yield from items
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import TimeElapsedColumn, TimeRemainingColumn
 
-    columns = [
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn() if total is None else TimeRemainingColumn(),
-    ]
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-    with bar:
+    with _bar(TimeElapsedColumn() if total is None else TimeRemainingColumn()) as bar:
         task = bar.add_task(label, total=total)
         for count, item in enumerate(items, 1):
             yield item
@@ -181,27 +176,10 @@ def tasks_bar(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = [
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn("tasks, {task.fields[rows]:,} rows"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    ]
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-    with bar:
+    rows = TextColumn("tasks, {task.fields[rows]:,} rows")
+    with _bar(rows, TimeElapsedColumn(), TimeRemainingColumn()) as bar:
         task = bar.add_task(label, total=None, rows=0)
         yield lambda done, tasks, rows: bar.update(
             task, completed=done, total=tasks or None, rows=rows

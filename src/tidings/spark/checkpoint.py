@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from tidings.spark.durable import sync_folder as sync  # a file is synced in the same way
+from tidings.spark.durable import sync
 
 
 class _Offset(msgspec.Struct):

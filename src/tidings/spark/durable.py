@@ -11,19 +11,20 @@ from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace the file at `path` by one that holds `data`."""
+    """Replace the file at `path` by one that holds `data`; its folder is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
     with beside.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: new files, renamed ones, removed ones."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file durable; or the names in a folder: new files, renamed ones, removed ones."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

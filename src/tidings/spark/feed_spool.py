@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.durable import sync_folder, write_whole
+from tidings.spark.durable import sync, write_whole
 from tidings.spark.feed_documents import Entry, Validators
 
 REMEMBERED = 1000
@@ -179,4 +179,4 @@ class Spool:
                 path.unlink()
                 removed = True
         if removed:
-            sync_folder(self._folder)
+            sync(self._folder)

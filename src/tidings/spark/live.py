@@ -24,7 +24,7 @@ from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View
 from tidings.snapshots.building import Distinct, build_nodes
-from tidings.spark.durable import sync_folder
+from tidings.spark.durable import sync
 from tidings.spark.worker import Change, Pinned, view_of
 from tidings.store import ChangeLog, LogError
 
@@ -136,7 +136,7 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     Snapshot(version, *build_nodes(distinct, numbers)).save(beside)
     try:
         beside.rename(path)  # fails when there is one
-        sync_folder(home)
+        sync(home)
     except OSError:
         shutil.rmtree(beside, ignore_errors=True)
         if not path.exists():

@@ -24,12 +24,13 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
+from tidings.spark.durable import sync, write_whole
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
@@ -78,7 +79,7 @@ class Outbox:
         known = theirs.read_text() if theirs.exists() else None
         if have is None and known is None:
             have = known = uuid.uuid4().hex
-            _write(theirs, known.encode())
+            write_whole(theirs, known.encode())
         if have is None and known is not None and not any((checkpoint / "commits").glob("[0-9]*")):
             have = known  # it was stopped between the two writings
         if have is None or have != known:
@@ -86,7 +87,7 @@ class Outbox:
                 f"the outbox {self.path} belongs to another checkpoint than {checkpoint}; give it "
                 f"its own, or write to an empty outbox"
             )
-        _write(mine, have.encode())
+        write_whole(mine, have.encode())
         return have
 
     # -- batches -------------------------------------------------------------------------------
@@ -97,7 +98,7 @@ class Outbox:
         found = _read(path, Pin)
         if found is None:
             found = Pin(batch, version, micros, offsets)
-            _write(path, msgspec.json.encode(found))
+            write_whole(path, msgspec.json.encode(found))
         return found
 
     def pinned(self, batch: int) -> Pin | None:
@@ -165,7 +166,7 @@ class Outbox:
                 raise TidingsError(
                     f"{folder} has {found} rows, expected {rows}; the batch is not committed"
                 )
-        _write(self._file("commits", done.batch), msgspec.json.encode(done))
+        write_whole(self._file("commits", done.batch), msgspec.json.encode(done))
 
     # -- counters ------------------------------------------------------------------------------
 
@@ -190,7 +191,7 @@ class Outbox:
     def keep_counters(self, batch: int, counters: Mapping[int, int]) -> None:
         """Write all counters down now and then, so that a start need not read every commit."""
         if batch % COUNTERS_EVERY == 0:
-            _write(self._file("counters", batch), msgspec.json.encode(dict(counters)))
+            write_whole(self._file("counters", batch), msgspec.json.encode(dict(counters)))
             for old in sorted((self.home / "counters").glob("*.json"))[:-2]:
                 old.unlink(missing_ok=True)
 
@@ -247,22 +248,6 @@ def _read(path: Path, kind: type[Record]) -> Record | None:
         raise TidingsError(f"the file {path} of the outbox can't be read: {problem}") from None
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Put a file in its place, whole and synced."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with beside.open("wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync(path.parent)
-
-
 def _sync_tree(folder: Path) -> int:
     """Files that Spark wrote are synced too, before a commit says that they are there; the rows in
     them."""
@@ -272,15 +257,7 @@ def _sync_tree(folder: Path) -> int:
             # a task that lost its executor, and was done by another, may still be at work in there
             if "_temporary" in path.relative_to(folder.parent).parts:
                 continue
-            _sync(path)
+            sync(path)
             if path.suffix == ".parquet" and not path.name.startswith((".", "_")):
                 rows += pq.read_metadata(path).num_rows
     return rows
-
-
-def _sync(path: Path) -> None:
-    handle: Any = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
-from tidings.spark.worker import ROWS, Pinned, view_of
+from tidings.spark.worker import Pinned, joined, view_of
 
 NODES, TOLD, REASON, RAW, SEEN = "nodes", "subscriptions", "reason", "raw", "seen"
 """What is added to the columns. `seen` is how many rows a row stands for: dropped ones are counted
@@ -41,21 +41,10 @@ def run_stage(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         view = view_of(stage.pinned)
         schema = pa.ipc.read_schema(pa.py_buffer(stage.schema))
-        for batch in _joined(batches):
+        for batch in joined(batches):
             yield _staged(view, schema, stage, batch)
 
     return run
-
-
-def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= ROWS:
-            yield pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)
 
 
 def _staged(view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.durable import sync_folder
+from tidings.spark.durable import sync
 from tidings.spark.handover import Outcome, Point
 from tidings.spark.handover_messages import Frames, Reply, Request, frame
 
@@ -40,7 +40,7 @@ class Log:
         self._failed = False
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            sync_folder(path.parent)
+            sync(path.parent)
             self.records, end = _read(path)
             self._file.truncate(end)
         except BlockingIOError as error:

@@ -77,6 +77,12 @@ def processor_seconds(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def resident(pid: int) -> tuple[str, int]:
+    """The name of a process, and the bytes of memory that it has now."""
+    found = _status(pid)
+    return found.get("Name", ""), _bytes(found.get("VmRSS"))
+
+
 def _status(pid: int) -> dict[str, str]:
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

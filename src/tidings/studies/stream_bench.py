@@ -10,7 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from tidings.spark.pipeline import Pipeline
 from tidings.spark.settings import load_settings
 from tidings.store import ChangeLog
 from tidings.studies.machine import Machine, machine
+from tidings.studies.processes import family, resident
 from tidings.studies.workloads import make_workload
 
 if TYPE_CHECKING:
@@ -171,31 +172,9 @@ def _latencies(outbox: Outbox) -> tuple[npt.NDArray[Any], int]:
 
 def _memory() -> Memory:
     """Resident memory of this process and of what it started."""
-    own = os.getpid()
-    sizes = {"driver": _resident(own), "jvm": 0.0, "workers": 0.0}
-    for pid in _below(own):
-        command = _read(f"/proc/{pid}/cmdline")
-        kind = "jvm" if "java" in command.split("\0")[0] else "workers"
-        sizes[kind] += _resident(pid)
+    sizes = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
+    for pid in family(os.getpid()):
+        name, size = resident(pid)
+        kind = "jvm" if name == "java" else "workers"
+        sizes["driver" if pid == os.getpid() else kind] += size / 1e6
     return Memory(**sizes)
-
-
-def _below(pid: int) -> Iterator[int]:
-    for thread in Path(f"/proc/{pid}/task").glob("*"):
-        for child in _read(f"{thread}/children").split():
-            yield int(child)
-            yield from _below(int(child))
-
-
-def _resident(pid: int) -> float:
-    for line in _read(f"/proc/{pid}/status").splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1000
-    return 0.0
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""

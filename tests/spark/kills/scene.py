@@ -6,6 +6,7 @@ import json
 import random
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ master = "{master}"
 """
 
 
-class Daily(threading.Thread):
+class Daily(threading.Thread, ABC):
     """Something that is done again and again; `stop` raises what went wrong with it."""
 
     def __init__(self, chance: random.Random, pause: float) -> None:
@@ -69,8 +70,9 @@ class Daily(threading.Thread):
         except BaseException as error:
             self._error = error
 
+    @abstractmethod
     def once(self) -> None:
-        raise NotImplementedError
+        """Do it."""
 
     def stop(self) -> None:
         self._over.set()

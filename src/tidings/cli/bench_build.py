@@ -52,9 +52,7 @@ def bench_build(
     filters: Annotated[
         str, typer.Option("--filters", metavar="N", help="How many, such as 100k or 5M.")
     ] = "100k",
-    cores: Annotated[
-        int, typer.Option("--cores", metavar="N", min=1, help="Tasks that run at once.")
-    ] = 2,
+    cores: options.Cores = 2,
     heap: Annotated[
         str, typer.Option("--heap", metavar="SIZE", help="Memory of the Java process.")
     ] = "2g",

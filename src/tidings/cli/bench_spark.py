@@ -31,9 +31,7 @@ def bench_spark(
     repeats: Annotated[
         int, typer.Option("--repeats", metavar="N", min=1, help="Times that each is measured.")
     ] = 3,
-    cores: Annotated[
-        int, typer.Option("--cores", metavar="N", min=1, help="Cores for Spark to use.")
-    ] = 2,
+    cores: options.Cores = 2,
     seed: Seed = 1,
     json: options.Json = False,
 ) -> None:
@@ -80,9 +78,7 @@ def bench_stream(
         float,
         typer.Option("--every", metavar="SECONDS", min=0, help="Trigger; 0: as soon as it can."),
     ] = 0,
-    cores: Annotated[
-        int, typer.Option("--cores", metavar="N", min=1, help="Cores for Spark to use.")
-    ] = 2,
+    cores: options.Cores = 2,
     seed: Seed = 1,
     json: options.Json = False,
 ) -> None:

@@ -23,6 +23,7 @@ Others = Annotated[
 Dialect = Annotated[
     str, typer.Option("--dialect", metavar="NAME", help="The language of the filters.")
 ]
+Cores = Annotated[int, typer.Option("--cores", metavar="N", min=1, help="Cores for Spark to use.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 All = Annotated[bool, typer.Option("--all", help="Show every row, however many there are.")]
 FiltersFormat = Annotated[

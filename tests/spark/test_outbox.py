@@ -15,6 +15,7 @@ import pytest
 
 from tidings import TidingsError
 from tidings.spark import outbox as module
+from tidings.spark.filing import Filed
 from tidings.spark.outbox import Commit, Outbox
 
 
@@ -28,9 +29,9 @@ def commit(batch: int, attempt: str = "a", **more: object) -> Commit:
     return Commit(batch, attempt, **(fields | {"counters": {}} | more))  # type: ignore[arg-type]
 
 
-def write(folder: Path, rows: int) -> None:
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table({"a": list(range(rows))}), folder / "part-0.parquet")
+def write(folder: Path, rows: int, name: str = "part-0") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"a": list(range(rows))}), folder / f"{name}.parquet")
 
 
 def test_a_pin_never_changes(outbox: Outbox) -> None:
@@ -61,8 +62,6 @@ def test_a_commit_needs_the_rows_that_it_speaks_of(outbox: Outbox) -> None:
     for matched, refused in ((4, 1), (3, 0), (0, 1)):
         with pytest.raises(TidingsError, match="the batch is not committed"):
             outbox.commit(commit(0, matched=matched, refused=refused))
-    # a task that was given up may still be at work beside what counts
-    write(outbox.folder(0, "a") / "_temporary" / "0", 5)
     outbox.commit(commit(0, matched=3, refused=1))
     assert [*outbox.folders()] == [outbox.folder(0, "a")]
     assert [*outbox.dead_folders()] == [outbox.dead_folder(0, "a")]
@@ -109,15 +108,23 @@ def test_a_damaged_file_is_named(outbox: Outbox) -> None:
         outbox.last()
 
 
-def test_an_attempt_removes_what_others_left_of_its_batch(outbox: Outbox) -> None:
-    write(outbox.folder(3, "old"), 1)
-    write(outbox.dead_folder(3, "old"), 1)
-    write(outbox.folder(2, "other"), 1)
+def test_files_of_an_attempt_are_moved_when_they_are_named(outbox: Outbox) -> None:
     names = {outbox.attempt(3) for _ in range(20)}
     assert len(names) == 20
-    assert not outbox.folder(3, "old").exists()
-    assert not outbox.dead_folder(3, "old").exists()
-    assert outbox.folder(2, "other").exists()
+    attempt = names.pop()
+    work = outbox.work_folder(3, attempt)
+    for name in ("one", "two", "twice", "bad"):
+        write(work, 2, name)
+    filed = [Filed("one.parquet", "grain=1"), Filed("two.parquet", "grain=2")]
+    outbox.place(3, attempt, filed, ["bad.parquet"])
+    outbox.drop_work(3, attempt)
+    assert not work.exists()
+    there = sorted(str(path.relative_to(outbox.path)) for path in outbox.path.rglob("*.parquet"))
+    assert there == [
+        f"data/00000003-{attempt}/grain=1/one.parquet",
+        f"data/00000003-{attempt}/grain=2/two.parquet",
+        f"dead/00000003-{attempt}/bad.parquet",
+    ]
 
 
 def test_sweep_leaves_what_commits_name(outbox: Outbox) -> None:
@@ -128,7 +135,9 @@ def test_sweep_leaves_what_commits_name(outbox: Outbox) -> None:
     write(outbox.folder(1, "a"), 2)
     outbox.commit(commit(1, matched=2))
     write(outbox.folder(2, "begun"), 1)
+    work = outbox.work_folder(2, outbox.attempt(2))
     outbox.sweep()
+    assert not work.exists()
     there = sorted(folder.name for folder in (outbox.path / "data").iterdir())
     assert there == ["00000000-a", "00000001-a"]
     assert [folder.name for folder in (outbox.path / "dead").iterdir()] == ["00000000-a"]

@@ -17,6 +17,7 @@ import pytest
 from tidings import TidingsError, parse
 from tidings.spark import outbox as outbox_module, pipeline as module
 from tidings.spark.checkpoint import SparkCheckpoint
+from tidings.spark.filing import file_rows
 from tidings.spark.live import Followed
 from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline
@@ -120,7 +121,7 @@ def check(folder: Path, batches: int) -> None:
 
 def stop_at(pipeline: Pipeline, step: str, when: str, patch: pytest.MonkeyPatch) -> None:
     """Have a pipeline stop before or after a step of the first batch that it has to do anew."""
-    owner: Any = module if step in ("count_nodes", "numbered") else pipeline.outbox
+    owner: Any = module if step in ("run_stage", "file_rows") else pipeline.outbox
     owner = pipeline if step in ("_hand_over", "told") else owner
     real: Callable[..., Any] = getattr(owner, step)
 
@@ -136,9 +137,9 @@ def stop_at(pipeline: Pipeline, step: str, when: str, patch: pytest.MonkeyPatch)
 
 
 STEPS = [
-    ("pin", "before"), ("pin", "after"), ("attempt", "after"), ("count_nodes", "after"),
-    ("numbered", "before"), ("commit", "before"), ("commit", "after"), ("keep_counters", "after"),
-    ("_hand_over", "before"), ("told", "before"),
+    ("pin", "before"), ("pin", "after"), ("attempt", "after"), ("run_stage", "after"),
+    ("file_rows", "after"), ("place", "after"), ("commit", "before"), ("commit", "after"),
+    ("keep_counters", "after"), ("_hand_over", "before"), ("told", "before"),
 ]  # fmt: skip
 
 
@@ -157,7 +158,7 @@ def test_stopped_between_any_two_steps(
             stop_at(pipeline, step, when, patch)
             failing(pipeline)
         done = Outbox(folder / "out").commits()
-        after_commit = (step, when) in STEPS[6:]
+        after_commit = (step, when) in STEPS[7:]
         assert len(done) == batch + (1 if after_commit else 0), (step, when, done)
         log.put(f"n{batch}", f"price >= {batch % 10}")
         log.put("a", f"price > {batch % 7}")
@@ -377,15 +378,11 @@ def test_a_trigger_by_the_clock(spark: SparkSession, folder: Path) -> None:
 def test_rows_that_are_missing_from_what_was_written_are_noticed(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A partition that is worked out again and is empty then is not asked for its numbers."""
     put(folder, 0, bad="[")
-    real = module.numbered
-
-    def shorter(*arguments: Any) -> Any:
-        return real(*arguments).where("id > 5")
+    real = file_rows
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "numbered", shorter)
+        patch.setattr(module, "file_rows", lambda *arguments: real(*arguments)[1:])
         assert "the batch is not committed" in failing(opened(spark, folder))
     run(opened(spark, folder))
     check(folder, 1)

@@ -6,9 +6,11 @@
     _tidings/pins/00000042.json           what it is made of: version of the subscriptions, time
     _tidings/commits/00000042.json        what it came to, and the counters of its nodes after it
     _tidings/counters/00000100.json       all counters after a batch, now and then
+    _tidings/work/00000042-ATTEMPT/       files of an attempt that is under way
 
 Invariants. A batch is there when its commit is, in the attempt that the commit names; readers look
-at no other, and what a process that was thought dead still writes is never seen. A pin is written
+at no other. Files are made in the work folder of an attempt, and whoever commits moves those that
+he was told of; what a process that was thought dead still writes is never seen. A pin is written
 before anything of its batch and never changed, so a batch that is done again sees the same
 subscriptions. Whoever writes holds the lock, for as long as a commit of his can still come.
 Commits follow each other without a gap, so the counters after a batch are known from its commit and
@@ -21,7 +23,7 @@ import fcntl
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -31,6 +33,7 @@ import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
 from tidings.spark.durable import sync, write_whole
+from tidings.spark.filing import Filed
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
@@ -126,16 +129,33 @@ class Outbox:
     def dead_folder(self, batch: int, attempt: str) -> Path:
         return self.path / "dead" / f"{batch:08d}-{attempt}"
 
+    def work_folder(self, batch: int, attempt: str) -> Path:
+        """Where the files of an attempt are made."""
+        return self.home / "work" / f"{batch:08d}-{attempt}"
+
     def attempt(self, batch: int) -> str:
-        """A new attempt at a batch that is not there; what others left behind is removed."""
-        for home in ("data", "dead"):
-            for folder in (self.path / home).glob(f"{batch:08d}-*"):
-                shutil.rmtree(folder, ignore_errors=True)
-        return uuid.uuid4().hex[:12]
+        """A new attempt at a batch that is not there, with its work folder."""
+        attempt = uuid.uuid4().hex[:12]
+        self.work_folder(batch, attempt).mkdir(parents=True)
+        return attempt
+
+    def place(self, batch: int, attempt: str, rows: Iterable[Filed], dead: Iterable[str]) -> None:
+        """Move the files of an attempt to where they are read."""
+        work = self.work_folder(batch, attempt)
+        moves = [(filed.name, self.folder(batch, attempt) / filed.grain) for filed in rows]
+        moves += [(name, self.dead_folder(batch, attempt)) for name in dead]
+        for name, folder in moves:
+            folder.mkdir(parents=True, exist_ok=True)
+            (work / name).rename(folder / name)
+
+    def drop_work(self, batch: int, attempt: str) -> None:
+        """Remove what is left of an attempt that is over. A task of it that still runs, on a
+        machine that was thought lost, then fails to write."""
+        shutil.rmtree(self.work_folder(batch, attempt), ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove what attempts left behind that no commit names. A Java process that outlived its
-        driver may have gone on writing after the batch was done by another one."""
+        """Remove what attempts left behind that no commit names."""
+        shutil.rmtree(self.home / "work", ignore_errors=True)
         for home in ("data", "dead"):
             found: dict[int, list[Path]] = {}
             for folder in (self.path / home).glob("[0-9]*-*"):
@@ -249,15 +269,12 @@ def _read(path: Path, kind: type[Record]) -> Record | None:
 
 
 def _sync_tree(folder: Path) -> int:
-    """Files that Spark wrote are synced too, before a commit says that they are there; the rows in
-    them."""
+    """Files that workers wrote are synced too, before a commit says that they are there; the rows
+    in them."""
     rows = 0
     if folder.is_dir():
         for path in (*folder.rglob("*"), folder, folder.parent):
-            # a task that lost its executor, and was done by another, may still be at work in there
-            if "_temporary" in path.relative_to(folder.parent).parts:
-                continue
             sync(path)
-            if path.suffix == ".parquet" and not path.name.startswith((".", "_")):
+            if path.suffix == ".parquet":
                 rows += pq.read_metadata(path).num_rows
     return rows

@@ -1,6 +1,7 @@
 """A pipeline at work: micro-batch after micro-batch from a source to the outbox and on to sinks.
 
-    pin the version ─> decode, match ─> count nodes ─> number, write ─> commit ─> hand over
+    pin the version ─> decode, match, count nodes ─> number, file ─> commit ─> hand over
+                       one job, on the workers       the driver, or a job where there is much
 
 Wherever it is stopped, the batch is done again with the pinned version and the rows that Spark
 remembers, and only one commit of it can ever be there. What follows the commit, the sinks, can be
@@ -13,23 +14,24 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidings.model import TidingsError
 from tidings.snapshots import View
-from tidings.spark import stages
 from tidings.spark.checkpoint import SparkCheckpoint
 from tidings.spark.contracts import check_columns
+from tidings.spark.filing import Filing, counts_of, file_rows
 from tidings.spark.live import Fixed, Followed
-from tidings.spark.numbering import ALL, Account, after, count_nodes, numbers
+from tidings.spark.numbering import after
 from tidings.spark.outbox import Commit, Outbox, Pin
 from tidings.spark.settings import Files, Settings
 from tidings.spark.sinks import hand_over_to
+from tidings.spark.stages import Stage, run_stage
 from tidings.spark.streams import Opened, open_source
-from tidings.spark.tagging import tag_type
-from tidings.spark.worker import Pinned, view_of
+from tidings.spark.worker import Pinned
 from tidings.store import LogError
 
 if TYPE_CHECKING:
@@ -37,8 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-RESERVED = ("nodes", "numbers", "subscriptions", "notification", "version", "reason", "raw", "seen",
-            "grain")  # fmt: skip
+RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain")
 Told = Callable[[Commit, float], None]  # is told each batch, and how many seconds it took
 
 
@@ -139,24 +140,26 @@ class Pipeline:
                 f"can't be had: {problem}; nothing of it was handed over, so to do it with the "
                 f"latest version instead, remove {self.outbox.pin_path(pin.batch)}"
             ) from problem
-        view = view_of(pinned)
-        staged = stage(df, self.source, pinned, view).persist()
+        work = self.outbox.work_folder(pin.batch, attempt)
         try:
-            account = count_nodes(staged)
+            staged = run_stage(df, stage_of(self.source, pinned, work))
             counters = self._known_counters(pin.batch)
-            if account.matched:
-                out = numbered(staged, counters, account, pin, self.settings, self.source.schema)
-                folder = self.outbox.folder(pin.batch, attempt)
-                out.write.partitionBy("grain").parquet(str(folder))
-            if account.refused:
-                dead = staged.where("reason IS NOT NULL").select("reason", "raw")
-                dead.write.parquet(str(self.outbox.dead_folder(pin.batch, attempt)))
+            filed = file_rows(
+                df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
+            )
+            self.outbox.place(
+                pin.batch, attempt, filed, (one.dead for one in staged if one.dead is not None)
+            )
         finally:
-            staged.unpersist()
-        new = after(counters, account.nodes)
+            self.outbox.drop_work(pin.batch, attempt)
+        new = after(counters, map(counts_of, staged))
         done = Commit(
-            pin.batch, attempt, pin.version, pin.micros, account.seen, account.matched,
-            account.told, account.refused, new,
+            pin.batch, attempt, pin.version, pin.micros,
+            rows=sum(one.seen for one in staged),
+            matched=sum(one.matched for one in staged),
+            told=sum(one.told for one in staged),
+            refused=sum(one.refused for one in staged),
+            counters=new,
         )  # fmt: skip
         self.outbox.commit(done)
         counters.update(new)
@@ -216,60 +219,24 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
             raise TidingsError(f"the source has a column '{name}', a name that the outbox uses")
     check_columns(schema, view.matcher.tested())
     time_column = settings.outbox.time
-    if time_column is not None and time_column not in names:
+    if time_column is None:
+        return
+    if time_column not in names:
         raise TidingsError(f"outbox.time: the source has no column '{time_column}'")
+    kind = schema[time_column].dataType.simpleString()
+    if kind not in ("timestamp", "timestamp_ntz", "date"):
+        raise TidingsError(f"outbox.time: column '{time_column}' is {kind}, expected a timestamp")
 
 
-def stage(df: DataFrame, source: Opened, pinned: Pinned, view: View) -> DataFrame:
-    """Raw rows to tagged ones; see stages.py."""
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-
+def stage_of(source: Opened, pinned: Pinned, work: Path) -> Stage:
+    """What workers are told of the first half of a batch."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
-    work = stages.Stage(
-        pinned, raw.serialize().to_pybytes(), source.format, source.text, source.corrupt
-    )
-    fields = [StructField(field.name, field.dataType) for field in source.schema.fields]
-    fields += [
-        StructField(stages.NODES, tag_type(view, ("nodes",))),
-        StructField(stages.TOLD, tag_type(view, ("subscriptions",))),
-        StructField(stages.REASON, StringType()),
-        StructField(stages.RAW, StringType()),
-        StructField(stages.SEEN, LongType()),
-    ]
-    run: Any = stages.run_stage(work)
-    return df.mapInArrow(run, StructType(fields))
+    schema = raw.serialize().to_pybytes()
+    return Stage(pinned, str(work), schema, source.format, source.text, source.corrupt)
 
 
-def numbered(
-    staged: DataFrame,
-    counters: dict[int, int],
-    account: Account,
-    pin: Pin,
-    settings: Settings,
-    schema: StructType,
-) -> DataFrame:
-    """The rows of the outbox: columns, nodes with their numbers, who is told, in which grain."""
-    from pyspark.sql import functions as f
-
-    with_all = f.when(
-        f.col("nodes").isNotNull(), f.concat(f.array(f.lit(ALL).cast("long")), f.col("nodes"))
-    )
-    column = numbers(with_all, counters, account.nodes)
-    width = 60 * settings.outbox.grain_minutes
-    began = f.lit(pin.micros // 1_000_000)
-    seconds = began
-    if settings.outbox.time is not None:
-        seconds = f.coalesce(f.unix_seconds(f.col(settings.outbox.time)), began)
-    grain = f.timestamp_seconds(f.floor(seconds / width) * width)
-    rows = staged.withColumn("numbers", column).where("nodes IS NOT NULL")
-    return rows.select(
-        *(f.col(f"`{name.replace('`', '``')}`") for name in schema.fieldNames()),
-        f.element_at("numbers", 1).alias("notification"),
-        f.lit(pin.version).cast("long").alias("version"),
-        "nodes",
-        f.slice("numbers", f.lit(2), f.size("nodes")).alias("numbers"),
-        "subscriptions",
-        f.date_format(f.to_utc_timestamp(grain, f.current_timezone()), "yyyy-MM-dd'T'HH-mm").alias(
-            "grain"
-        ),
-    )
+def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:
+    """What they are told of the second."""
+    given = settings.outbox
+    width = 60 * given.grain_minutes
+    return Filing(str(work), pin.version, pin.micros // 1_000_000, width, given.time)

@@ -1,74 +1,150 @@
-"""Raw rows to tagged rows in one pass through a Python worker: decode, match, count the rest.
+"""The first half of a micro-batch: raw rows to tagged rows, in one pass through a Python worker.
 
-    raw ──decode──┬──> good rows ──match──> columns, nodes, subscriptions
-                  └──> bad rows  ─────────> raw text, reason
+    raw ──decode──┬──> good rows ──match──> columns, nodes, subscriptions ──> an Arrow file
+                  └──> bad rows  ─────────> reason, raw text              ──> a Parquet file
 
-Rows that match nothing are dropped here and counted; what is left is small.
+Each partition leaves its files in the folder of the attempt and gives back what is in them: how
+often it has each node, which is what numbering needs before it can begin; see filing.py. Rows that
+match nothing are counted and dropped. A task that is done twice leaves two sets of files, of which
+one is named to the driver; the folder goes when the batch is done.
 """
 
 from __future__ import annotations
 
+import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
 from tidings.spark.worker import Pinned, joined, view_of
 
-NODES, TOLD, REASON, RAW, SEEN = "nodes", "subscriptions", "reason", "raw", "seen"
-"""What is added to the columns. `seen` is how many rows a row stands for: dropped ones are counted
-in the next one that is kept, or in one that is there for nothing else."""
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NODES, TOLD = "nodes", "subscriptions"
+DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """What a worker is told: how rows are decoded, and against what they are matched."""
+    """What a worker is told: how rows are decoded, against what they are matched, and where."""
 
     pinned: Pinned
+    folder: str
     schema: bytes  # of good rows, as Arrow writes it
     format: str  # json, csv, or typed
     text: str = "value"  # the column that has the text, for json
     corrupt: str | None = None  # the column of rows that could not be split, for csv
 
 
-def run_stage(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+class Staged(msgspec.Struct):
+    """What became of one partition."""
+
+    partition: int
+    rows: str | None = None  # the Arrow file, if anything matched
+    dead: str | None = None  # the Parquet file, if anything was refused
+    size: int = 0  # bytes of the Arrow file
+    seen: int = 0  # rows that could be read
+    matched: int = 0
+    told: int = 0  # pairs of notification and subscription
+    refused: int = 0
+    nodes: dict[int, int] = {}  # how often it has each node
+
+
+def run_stage(df: DataFrame, stage: Stage) -> list[Staged]:
+    """Do it for all partitions, in one job; what became of them, in their order."""
+    run: Any = stage_partition(stage)
+    rows = df.mapInArrow(run, "staged binary").toArrow().column(0).to_pylist()
+    found = [msgspec.msgpack.decode(row, type=Staged) for row in rows]
+    return sorted(found, key=lambda one: one.partition)
+
+
+def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for `mapInArrow`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context: Any = TaskContext.get()
         view = view_of(stage.pinned)
         schema = pa.ipc.read_schema(pa.py_buffer(stage.schema))
-        for batch in joined(batches):
-            yield _staged(view, schema, stage, batch)
+        with _Files(stage.folder, context.partitionId()) as files:
+            for batch in joined(batches):
+                _stage_batch(view, schema, stage, batch, files)
+        made = pa.array([msgspec.msgpack.encode(files.staged)], pa.binary())
+        yield pa.RecordBatch.from_arrays([made], names=["staged"])
 
     return run
 
 
-def _staged(view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> pa.RecordBatch:
+class _Files:
+    """The files of one partition, made when something is to go into them."""
+
+    def __init__(self, folder: str, partition: int) -> None:
+        self.staged = Staged(partition)
+        self._folder = Path(folder)
+        self._name = f"{partition:05d}-{uuid.uuid4().hex}"
+        self._rows: Any = None
+        self._dead: Any = None
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for writer in (self._rows, self._dead):
+            if writer is not None:
+                writer.close()
+        if self.staged.rows is not None:
+            self.staged.size = (self._folder / self.staged.rows).stat().st_size
+
+    def put_rows(self, rows: pa.RecordBatch) -> None:
+        if self._rows is None:
+            self.staged.rows = f"{self._name}.arrow"
+            self._rows = pa.ipc.new_file(str(self._folder / self.staged.rows), rows.schema)
+        self._rows.write_batch(rows)
+
+    def put_dead(self, rows: pa.RecordBatch) -> None:
+        if self._dead is None:
+            self.staged.dead = f"{self._name}.parquet"
+            self._dead = pq.ParquetWriter(self._folder / self.staged.dead, rows.schema)
+        self._dead.write_batch(rows)
+
+
+def _stage_batch(
+    view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch, files: _Files
+) -> None:
     decoded = _decoded(schema, stage, batch)
-    good, bad = decoded.good, len(decoded.bad_rows)
+    staged, good = files.staged, decoded.good
     starts, places = view.matched(good)
-    nodes, told = view.node_lists(starts, places), view.subscription_lists(starts, places)
-    matched = np.diff(starts) > 0
+    told = view.subscription_lists(starts, places)
     # a node that nobody subscribes to any more may match alone
-    matched &= pc.list_value_length(told).to_numpy(zero_copy_only=False) > 0
-    kept = pa.array(matched)
-    columns = [*(column.filter(kept) for column in good.columns)]
-    columns += [nodes.filter(kept), told.filter(kept)]
-    count = int(matched.sum())
-    extra = bad if bad or count or not batch.num_rows else 1  # a row to count the dropped ones in
-    raw = _raw(stage, batch, decoded)
-    seen = np.zeros(count + extra, np.int64)
-    if count + extra:
-        seen[0] = good.num_rows
-    filled = [pa.concat_arrays([column, pa.nulls(extra, column.type)]) for column in columns]
-    reasons = pa.array([None] * count + decoded.reasons + [None] * (extra - bad), pa.string())
-    raws = pa.array([None] * count + raw + [None] * (extra - bad), pa.string())
-    names = [*good.schema.names, NODES, TOLD, REASON, RAW, SEEN]
-    return pa.RecordBatch.from_arrays([*filled, reasons, raws, pa.array(seen)], names=names)
+    kept = pc.greater(pc.list_value_length(told), 0)
+    count = pc.sum(kept).as_py() or 0
+    staged.seen += good.num_rows
+    staged.matched += count
+    if count:
+        nodes, told = view.node_lists(starts, places).filter(kept), told.filter(kept)
+        columns = [*(column.filter(kept) for column in good.columns), nodes, told]
+        names = [*good.schema.names, NODES, TOLD]
+        files.put_rows(pa.RecordBatch.from_arrays(columns, names=names))
+        staged.told += len(pc.list_flatten(told))
+        distinct, counts = np.unique(pc.list_flatten(nodes).to_numpy(), return_counts=True)
+        total = Counter(staged.nodes)
+        total.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
+        staged.nodes = dict(total)
+    if decoded.reasons:
+        staged.refused += len(decoded.reasons)
+        raw = pa.array(_raw(stage, batch, decoded), pa.string())
+        reasons = pa.array(decoded.reasons, pa.string())
+        files.put_dead(pa.RecordBatch.from_arrays([reasons, raw], schema=DEAD))
 
 
 def _decoded(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:

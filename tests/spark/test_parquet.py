@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,44 @@ def test_files_are_tagged_as_tables_are(
         )
         assert not list(target.glob("_temporary*"))
         assert (target / "_SUCCESS").exists()
+
+
+def test_columns_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    when = dt.datetime(2013, 1, 1, 5, tzinfo=dt.UTC)
+    plain = {
+        "few": pa.array(["a", None, "b"] * 100),
+        "many": pa.array([f"{at:0300d}" if at % 9 else None for at in range(300)]),
+        "whole": pa.array([None, 2**62, -5] * 100),
+        "small": pa.array([1, 2, None] * 100, pa.int16()),
+        "half": pa.array([0.5, float("nan"), None] * 100),
+        "day": pa.array([when.date(), None, when.date()] * 100),
+        "at": pa.array([when, None, when] * 100, pa.timestamp("us", "UTC")),
+        "list": pa.array([["x", None], [], None] * 100),
+        "inner": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": "y"}] * 100),
+        "map": pa.array([[("k", 1)], None, []] * 100, pa.map_(pa.string(), pa.int64())),
+    }
+    noted = {
+        **plain,
+        "category": pa.array(["u", None, "w"] * 100).dictionary_encode(),
+        "took": pa.array([1, None, 3] * 100, pa.duration("us")),
+        "large": pa.array(["p", "q", None] * 100, pa.large_string()),
+    }
+    filters = ("few = 'a'", "whole > 0", "many LIKE '%7'", "inner.b = 'y'")
+    snapshot = Snapshot.build(enumerate(filters))
+    for name, columns in (("plain", plain), ("noted", noted)):
+        table = pa.table(columns)
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=100)
+        tag_parquet(spark, tmp_path / f"{name}.parquet", tmp_path / name, snapshot, "subscriptions")
+        (file,) = (tmp_path / name).glob("*.parquet")
+        found = pq.ParquetFile(file).read()
+        told = found.column("subscriptions").to_pylist()
+        assert str(found.drop_columns("subscriptions").to_pylist()) == str(table.to_pylist())
+        assert found.drop_columns("subscriptions").schema == table.schema
+        assert (
+            told == snapshot.view.subscriptions(table.combine_chunks().to_batches()[0]).to_pylist()
+        )
+        rows = spark.read.parquet(str(tmp_path / name)).collect()
+        assert [row.subscriptions for row in rows] == told
 
 
 def test_only_some_columns_are_kept(spark: SparkSession, source: Path, tmp_path: Path) -> None:

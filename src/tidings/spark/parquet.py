@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PIECE = 1 << 19  # rows of a piece, about: a few row groups
+DICTIONARY = 256 << 10  # bytes of a dictionary of texts that is worth keeping
+_WHOLE = (pa.int32(), pa.int64())
+_PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
+          pa.string(), pa.binary(), pa.date32())  # fmt: skip
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -74,10 +78,9 @@ def tag_parquet(
     tested = check_columns(_spark_schema(schema), opened.matcher.tested(), strict=strict)
     aside = folder / f"_temporary-{uuid.uuid4().hex[:12]}"
     aside.mkdir(parents=True)
-    work = _Work(Pinned(path, opened.number), output, tested, kept, str(aside))
+    work = _Work(Pinned(path, opened.number), output, tested, kept, str(aside), pieces)
     try:
-        encoded = [(msgspec.json.encode(piece).decode(),) for piece in pieces]
-        todo = spark.createDataFrame(encoded, "piece string").repartition(max(1, len(pieces)))
+        todo = spark.range(0, len(pieces), 1, max(1, len(pieces)))
         run: Any = _runner(work)
         done = todo.mapInArrow(run, "name string, folder string, rows_in long, rows_out long")
         files = done.collect()
@@ -99,14 +102,15 @@ class _Work(msgspec.Struct, frozen=True):
     tested: list[str]
     kept: list[str]
     aside: str
+    pieces: list[Piece]
 
 
 def _runner(work: _Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         view = view_of(work.pinned)
         for batch in batches:
-            for text in batch.column(0).to_pylist():
-                piece = msgspec.json.decode(text, type=Piece)
+            for number in batch.column(0).to_pylist():
+                piece = work.pieces[number]
                 name = f"part-{uuid.uuid4().hex}.parquet"
                 counts = _tag_piece(view, work, piece, Path(work.aside, name))
                 yield pa.RecordBatch.from_pylist([{"name": name, "folder": piece.folder, **counts}])
@@ -118,16 +122,81 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
     rows_in = rows_out = 0
     writer: Any = None
     wanted = list(dict.fromkeys([*work.kept, *work.tested]))
-    with pq.ParquetFile(piece.file, memory_map=True) as file:
-        for batch in file.iter_batches(ROWS, row_groups=piece.groups, columns=wanted):
+    with _open(piece, wanted) as file:
+        for batch in file.iter_batches(
+            ROWS, row_groups=piece.groups, columns=wanted, use_threads=False
+        ):
             out = _tagged(view, work, batch)
             rows_in, rows_out = rows_in + batch.num_rows, rows_out + out.num_rows
             if writer is None:
-                writer = pq.ParquetWriter(path, out.schema, compression="snappy")
+                writer = pq.ParquetWriter(path, out.schema, **_written(out.schema))
             writer.write_batch(out)
     if writer is not None:
         writer.close()
     return {"rows_in": rows_in, "rows_out": rows_out}
+
+
+def _open(piece: Piece, wanted: list[str]) -> pq.ParquetFile:
+    """The file of a piece. Texts that it has as numbers of a dictionary stay that: a third of the
+    time that reading, matching and writing them takes otherwise."""
+    file = pq.ParquetFile(piece.file, memory_map=True)
+    schema = file.schema_arrow
+    texts = {name for name in wanted if pa.types.is_string(schema.field(name).type)}
+    if not all(_is_plain(schema.field(name).type) for name in wanted):
+        return file
+    group = file.metadata.row_group(piece.groups[0])
+    for number in range(group.num_columns):
+        column = group.column(number)
+        if column.path_in_schema in texts and not _has_small_dictionary(column):
+            texts.remove(column.path_in_schema)
+    file.close()
+    return pq.ParquetFile(piece.file, memory_map=True, read_dictionary=sorted(texts))
+
+
+def _has_small_dictionary(column: Any) -> bool:
+    """A large one was given up in the middle by whoever wrote it, and would be made anew."""
+    if not column.has_dictionary_page:
+        return False
+    return bool(column.data_page_offset - column.dictionary_page_offset < DICTIONARY)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Is a type the same when it is read back from Parquet, without Arrow's own notes?"""
+    return kind in _PLAIN or bool(
+        pa.types.is_decimal128(kind)
+        or (pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC"))
+        or (pa.types.is_list(kind) and _is_plain(kind.value_type))
+        or (pa.types.is_struct(kind) and all(_is_plain(field.type) for field in kind))
+    )
+
+
+def _written(schema: pa.Schema) -> dict[str, Any]:
+    """How columns are written: integers by their differences, which is twice as fast as with a
+    dictionary and no larger; all others with one."""
+    leaves = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
+    deltas = {name: "DELTA_BINARY_PACKED" for name, kind in leaves if kind in _WHOLE}
+    others = [name for name, _ in leaves if name not in deltas]
+    return {
+        "compression": "snappy",
+        "use_dictionary": others,
+        "column_encoding": deltas,
+        # a reader would make dictionaries of texts after this note
+        "store_schema": not any(pa.types.is_dictionary(field.type) for field in schema),
+    }
+
+
+def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns of Parquet that a column of Arrow becomes."""
+    if pa.types.is_list(kind):
+        yield from _leaves(f"{name}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{name}.{field.name}", field.type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{name}.key_value.key", kind.key_type)
+        yield from _leaves(f"{name}.key_value.value", kind.item_type)
+    else:
+        yield name, kind
 
 
 def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -36,6 +36,8 @@ class Files(msgspec.Struct, frozen=True, tag_field="kind", tag="files", forbid_u
     path: str
     format: Literal["json", "csv", "parquet"] = "json"
     files_per_trigger: int | None = None
+    when_read: Literal["keep", "delete", "archive"] = "keep"
+    archive: str | None = None  # where files go when they are read, with `when_read = "archive"`
 
 
 class Kafka(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka", forbid_unknown_fields=True):
@@ -172,6 +174,11 @@ def _check(path: Path, found: Settings) -> None:
     if needed and not found.columns:
         raise SettingsError(
             f"{path}: columns: the source is text, expected the names and types of its columns"
+        )
+    source = found.source
+    if isinstance(source, Files) and (source.when_read == "archive") != bool(source.archive):
+        raise SettingsError(
+            f'{path}: source: expected when_read = "archive" and archive, a folder, or neither'
         )
     for name, least, value in (
         ("trigger.every_seconds", 0, found.trigger.every_seconds),

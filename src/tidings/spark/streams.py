@@ -54,6 +54,11 @@ def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
     reader = spark.readStream.option("maxFileAge", "36500d")
     if source.files_per_trigger is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_trigger)
+    # Spark lets a file go after the batch that read it is committed
+    if source.when_read != "keep":
+        reader = reader.option("cleanSource", source.when_read)
+    if source.archive is not None:
+        reader = reader.option("sourceArchiveDir", str(settings.at(source.archive)))
     if source.format == "parquet":
         if not settings.columns:
             schema = spark.read.parquet(str(path)).schema

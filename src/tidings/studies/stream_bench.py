@@ -2,7 +2,8 @@
 
 A process of its own writes JSON lines at a steady rate, each with the moment of its making; the
 pipeline matches them against `mixed` filters. The latency of a notification is from that moment to
-the moment at which the commit of its batch was on the disk.
+the moment at which the commit of its batch was on the disk. What was made in the first seconds,
+while workers start and kernels are loaded, is not counted.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ name = "bench"
 [source]
 kind = "files"
 path = "in"
+when_read = "delete"
 [columns]
 {columns}
 made = "integer"
@@ -63,6 +65,7 @@ class StreamReport(msgspec.Struct, frozen=True):
     filters: int
     rate: int
     seconds: float
+    warm: float  # seconds at the start that are not counted
     every: float
     notifications: int
     told: int
@@ -83,6 +86,7 @@ def bench_stream(
     filters: int = 100_000,
     rate: int = 5_000,
     seconds: float = 60,
+    warm: float = 20,
     every: float = 0.0,
     changes: float = 1.0,
     seed: int = 1,
@@ -98,10 +102,10 @@ def bench_stream(
     (folder / "pipeline.toml").write_text(_FILE.format(columns=columns, every=every))
     (folder / "in").mkdir()
     note("compiling the snapshot")
-    spent: list[float] = []
+    spent: list[tuple[float, float]] = []  # when a batch ended, and how long it took
 
     def told(_: Commit, took: float) -> None:
-        spent.append(took)
+        spent.append((time.time(), took))
 
     pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark, told)
     lines = work.event_lines()
@@ -111,7 +115,7 @@ def bench_stream(
     query = pipeline.start()
     sender.start()
     early: Memory | None = None
-    began = time.monotonic()
+    began, started = time.monotonic(), time.time()
     changed = 0
     texts = [text for _, text in zip(range(10_000), work.filters.sql(), strict=False)]
     while (passed := time.monotonic() - began) < seconds:
@@ -130,11 +134,13 @@ def bench_stream(
     query.processAllAvailable()
     query.stop()
     pipeline.close()
-    latencies, pairs = _latencies(Outbox(folder / "out"))
+    counted = started + warm
+    latencies, pairs = _latencies(Outbox(folder / "out"), counted)
     p50, p99, most = np.percentile(latencies, [50, 99, 100]).tolist()
-    half, tail = np.percentile(spent[1:] or spent, [50, 99]).tolist()
+    steady = [took for ended, took in spent if ended > counted]
+    half, tail = np.percentile(steady or [0.0], [50, 99]).tolist()
     return StreamReport(
-        where, filters, rate, seconds, every, len(latencies), pairs, len(spent), half, tail,
+        where, filters, rate, seconds, warm, every, len(latencies), pairs, len(steady), half, tail,
         p50, p99, most, early or late, late,
     )  # fmt: skip
 
@@ -154,19 +160,21 @@ def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:
         time.sleep(max(0.0, began + number / FILES_PER_SECOND - time.time()))
 
 
-def _latencies(outbox: Outbox) -> tuple[npt.NDArray[Any], int]:
-    """Seconds from making to commit of all notifications; the first batch, in which everything is
-    loaded, is left out."""
+def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
+    """Seconds from making to commit of all notifications that were made after a moment, and the
+    pairs of the batches with them."""
     found: list[npt.NDArray[Any]] = [np.zeros(0)]
     told = 0
-    for batch in outbox.commits()[1:]:
+    for batch in outbox.commits():
         done = outbox.committed(batch)
         if done is None or not done.matched:
             continue
         there = (outbox.home / "commits" / f"{batch:08d}.json").stat().st_mtime
-        made = pq.read_table(outbox.folder(batch, done.attempt), columns=["made"]).column("made")
-        found.append(there - made.to_numpy() / 1e6)
-        told += done.told
+        rows = pq.read_table(outbox.folder(batch, done.attempt), columns=["made"])
+        made = rows.column("made").to_numpy() / 1e6
+        if made[-1] > since:
+            found.append(there - made[made > since])
+            told += done.told
     return np.concatenate(found) if len(found) > 1 else np.zeros(1), told
 
 

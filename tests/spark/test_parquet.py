@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.filters import oracle
 
 from tidings import TidingsError
 from tidings.snapshots import Snapshot
-from tidings.spark import parquet, tag, tag_parquet
+from tidings.spark import parquet_files, tag, tag_parquet
 from tidings.studies import make_workload
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def source(tmp_path: Path) -> Path:
 def test_files_are_tagged_as_tables_are(
     spark: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "PIECE", 400)
+    monkeypatch.setattr(parquet_files, "PIECE", 400)
     snapshot = Snapshot.build(make_workload("mixed", 300, 1).texts())
     table = spark.read.parquet(str(source))
     for output in ("nodes", "subscriptions", "pairs"):
@@ -114,3 +116,51 @@ def test_what_is_refused(spark: SparkSession, source: Path, tmp_path: Path) -> N
     with pytest.raises(TidingsError, match="'zzz', which the table does not have"):
         tag_parquet(spark, source, tmp_path / "out", Snapshot.build({"a": "zzz > 1"}))
     assert not (tmp_path / "out").exists()
+
+
+def test_moments_as_spark_writes_them(spark: SparkSession, tmp_path: Path) -> None:
+    """By default Spark writes 96 bits, which Arrow takes for nanoseconds of no zone."""
+    moments = ("1970-01-01 00:00:00", "9999-12-31 00:00:00", "0001-01-02 00:00:00")
+    rows = spark.createDataFrame([(one,) for one in moments], "at string")
+    rows = rows.selectExpr("timestamp(at) AS at", "1 AS n")
+    with oracle.settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
+        rows.coalesce(1).write.parquet(str(tmp_path / "in"))
+    snapshot = Snapshot.build(
+        {"late": "at > TIMESTAMP '2000-01-01'", "early": "at < TIMESTAMP '1900-01-01'"}
+    )
+    tag_parquet(spark, tmp_path / "in", tmp_path / "out", snapshot, "subscriptions")
+    found = spark.read.parquet(str(tmp_path / "out"))
+    assert found.schema["at"].dataType.typeName() == "timestamp"
+    as_text = found.selectExpr("string(at) AS at", "subscriptions").collect()
+    told = {row["at"]: row["subscriptions"] for row in as_text}
+    assert told == dict(zip(moments, ([], ["late"], ["early"]), strict=True))
+
+
+def test_unfinished_work_is_not_read(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    for folder in ("_temporary/0", ".staging", "day=1/_temporary-abc"):
+        (source / folder).mkdir(parents=True)
+        shutil.copy(source / "day=1" / "0.parquet", source / folder / "part.parquet")
+    done = tag_parquet(spark, source, tmp_path / "out", Snapshot.build({"a": "a1 > 100"}))
+    assert done.rows_in == 3000
+
+
+def test_files_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = Snapshot.build({"a": "x > 1"})
+    (tmp_path / "in").mkdir()
+    empty = pa.table({"x": pa.array([], pa.int64())})
+    pq.write_table(empty, tmp_path / "in" / "a.parquet")
+    done = tag_parquet(spark, tmp_path / "in", tmp_path / "none", snapshot)
+    assert (done.rows_in, done.files) == (0, 1)
+    assert spark.read.parquet(str(tmp_path / "none")).columns == ["x", "nodes"]
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "in" / "b.parquet")
+    done = tag_parquet(spark, tmp_path / "in", tmp_path / "some", snapshot)
+    assert (done.rows_in, done.files) == (2, 1)
+
+
+def test_types_that_spark_lacks_may_pass_by(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table({"x": [1, 2], "u": pa.array([2**64 - 1, 0], pa.uint64())})
+    pq.write_table(table, tmp_path / "u.parquet")
+    tag_parquet(spark, tmp_path / "u.parquet", tmp_path / "out", Snapshot.build({"a": "x > 1"}))
+    assert pq.read_table(tmp_path / "out").column("u").to_pylist() == [2**64 - 1, 0]
+    with pytest.raises(TidingsError, match="column 'u', whose type"):
+        tag_parquet(spark, tmp_path / "u.parquet", tmp_path / "no", Snapshot.build({"a": "u > 1"}))

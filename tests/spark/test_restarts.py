@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidings import TidingsError, parse
+from tidings.snapshots import Snapshot
 from tidings.spark import outbox as outbox_module, pipeline as module
 from tidings.spark.checkpoint import SparkCheckpoint
 from tidings.spark.filing import file_rows
@@ -406,3 +407,25 @@ def test_a_file_that_went_before_its_batch_was_done(
         (folder / "elsewhere").rename(file)
         run(opened(spark, folder))
         check(folder, batch + 1)
+
+
+def test_a_snapshot_that_was_replaced_while_a_batch_was_open(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "pipeline.toml").write_text(FILE.replace('log = "log"', 'snapshot = "s"'))
+    old = Snapshot.build({"a": "price > 3"})
+    old.save(folder / "s")
+    put(folder, 0)
+    with monkeypatch.context() as patch:
+        pipeline = opened(spark, folder)
+        stop_at(pipeline, "commit", "before", patch)
+        failing(pipeline)
+    Snapshot.build({"b": "price > 5"}).save(folder / "s")
+    assert "batch 0 was begun with another snapshot" in failing(opened(spark, folder))
+    old.save(folder / "s")
+    run(opened(spark, folder))
+    assert {tuple(row["subscriptions"]) for row in rows_of(folder)} == {("a",)}
+    Snapshot.build({"b": "price > 5"}).save(folder / "s")
+    put(folder, 1)
+    run(opened(spark, folder))
+    assert {tuple(row["subscriptions"]) for row in rows_of(folder)} == {("a",), ("b",)}

@@ -10,9 +10,10 @@ import pytest
 from tests.filters import oracle
 from tests.matching import session
 
-from tidings import AttributesError, ContentGraph, TidingsError, parse
+from tidings import Attributes, AttributesError, ContentGraph, TidingsError, parse
 from tidings.snapshots import Snapshot
 from tidings.spark import tag
+from tidings.spark.worker import Pinned, view_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -162,3 +163,36 @@ def test_a_column_that_is_missing_may_be_taken_as_null(flights: DataFrame) -> No
     snapshot = Snapshot.build({"a": "zzz > 1 OR n = 1", "b": "zzz IS NULL"})
     found = told(tag(flights, snapshot, "subscriptions", strict=False), "subscriptions")
     assert {n: sorted(ids) for n, ids in found.items()} == {1: ["a", "b"], 2: ["b"], 3: ["b"]}
+
+
+def test_a_snapshot_that_was_replaced_is_opened_anew(flights: DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot"
+    for number, id_ in ((1, "ana"), (1, "ben"), (2, "cy")):
+        Snapshot.build({id_: "dep_delay > 100"}, number=number).save(path)
+        assert told(tag(flights, path, "subscriptions"), "subscriptions")[2] == [id_]
+    begun = tag(flights, path, "subscriptions")
+    Snapshot.build({"dee": "dep_delay > 100"}, number=2).save(path)
+    with pytest.raises(Exception, match="was replaced while it was in use"):
+        view_of(Pinned(str(path), 2, identity="0" * 32))
+    assert told(begun, "subscriptions")[2] == ["cy"]  # workers that have it go on with it
+
+
+def test_what_was_declared_must_be_there(spark: SparkSession) -> None:
+    snapshot = Snapshot.build({"a": "x > 1", "b": "d > DATE '2020-01-01'"},
+                              Attributes({"x": "integer", "d": "date"}))  # fmt: skip
+    for of in ("x double, d date", "x decimal(5,2), d date", "x int, d timestamp"):
+        with pytest.raises(AttributesError, match=r"but was declared as (integer|date) when"):
+            tag(spark.createDataFrame([], of), snapshot)
+    for of in ("x tinyint, d date", "x decimal(5,0), d date", "x bigint, d date"):
+        assert tag(spark.createDataFrame([], of), snapshot).collect() == []
+
+
+def test_names_that_differ_in_case_alone(spark: SparkSession) -> None:
+    snapshot = Snapshot.build({"a": "x > 1"})
+    with pytest.raises(AttributesError, match="column 'Nodes' already"):
+        tag(spark.createDataFrame([(2, 7)], "x int, Nodes int"), snapshot)
+    with pytest.raises(AttributesError, match="columns 'x' and 'X', which Spark can't tell apart"):
+        tag(spark.createDataFrame([(2, 7)], "x int, X int"), snapshot)
+    with oracle.settings(spark, {"spark.sql.caseSensitive": "true"}):
+        both = tag(spark.createDataFrame([(2, 7, 8)], "x int, X int, Nodes int"), snapshot)
+        assert [tuple(row) for row in both.collect()] == [(2, 7, 8, [1])]

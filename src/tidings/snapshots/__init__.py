@@ -1,7 +1,8 @@
 """A channel's subscriptions compiled: the content graph and the index over it, and what changes."""
 
+from tidings.snapshots.identity import identity_of
 from tidings.snapshots.live import Live
 from tidings.snapshots.snapshot import Snapshot
 from tidings.snapshots.view import View
 
-__all__ = ["Live", "Snapshot", "View"]
+__all__ = ["Live", "Snapshot", "View", "identity_of"]

@@ -21,7 +21,7 @@ import numpy as np
 
 from tidings.filters import Filter
 from tidings.model import AttributesError, TidingsError
-from tidings.snapshots import Snapshot
+from tidings.snapshots import Snapshot, identity_of
 from tidings.spark.backtest_result import Backtest
 from tidings.spark.backtest_worker import Errand, counter
 from tidings.spark.contracts import check_columns, family_of, type_at
@@ -80,9 +80,11 @@ def backtest(
             f"{samples} samples of each of {len(view.numbers):,} filters are more than "
             f"{MOST_SAMPLES:,}: ask for fewer, or for none with samples=0"
         )
-    tested = check_columns(df.schema, view.matcher.tested())
+    tested = check_columns(df.schema, view.matcher.tested(), view.matcher.attributes)
     when = time_column(df.schema, time)
-    stage, errand = _stage(df, tested, when, samples, Pinned(path, opened.number), step)
+    stage, errand = _stage(
+        df, tested, when, samples, Pinned(path, opened.number, identity=identity_of(path)), step
+    )
     tally = Tally(len(view.numbers), samples, np.int64)
     try:
         with _followed(df, tally, progress) as end:

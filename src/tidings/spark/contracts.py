@@ -9,13 +9,15 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from tidings.filters import Attributes
 from tidings.matching.tested import Tested
 from tidings.model import AttributesError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-_NUMBERS = {"byte", "short", "integer", "long", "float", "double", "decimal"}
+_INTEGERS = {"byte", "short", "integer", "long"}
+_NUMBERS = _INTEGERS | {"float", "double", "decimal"}
 _FAMILIES = {
     **dict.fromkeys(_NUMBERS, "number"),
     **dict.fromkeys(("string", "char", "varchar"), "string"),
@@ -31,20 +33,30 @@ _PLURAL = {
 }  # fmt: skip
 
 
-def check_columns(schema: StructType, tested: Tested, *, strict: bool = True) -> list[str]:
+def check_columns(
+    schema: StructType, tested: Tested, attributes: Attributes | None = None, *, strict: bool = True
+) -> list[str]:
     """The columns that must be looked at, in the order of the table.
 
-    AttributesError where the table lacks one, or has one that can't be compared as filters do;
-    unless `strict`, such a column is as good as null.
+    AttributesError where the table lacks one, or has one that can't be compared as filters do, or
+    that is not what was declared when they were compiled; unless `strict`, one that it lacks is as
+    good as null.
     """
     names = schema.fieldNames()
     wanted = {path[0] for path in tested}
     for name in names:
         if names.count(name) > 1 and name in wanted:
             raise AttributesError(f"the table has several columns '{name}', expected one")
-    if strict:
-        for path, families in sorted(tested.items()):
-            _check(schema, path, families)
+    for path, families in sorted(tested.items()):
+        try:
+            kind = type_at(schema, path)
+        except AttributesError:
+            if strict:
+                raise
+            continue
+        if kind is not None:
+            _check(kind, path, families)
+            _check_declared(kind, path, None if attributes is None else attributes.type(path))
     return [
         field.name
         for field in schema.fields
@@ -52,10 +64,7 @@ def check_columns(schema: StructType, tested: Tested, *, strict: bool = True) ->
     ]
 
 
-def _check(schema: StructType, path: tuple[str, ...], families: set[str]) -> None:
-    kind = type_at(schema, path)
-    if kind is None:
-        return
+def _check(kind: DataType, path: tuple[str, ...], families: set[str]) -> None:
     found = family_of(kind)
     shown = ".".join(path)
     if found is None:
@@ -66,6 +75,25 @@ def _check(schema: StructType, path: tuple[str, ...], families: set[str]) -> Non
         expected = " or ".join(sorted(_PLURAL[family] for family in families))
         raise AttributesError(
             f"the column '{shown}' is {kind.simpleString()}, but filters compare it with {expected}"
+        )
+
+
+def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None) -> None:
+    """Filters were simplified for the type that was declared: `x > 1` on an integer is `x >= 2`."""
+    name = kind.typeName().split("(")[0]
+    whole = name in _INTEGERS or (name == "decimal" and kind.scale == 0)  # type: ignore[attr-defined]
+    fits = {
+        "integer": whole,
+        "double": name in _NUMBERS,
+        "date": name == "date",
+        "timestamp": family_of(kind) == "time",
+    }
+    if declared is None or name == "void":
+        return
+    if not fits.get(declared, family_of(kind) == declared):
+        raise AttributesError(
+            f"the column '{'.'.join(path)}' is {kind.simpleString()}, but was declared as "
+            f"{declared} when the filters were compiled"
         )
 
 

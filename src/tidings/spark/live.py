@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tidings.filters import Attributes
 from tidings.model import TidingsError
-from tidings.snapshots import Snapshot, View
+from tidings.snapshots import Snapshot, View, identity_of
 from tidings.snapshots.building import Distinct, build_nodes
 from tidings.spark.durable import sync
 from tidings.spark.worker import Change, Pinned, view_of
@@ -39,6 +39,7 @@ class Fixed:
     def __init__(self, path: Path) -> None:
         self.path = str(path.absolute())
         self.version = Snapshot.open(path).number
+        self.identity = identity_of(path)
 
     def pinned(self, version: int) -> Pinned:
         if version != self.version:
@@ -46,7 +47,7 @@ class Fixed:
                 f"the snapshot {self.path} has version {self.version}, but the batch that is done "
                 f"again began with version {version}; put the old snapshot back"
             )
-        return Pinned(self.path, version)
+        return Pinned(self.path, version, identity=self.identity)
 
     def view(self, version: int) -> View:
         """What subscribers want, in this process."""
@@ -58,6 +59,8 @@ class Fixed:
 
 class Followed:
     """Subscriptions as a log of changes has them."""
+
+    identity = ""  # a version of a log says all
 
     def __init__(
         self, path: Path, attributes: Attributes | None = None, rebuild_after: int = 1_000
@@ -87,7 +90,8 @@ class Followed:
         if len(changes) >= self.rebuild_after:
             self._compile(version, base)
         travelling = tuple(Change(c.version, c.id, c.filter, c.node) for c in changes)
-        return Pinned(str(self.home / _name(base)), version, travelling)
+        path = self.home / _name(base)
+        return Pinned(str(path), version, travelling, identity_of(path))
 
     def view(self, version: int) -> View:
         """What subscribers want at a version, in this process."""

@@ -47,6 +47,7 @@ class Pin(msgspec.Struct, frozen=True):
     version: int
     micros: int  # when it began, since 1970
     offsets: str = ""  # a digest of what Spark noted as its rows; see checkpoint.py
+    snapshot: str = ""  # which snapshot, where subscriptions stay as they are
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -95,12 +96,14 @@ class Outbox:
 
     # -- batches -------------------------------------------------------------------------------
 
-    def pin(self, batch: int, version: int, micros: int, offsets: str = "") -> Pin:
+    def pin(
+        self, batch: int, version: int, micros: int, offsets: str = "", snapshot: str = ""
+    ) -> Pin:
         """The pin of a batch: the one that is there, or this one from now on."""
         path = self.pin_path(batch)
         found = _read(path, Pin)
         if found is None:
-            found = Pin(batch, version, micros, offsets)
+            found = Pin(batch, version, micros, offsets, snapshot)
             write_whole(path, msgspec.json.encode(found))
         return found
 

@@ -20,30 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidings.model import AttributesError, TidingsError
-from tidings.snapshots import Snapshot, View
+from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.contracts import check_columns
+from tidings.spark.parquet_files import Piece, find_pieces, is_plain, open_writer, read_piece
 from tidings.spark.tagging import OUTPUTS, placed
 from tidings.spark.worker import ROWS, Pinned, lists_of, view_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PIECE = 1 << 19  # rows of a piece, about: a few row groups
-DICTIONARY = 256 << 10  # bytes of a dictionary of texts that is worth keeping
-_WHOLE = (pa.int32(), pa.int64())
-_PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
-          pa.string(), pa.binary(), pa.date32())  # fmt: skip
-
-
-class Piece(msgspec.Struct, frozen=True):
-    """Some row groups of one file."""
-
-    file: str
-    groups: list[int]
-    folder: str  # of the file, from the source's: partitions by folder stay as they are
+    from pyspark.sql.types import DataType, StructType
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -72,22 +59,24 @@ def tag_parquet(
     folder = Path(target).absolute()
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise TidingsError(f"'{folder}' is there already, expected a new or empty folder")
-    pieces, schema = _pieces(source)
+    pieces, schema = find_pieces(source)
     opened, path = placed(snapshot)
     kept = _kept(schema, columns, output)
-    tested = check_columns(_spark_schema(schema), opened.matcher.tested(), strict=strict)
+    tested = check_columns(
+        _spark_schema(schema), opened.matcher.tested(), opened.attributes, strict=strict
+    )
+    wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*kept, *tested])])
     aside = folder / f"_temporary-{uuid.uuid4().hex[:12]}"
     aside.mkdir(parents=True)
-    work = _Work(Pinned(path, opened.number), output, tested, kept, str(aside), pieces)
+    pinned = Pinned(path, opened.number, identity=identity_of(path))
+    shipped = wanted.serialize().to_pybytes()
+    work = _Work(pinned, output, tested, kept, shipped, str(aside), pieces)
     try:
         todo = spark.range(0, len(pieces), 1, max(1, len(pieces)))
         run: Any = _runner(work)
         done = todo.mapInArrow(run, "name string, folder string, rows_in long, rows_out long")
         files = done.collect()
-        for one in files:
-            place = folder / one["folder"]
-            place.mkdir(parents=True, exist_ok=True)
-            (aside / one["name"]).rename(place / one["name"])
+        _move(files, aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     (folder / "_SUCCESS").touch()
@@ -96,11 +85,26 @@ def tag_parquet(
     )
 
 
+def _move(files: Sequence[Any], aside: Path, folder: Path) -> None:
+    """Move files into place, all of them or none."""
+    moved: list[Path] = []
+    try:
+        for one in files:
+            place = folder / one["folder"]
+            place.mkdir(parents=True, exist_ok=True)
+            moved.append((aside / one["name"]).rename(place / one["name"]))
+    except BaseException:
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise
+
+
 class _Work(msgspec.Struct, frozen=True):
     pinned: Pinned
     output: str
     tested: list[str]
     kept: list[str]
+    schema: bytes  # of the columns that are read, as Arrow writes it
     aside: str
     pieces: list[Piece]
 
@@ -120,83 +124,19 @@ def _runner(work: _Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 
 def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, int]:
     rows_in = rows_out = 0
+    schema = pa.ipc.read_schema(pa.py_buffer(work.schema))
     writer: Any = None
-    wanted = list(dict.fromkeys([*work.kept, *work.tested]))
-    with _open(piece, wanted) as file:
-        for batch in file.iter_batches(
-            ROWS, row_groups=piece.groups, columns=wanted, use_threads=False
-        ):
+    try:
+        for batch in read_piece(piece, schema, ROWS):
             out = _tagged(view, work, batch)
             rows_in, rows_out = rows_in + batch.num_rows, rows_out + out.num_rows
             if writer is None:
-                writer = pq.ParquetWriter(path, out.schema, **_written(out.schema))
+                writer = open_writer(path, out.schema, plain=is_plain(schema))
             writer.write_batch(out)
-    if writer is not None:
-        writer.close()
+    finally:
+        if writer is not None:
+            writer.close()
     return {"rows_in": rows_in, "rows_out": rows_out}
-
-
-def _open(piece: Piece, wanted: list[str]) -> pq.ParquetFile:
-    """The file of a piece. Texts that it has as numbers of a dictionary stay that: a third of the
-    time that reading, matching and writing them takes otherwise."""
-    file = pq.ParquetFile(piece.file, memory_map=True)
-    schema = file.schema_arrow
-    texts = {name for name in wanted if pa.types.is_string(schema.field(name).type)}
-    if not all(_is_plain(schema.field(name).type) for name in wanted):
-        return file
-    group = file.metadata.row_group(piece.groups[0])
-    for number in range(group.num_columns):
-        column = group.column(number)
-        if column.path_in_schema in texts and not _has_small_dictionary(column):
-            texts.remove(column.path_in_schema)
-    file.close()
-    return pq.ParquetFile(piece.file, memory_map=True, read_dictionary=sorted(texts))
-
-
-def _has_small_dictionary(column: Any) -> bool:
-    """A large one was given up in the middle by whoever wrote it, and would be made anew."""
-    if not column.has_dictionary_page:
-        return False
-    return bool(column.data_page_offset - column.dictionary_page_offset < DICTIONARY)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    """Is a type the same when it is read back from Parquet, without Arrow's own notes?"""
-    return kind in _PLAIN or bool(
-        pa.types.is_decimal128(kind)
-        or (pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC"))
-        or (pa.types.is_list(kind) and _is_plain(kind.value_type))
-        or (pa.types.is_struct(kind) and all(_is_plain(field.type) for field in kind))
-    )
-
-
-def _written(schema: pa.Schema) -> dict[str, Any]:
-    """How columns are written: integers by their differences, which is twice as fast as with a
-    dictionary and no larger; all others with one."""
-    leaves = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
-    deltas = {name: "DELTA_BINARY_PACKED" for name, kind in leaves if kind in _WHOLE}
-    others = [name for name, _ in leaves if name not in deltas]
-    return {
-        "compression": "snappy",
-        "use_dictionary": others,
-        "column_encoding": deltas,
-        # a reader would make dictionaries of texts after this note
-        "store_schema": not any(pa.types.is_dictionary(field.type) for field in schema),
-    }
-
-
-def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """The columns of Parquet that a column of Arrow becomes."""
-    if pa.types.is_list(kind):
-        yield from _leaves(f"{name}.list.element", kind.value_type)
-    elif pa.types.is_struct(kind):
-        for field in kind:
-            yield from _leaves(f"{name}.{field.name}", field.type)
-    elif pa.types.is_map(kind):
-        yield from _leaves(f"{name}.key_value.key", kind.key_type)
-        yield from _leaves(f"{name}.key_value.value", kind.item_type)
-    else:
-        yield name, kind
 
 
 def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -210,42 +150,6 @@ def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> pa.RecordBatch:
     return rows.append_column("pairs", lists.flatten())
 
 
-def _pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece], pa.Schema]:
-    """The pieces of all files, and their schema, which must be one."""
-    roots = [source] if isinstance(source, (str, Path)) else list(source)
-    pieces: list[Piece] = []
-    schema: pa.Schema | None = None
-    for root in (Path(one).absolute() for one in roots):
-        files = sorted(root.rglob("*.parquet")) if root.is_dir() else [root]
-        for path in (path for path in files if not path.name.startswith(("_", "."))):
-            try:
-                metadata = pq.read_metadata(path)
-            except (OSError, pa.ArrowInvalid) as problem:
-                raise TidingsError(f"'{path}' can't be read as Parquet: {problem}") from None
-            found = metadata.schema.to_arrow_schema().remove_metadata()
-            if schema is not None and not found.equals(schema):
-                raise TidingsError(f"'{path}' has other columns than the files before it")
-            schema = found
-            folder = "" if root.is_file() else str(path.parent.relative_to(root))
-            pieces += _cut(str(path), metadata, folder)
-    if schema is None:
-        raise TidingsError(f"there are no Parquet files in {', '.join(map(str, roots))}")
-    return pieces, schema
-
-
-def _cut(path: str, metadata: Any, folder: str) -> Iterator[Piece]:
-    groups: list[int] = []
-    rows = 0
-    for number in range(metadata.num_row_groups):
-        groups.append(number)
-        rows += metadata.row_group(number).num_rows
-        if rows >= PIECE:
-            yield Piece(path, groups, folder)
-            groups, rows = [], 0
-    if groups:
-        yield Piece(path, groups, folder)
-
-
 def _kept(schema: pa.Schema, columns: Sequence[str] | None, output: str) -> list[str]:
     kept = list(schema.names if columns is None else columns)
     for name in kept:
@@ -256,7 +160,16 @@ def _kept(schema: pa.Schema, columns: Sequence[str] | None, output: str) -> list
     return kept
 
 
-def _spark_schema(schema: pa.Schema) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
+def _spark_schema(schema: pa.Schema) -> StructType:
+    """The columns as Spark has them; a type that it does not have can't be tested."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import BinaryType, StructField, StructType
 
-    return from_arrow_schema(schema)
+    def kind(field: Any) -> DataType:
+        try:
+            found: DataType = from_arrow_type(field.type)
+        except Exception:  # PySparkTypeError, and ValueError for some types
+            return BinaryType()
+        return found
+
+    return StructType([StructField(field.name, kind(field)) for field in schema])

@@ -121,7 +121,14 @@ class Pipeline:
                     f"the log {self.subscriptions.log.path} is at version {version}, but batch "
                     f"{before.batch} was done with version {before.version}; is it the same log?"
                 )
-            return self.outbox.pin(batch, version, micros, offsets)
+            identity = self.subscriptions.identity
+            return self.outbox.pin(batch, version, micros, offsets, identity)
+        if known.snapshot and known.snapshot != self.subscriptions.identity:
+            raise TidingsError(
+                f"batch {batch} was begun with another snapshot than the one there now; put that "
+                f"back, or, as nothing of the batch was handed over, remove "
+                f"{self.outbox.pin_path(batch)} to do it with the new one"
+            )
         if known.offsets and offsets and known.offsets != offsets:
             raise TidingsError(
                 f"batch {batch} was begun with other rows than those that the checkpoint "
@@ -215,9 +222,9 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
     """Refuse a source whose columns do not go with the outbox, or with what filters test."""
     names = schema.fieldNames()
     for name in names:
-        if name in RESERVED:
+        if name.lower() in RESERVED:  # Spark would not tell them apart
             raise TidingsError(f"the source has a column '{name}', a name that the outbox uses")
-    check_columns(schema, view.matcher.tested())
+    check_columns(schema, view.matcher.tested(), view.matcher.attributes)
     time_column = settings.outbox.time
     if time_column is None:
         return

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.model import AttributesError, TidingsError
-from tidings.snapshots import Snapshot, View
+from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.contracts import check_columns
 from tidings.spark.worker import Pinned, tagger
 
@@ -46,11 +46,13 @@ def tag(
 
     if output not in OUTPUTS:
         raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
-    if output in df.columns:
-        raise AttributesError(f"the table has a column '{output}' already; rename it before")
+    for name in df.columns:
+        if _same(df, name, output):
+            raise AttributesError(f"the table has a column '{name}' already; rename it before")
     opened, path = placed(snapshot)
     wanted = "subscriptions" if output == "pairs" else output
-    column = tags(df, Pinned(path, opened.number), opened.view, (wanted,), strict=strict)
+    pinned = Pinned(path, opened.number, identity=identity_of(path))
+    column = tags(df, pinned, opened.view, (wanted,), strict=strict)
     if output == "pairs":
         column = f.explode(column)
     return df.withColumn(output, column)
@@ -63,12 +65,27 @@ def tags(
     the one of the same version, in this process."""
     from pyspark.sql import functions as f
 
-    names = check_columns(df.schema, view.matcher.tested(), strict=strict)
+    matcher = view.matcher
+    names = check_columns(df.schema, matcher.tested(), matcher.attributes, strict=strict)
+    for name in names:
+        for other in df.columns:
+            if other != name and _same(df, other, name):
+                raise AttributesError(
+                    f"the table has columns '{name}' and '{other}', which Spark can't tell apart; "
+                    f"rename one, or set spark.sql.caseSensitive"
+                )
     arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]
     udf = arrow_udf(tagger(pinned, names or ["none"], outputs), tag_type(view, outputs))
     columns = [f.col(f"`{name.replace('`', '``')}`") for name in names] or [f.lit(True)]
     found: Column = udf(*columns)
     return found
+
+
+def _same(df: DataFrame, name: str, other: str) -> bool:
+    """Does Spark take two names for one?"""
+    if name == other or name.lower() != other.lower():
+        return name == other
+    return str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true"
 
 
 def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:

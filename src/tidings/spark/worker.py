@@ -14,11 +14,11 @@ import msgspec
 import pyarrow as pa
 
 from tidings.model import TidingsError
-from tidings.snapshots import Live, Snapshot, View
+from tidings.snapshots import Live, Snapshot, View, identity_of
 
 MOST_OPEN = 2
-ROWS = 65_536
-"""Rows that are matched at once: small batches are put together until there are as many."""
+ROWS, BYTES = 65_536, 64 << 20
+"""What is matched at once: small batches are put together until there is as much."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -37,21 +37,28 @@ class Pinned(msgspec.Struct, frozen=True):
     path: str
     version: int
     changes: tuple[Change, ...] = ()
+    identity: str = ""  # of the snapshot that is expected there
 
 
 _lock = threading.Lock()
-_opened: dict[str, Live] = {}
+_opened: dict[tuple[str, str], Live] = {}
 
 
 def view_of(pinned: Pinned) -> View:
     """What subscribers want at a version, in this process."""
+    key = pinned.path, pinned.identity
     with _lock:
-        live = _opened.get(pinned.path)
+        live = _opened.get(key)
         if live is None:
             live = Live(Snapshot.open(pinned.path, verify=False))
+            if pinned.identity and identity_of(pinned.path) != pinned.identity:
+                raise TidingsError(
+                    f"the snapshot {pinned.path} was replaced while it was in use; do it again, or "
+                    f"put the old one back"
+                )
             while len(_opened) >= MOST_OPEN:
                 del _opened[next(iter(_opened))]
-            _opened[pinned.path] = live
+            _opened[key] = live
         live.apply(pinned.changes)
         return live.view(pinned.version)
 
@@ -85,15 +92,15 @@ def _named(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of ROWS rows or more, but for the last one."""
+    """Batches of ROWS rows or BYTES bytes or more, but for the last one."""
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= ROWS:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS or size >= BYTES:
             yield _one(waiting)
-            waiting, rows = [], 0
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield _one(waiting)
 
@@ -101,7 +108,15 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    try:
-        return pa.concat_batches(batches)
-    except pa.ArrowInvalid as problem:
-        raise TidingsError(f"the batches of one task differ in their columns: {problem}") from None
+    first = batches[0].schema
+    for batch in batches[1:]:
+        if batch.schema != first:
+            raise TidingsError(
+                f"the batches of one task differ in their columns: {_shown(first)} and "
+                f"{_shown(batch.schema)}"
+            )
+    return pa.concat_batches(batches)
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

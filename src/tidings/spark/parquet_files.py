@@ -1,0 +1,184 @@
+"""Parquet files as workers read and write them: cut into pieces, texts left as dictionaries.
+
+Texts that a file has as numbers of a dictionary stay that from reading to writing, and integers are
+written by their differences: of 2,000,000 `mixed` rows reading took 0.2 s of a core instead of 0.6,
+writing 1.5 instead of 1.9, and the files were smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.model import AttributesError, TidingsError
+
+PIECE = 1 << 19  # rows of a piece, about: a few row groups
+DICTIONARY = 256 << 10  # bytes of a dictionary of texts that is worth keeping
+_UTC = pa.timestamp("us", "UTC")
+_WHOLE = (pa.int32(), pa.int64())
+_PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
+          pa.string(), pa.binary(), pa.date32())  # fmt: skip
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Some row groups of one file."""
+
+    file: str
+    groups: list[int]
+    folder: str  # of the file, from the source's: partitions by folder stay as they are
+
+
+def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece], pa.Schema]:
+    """The pieces of all files, at least one, and their schema, which must be the same."""
+    roots = [source] if isinstance(source, (str, Path)) else list(source)
+    pieces: list[Piece] = []
+    last: Piece | None = None
+    schema: pa.Schema | None = None
+    for root in (Path(one).absolute() for one in roots):
+        for path in [root] if not root.is_dir() else _files(root):
+            try:
+                with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+                    metadata, found = file.metadata, _schema(path, file)
+            except (OSError, pa.ArrowInvalid) as problem:
+                raise TidingsError(f"'{path}' can't be read as Parquet: {problem}") from None
+            if schema is not None and not found.equals(schema):
+                raise TidingsError(f"'{path}' has other columns than the files before it")
+            schema = found
+            folder = "" if root.is_file() else str(path.parent.relative_to(root))
+            pieces += _cut(str(path), metadata, folder)
+            last = Piece(str(path), [], folder)
+    if schema is None or last is None:
+        raise TidingsError(f"there are no Parquet files in {', '.join(map(str, roots))}")
+    return pieces or [last], schema
+
+
+def _files(root: Path) -> list[Path]:
+    """All files beneath a folder, but for those that are hidden or belong to unfinished work."""
+
+    def shown(path: Path) -> bool:
+        parts = path.relative_to(root).parts
+        return not any(part[0] in "._" and "=" not in part for part in parts)
+
+    return sorted(path for path in root.rglob("*.parquet") if shown(path))
+
+
+def _schema(path: Path, file: pq.ParquetFile) -> pa.Schema:
+    """The columns of a file. Timestamps of 96 bits are moments, as Spark has them."""
+    schema = file.schema_arrow.remove_metadata()
+    for number in range(len(file.schema)):
+        column = file.schema.column(number)
+        if column.physical_type == "INT96":
+            if column.path not in schema.names:
+                raise AttributesError(
+                    f"'{path}': '{column.path}' has timestamps of 96 bits inside another column; "
+                    f"use tag() for such files"
+                )
+            at = schema.get_field_index(column.path)
+            schema = schema.set(at, pa.field(column.path, _UTC))
+    return schema
+
+
+def _cut(path: str, metadata: Any, folder: str) -> Iterator[Piece]:
+    groups: list[int] = []
+    rows = 0
+    for number in range(metadata.num_row_groups):
+        count = metadata.row_group(number).num_rows
+        if not count:
+            continue
+        groups.append(number)
+        rows += count
+        if rows >= PIECE:
+            yield Piece(path, groups, folder)
+            groups, rows = [], 0
+    if groups:
+        yield Piece(path, groups, folder)
+
+
+def read_piece(piece: Piece, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of some columns of a piece, at least one; texts may be dictionaries of texts."""
+    options: dict[str, Any] = {"memory_map": True, "coerce_int96_timestamp_unit": "us"}
+    with pq.ParquetFile(piece.file, **options) as file:
+        texts = _dictionaries(file, piece, schema)
+    found = False
+    with pq.ParquetFile(piece.file, read_dictionary=texts, **options) as file:
+        for batch in file.iter_batches(
+            rows, row_groups=piece.groups, columns=schema.names, use_threads=False
+        ):
+            found = True
+            yield _moments(batch.select(schema.names), schema)
+    if not found:
+        yield pa.RecordBatch.from_pylist([], schema)
+
+
+def _moments(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    for at, field in enumerate(schema):
+        if field.type == _UTC and batch.column(at).type != _UTC:
+            moments = batch.column(at).cast(pa.timestamp("us")).cast(_UTC)
+            batch = batch.set_column(at, field.name, moments)
+    return batch
+
+
+def _dictionaries(file: pq.ParquetFile, piece: Piece, schema: pa.Schema) -> list[str]:
+    """The texts that are worth being read as dictionaries."""
+    texts = {field.name for field in schema if pa.types.is_string(field.type)}
+    if not is_plain(schema) or not piece.groups:
+        return []
+    group = file.metadata.row_group(piece.groups[0])
+    columns = (group.column(number) for number in range(group.num_columns))
+    return [
+        column.path_in_schema
+        for column in columns
+        if column.path_in_schema in texts and _has_small_dictionary(column)
+    ]
+
+
+def _has_small_dictionary(column: Any) -> bool:
+    """A large one was given up in the middle by whoever wrote it, and would be made anew."""
+    if not column.has_dictionary_page:
+        return False
+    return bool(column.data_page_offset - column.dictionary_page_offset < DICTIONARY)
+
+
+def is_plain(schema: pa.Schema) -> bool:
+    """Are the columns the same when they are read back, without Arrow's own notes in the file?"""
+    return all(_is_plain(field.type) for field in schema)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return kind in _PLAIN or bool(
+        pa.types.is_decimal128(kind)
+        or (pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC"))
+        or (pa.types.is_list(kind) and _is_plain(kind.value_type))
+        or (pa.types.is_struct(kind) and all(_is_plain(field.type) for field in kind))
+        or (pa.types.is_map(kind) and _is_plain(kind.key_type) and _is_plain(kind.item_type))
+    )
+
+
+def open_writer(path: Path, schema: pa.Schema, *, plain: bool) -> pq.ParquetWriter:
+    """A new file. Integers are written by their differences, all else with dictionaries."""
+    leaves = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
+    deltas = {name: "DELTA_BINARY_PACKED" for name, kind in leaves if kind in _WHOLE}
+    others = [name for name, _ in leaves if name not in deltas]
+    return pq.ParquetWriter(
+        path, schema, compression="snappy", use_dictionary=others, column_encoding=deltas,
+        store_schema=not plain,  # by which a reader would make dictionaries of texts
+    )  # fmt: skip
+
+
+def _leaves(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns of Parquet that a column of Arrow becomes."""
+    if pa.types.is_list(kind):
+        yield from _leaves(f"{name}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{name}.{field.name}", field.type)
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{name}.key_value.key", kind.key_type)
+        yield from _leaves(f"{name}.key_value.value", kind.item_type)
+    else:
+        yield name, kind

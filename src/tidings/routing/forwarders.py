@@ -1,0 +1,79 @@
+"""The three simpler ways to forward by header, from which the one with labels was refined.
+
+    content list     the header lists every node that matches; tables have no edges
+    full graph       the header has the lowest nodes; every router has all edges and walks up
+    minimal graph    as before, with the nodes that neighbours subscribe to alone; headers change
+
+They are what labels are judged by, and what they are measured against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+
+Neighbour = Hashable
+Edges = Mapping[int, Iterable[int]]  # node to its parents
+
+
+class ContentList:
+    """Tables without edges."""
+
+    def __init__(self) -> None:
+        self.subscribers: dict[int, set[Neighbour]] = {}
+
+    def subscribe(self, node: int, neighbour: Neighbour) -> None:
+        self.subscribers.setdefault(node, set()).add(neighbour)
+
+    def unsubscribe(self, node: int, neighbour: Neighbour) -> None:
+        there = self.subscribers.get(node, set())
+        there.discard(neighbour)
+        if not there:
+            self.subscribers.pop(node, None)
+
+    def forward(self, header: Iterable[int]) -> dict[Neighbour, tuple[int, ...]]:
+        """The header stays as it is, and goes to whoever subscribes to any of its nodes."""
+        nodes = tuple(header)
+        found: set[Neighbour] = set()
+        for node in nodes:
+            found |= self.subscribers.get(node, set())
+        return dict.fromkeys(found, nodes)
+
+
+class FullGraph(ContentList):
+    """All edges of the content graph; the header stays as it is."""
+
+    def __init__(self, parents: Edges) -> None:
+        super().__init__()
+        self.parents = parents
+
+    def above(self, header: Iterable[int]) -> set[int]:
+        """The nodes of a header and all that cover them."""
+        found, todo = set(header), list(header)
+        while todo:
+            for parent in self.parents.get(todo.pop(), ()):
+                if parent not in found:
+                    found.add(parent)
+                    todo.append(parent)
+        return found
+
+    def forward(self, header: Iterable[int]) -> dict[Neighbour, tuple[int, ...]]:
+        nodes = tuple(header)
+        return dict.fromkeys(super().forward(self.above(nodes)), nodes)
+
+
+class MinimalGraph(FullGraph):
+    """Each neighbour gets the lowest of the nodes that it subscribes to. Here the edges of all
+    nodes may be given: those without subscribers are passed through."""
+
+    def forward(self, header: Iterable[int]) -> dict[Neighbour, tuple[int, ...]]:
+        wanted: dict[Neighbour, set[int]] = {}
+        for node in self.above(header):
+            for neighbour in self.subscribers.get(node, ()):
+                wanted.setdefault(neighbour, set()).add(node)
+        found: dict[Neighbour, tuple[int, ...]] = {}
+        for neighbour, nodes in wanted.items():
+            covering = {
+                upper for node in nodes for upper in self.above(self.parents.get(node, ())) & nodes
+            }
+            found[neighbour] = tuple(sorted(nodes - covering))
+        return found

@@ -208,12 +208,12 @@ class LabelGraph(Generic[Neighbour]):
         return changed
 
     def _relabel_all(self, changed: Iterable[int]) -> None:
-        seen: set[Neighbour] = set()
-        for number in changed:
+        seen: dict[Neighbour, None] = {}  # in an order that does not depend on chance
+        for number in sorted(changed):
             node = self.nodes[number]
-            seen.update(node.labels)
-            for parent in node.parents:
-                seen.update(self.nodes[parent].labels)
+            seen.update(dict.fromkeys(node.labels))
+            for parent in sorted(node.parents):
+                seen.update(dict.fromkeys(self.nodes[parent].labels))
         for neighbour in seen:
             self._relabel(changed, neighbour)
 

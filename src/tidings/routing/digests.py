@@ -1,0 +1,40 @@
+"""Numbers that tell sets apart, kept up to date as members come and go.
+
+The digest of a set is the exclusive or of its members' mixtures, so to add and to remove are the
+same. Two sets of one size have the same digest by chance once in 2**64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tidings.routing.messages import Digest
+
+_MASK = (1 << 64) - 1
+
+
+def mix(number: int) -> int:
+    """A number spread over 64 bits, after the finaliser of SplitMix64."""
+    mixed = (number + 0x9E3779B97F4A7C15) & _MASK
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+    return mixed ^ (mixed >> 31)
+
+
+def digest(members: Iterable[int]) -> Digest:
+    """Of distinct members."""
+    count = mixed = 0
+    for member in members:
+        count, mixed = count + 1, mixed ^ mix(member)
+    return Digest(count, mixed)
+
+
+def edges_digest(parents: Mapping[int, Iterable[int]]) -> int:
+    """Of a graph, by the parents of each node."""
+    found = 0
+    for node, above in parents.items():
+        mixed = mix(node)
+        for parent in sorted(above):
+            mixed = mix(mixed ^ parent)
+        found ^= mixed
+    return found

@@ -1,0 +1,224 @@
+"""What routers and agents say to each other. A message that goes down names the epoch of its
+rendezvous point: the life of one set of numbers, which ends when the point loses its disk.
+
+    up      Subscribe Unsubscribe               which nodes a neighbour wants
+            Resubscribe Wanted Redraw           that it still does; all of them; what is their graph
+            Ask Count Recover Publish           questions that are passed on towards the root
+    down    Setup Gone Refuse                   where a node belongs; that it is dropped
+            Beat Which Graph                    how much there was; which are wanted; the graph
+            Notification                        what it is all for
+            Answer Counted Recovered Settled Published
+
+Neighbours keep sets in step that one of them could forget: each says what it believes as a digest,
+now and then, and whoever finds another asks for the whole.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+Label = tuple[int, ...]
+
+
+class Mark(NamedTuple):
+    """A lowest node of a notification, the number it has there, and the label: by which nodes the
+    neighbour that gets it knows it. Only the label changes from router to router."""
+
+    node: int
+    number: int
+    label: Label
+
+
+class Digest(NamedTuple):
+    """How many there are, and a number that tells sets of as many apart."""
+
+    size: int = 0
+    mixed: int = 0
+
+
+class Range(NamedTuple):
+    """Numbers of a node, both ends included."""
+
+    node: int
+    first: int
+    last: int
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """The root of all messages."""
+
+
+# -- up --------------------------------------------------------------------------------------------
+
+
+class Up(Message, frozen=True):
+    """Names of nodes are those of an epoch."""
+
+    epoch: int
+
+
+class Subscribe(Up, frozen=True, tag="subscribe"):
+    nodes: Label
+
+
+class Unsubscribe(Up, frozen=True, tag="unsubscribe"):
+    nodes: Label
+
+
+class Resubscribe(Up, frozen=True, tag="resubscribe"):
+    """What the sender wants, as a digest; and up to which serial it needs nothing any more."""
+
+    wanted: Digest
+    done: int = 0
+
+
+class Wanted(Up, frozen=True, tag="wanted"):
+    """All nodes that the sender wants: when digests differ."""
+
+    nodes: Label
+
+
+class Redraw(Up, frozen=True, tag="redraw"):
+    """Send me the whole graph: when digests differ."""
+
+
+class Ask(Message, frozen=True, tag="ask"):
+    """Which node is that of an interest? Nobody on the way reads it."""
+
+    request: int
+    interest: bytes
+
+
+class Count(Up, frozen=True, tag="count"):
+    """How far have a node and those beneath it counted, of those that changed since a serial?"""
+
+    request: int
+    node: int
+    since: int = 0
+
+
+class Recover(Up, frozen=True, tag="recover"):
+    request: int
+    ranges: tuple[Range, ...]
+
+
+class Publish(Message, frozen=True, tag="publish"):
+    """The next notification of a publisher, in the life of it that the rendezvous point knows, in
+    which it counts from 1. The stamp counts through all lives, and is what it is known by."""
+
+    publisher: str
+    life: int
+    number: int
+    stamp: int
+    content: bytes  # for the preprocessor
+    payload: bytes  # for nobody but subscribers
+
+
+# -- down ------------------------------------------------------------------------------------------
+
+
+class Down(Message, frozen=True):
+    epoch: int
+
+
+class Notification(Down, frozen=True, tag="notification"):
+    serial: int  # of all notifications of the channel, from 1 on
+    marks: tuple[Mark, ...]
+    payload: bytes
+    publisher: str = ""
+    stamp: int = 0
+
+
+class Setup(Down, frozen=True, tag="setup"):
+    """Where a node belongs among those that the neighbour subscribes to, and how many notifications
+    matched it so far."""
+
+    node: int
+    parents: Label
+    children: Label
+    total: int
+
+
+class Gone(Down, frozen=True, tag="gone"):
+    """The neighbour is not subscribed to these any more."""
+
+    nodes: Label
+
+
+class Refuse(Down, frozen=True, tag="refuse"):
+    """There are no such nodes."""
+
+    nodes: Label
+
+
+class Beat(Down, frozen=True, tag="beat"):
+    """Where everything stands up to a serial: how many notifications matched each node whose number
+    changed of late; and digests of what the neighbour is subscribed to, so that nothing that was
+    lost on the way stays lost. Edges are in every few of them."""
+
+    serial: int
+    totals: dict[int, int]
+    subscribed: Digest
+    sum: int  # of the totals of all nodes
+    edges: int | None = None
+
+
+class Graph(Down, frozen=True, tag="graph"):
+    """All nodes that the neighbour is subscribed to, with their parents and totals."""
+
+    serial: int
+    parents: dict[int, Label]
+    totals: dict[int, int]
+
+
+class Which(Down, frozen=True, tag="which"):
+    """Send me all nodes that you want: when digests differ."""
+
+
+class Answer(Down, frozen=True, tag="answer"):
+    """The node of an interest, and where everything stood then; or why it was refused."""
+
+    request: int
+    node: int = 0
+    serial: int = 0
+    total: int = 0
+    counts: dict[int, int] = {}
+    refusal: str = ""
+
+
+class Counted(Down, frozen=True, tag="counted"):
+    request: int
+    node: int
+    serial: int
+    total: int
+    counts: dict[int, int]
+
+
+class Recovered(Down, frozen=True, tag="recovered"):
+    """Some of what was asked for."""
+
+    request: int
+    notifications: tuple[Notification, ...]
+
+
+class Settled(Down, frozen=True, tag="settled"):
+    """That was all; these are nowhere any more."""
+
+    request: int
+    lost: tuple[Range, ...] = ()
+
+
+class Published(Down, frozen=True, tag="published"):
+    """All up to this one are on the disk; or this one was refused, and is done with."""
+
+    publisher: str
+    life: int
+    number: int
+    refusal: str = ""
+
+
+UP = Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Ask | Count | Recover | Publish
+DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Answer | Counted | Recovered
+        | Settled | Published)  # fmt: skip

@@ -1,0 +1,353 @@
+"""The root of a channel: it knows every node, numbers notifications, and forgets nothing.
+
+    Publish ──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
+    Ask ──> node ──> journal ──(on the disk)──> answer
+
+Nothing that was said may be taken back by a crash, so whatever depends on something written is held
+until that is on the disk: acknowledgments, notifications, and the names of nodes. The owner writes
+what the journal was given, and says `stored` when it is there.
+
+What is counted, for each node: `counts`, the notifications of which it was a lowest node, which is
+what numbers are; and `totals`, those that matched it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from tidings.model import TidingsError
+from tidings.routing import messages as m
+from tidings.routing.cache import Cache
+from tidings.routing.downstream import Downstream, Name, Neighbour, Sent
+from tidings.routing.label_graph import Label
+from tidings.routing.router import Times
+
+EDGES_EVERY = 5  # beats
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A node and its place in the content graph."""
+
+    node: int
+    parents: Label
+    children: Label
+
+
+class Interests(Protocol):
+    """The preprocessor of a channel: interests and notifications to nodes."""
+
+    def place(self, interest: bytes) -> Placed:
+        """The node of an interest, made where there is none; TidingsError where it is refused."""
+
+    def tag(self, content: bytes) -> Iterable[int]:
+        """The lowest nodes that match a notification; TidingsError where it is refused."""
+
+    def remove(self, node: int) -> None:
+        """Nobody wants a node any more."""
+
+
+class Journal(Protocol):
+    """What a rendezvous point writes down, in order. It may be lost until it is on the disk."""
+
+    def add_node(self, node: int, interest: bytes) -> None: ...
+    def drop_node(self, node: int) -> None: ...
+    def append(self, record: Record) -> None: ...
+    def find(self, ranges: Iterable[m.Range]) -> tuple[list[m.Notification], list[m.Range]]:
+        """Those that are there, and the numbers of those that are not any more."""
+
+    def prune(self, upto: int) -> None:
+        """Notifications up to a serial are not needed any more."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A notification as it is written down."""
+
+    serial: int
+    publisher: str
+    life: int
+    number: int  # of the publisher, in that life
+    stamp: int
+    marks: tuple[m.Mark, ...]
+    matched: Label  # all nodes that match it
+    payload: bytes
+
+    def notification(self, epoch: int) -> m.Notification:
+        return m.Notification(epoch, self.serial, self.marks, self.payload, self.publisher,
+                              self.stamp)  # fmt: skip
+
+
+class Memory(msgspec.Struct):
+    """What a rendezvous point had written down when it was started."""
+
+    epoch: int
+    serial: int = 0
+    placed: list[Placed] = []  # each after its parents
+    counts: dict[int, int] = {}
+    totals: dict[int, int] = {}
+    latest: dict[int, int] = {}  # the serial of the last notification of a node
+    publishers: dict[str, tuple[int, int]] = {}  # life, and the last number in it
+
+
+class Rendezvous(Downstream):
+    """A rendezvous point, between its interests and its journal."""
+
+    def __init__(
+        self,
+        name: str,
+        interests: Interests,
+        journal: Journal,
+        memory: Memory,
+        times: Times | None = None,
+        cache: Cache | None = None,
+        life: int = 1,
+    ) -> None:
+        super().__init__(name, times or Times(), cache or Cache(), life)
+        self.interests = interests
+        self.journal = journal
+        self.epoch = memory.epoch
+        self.serial = memory.serial
+        self.counts = dict(memory.counts)
+        self.totals = dict(memory.totals)
+        self.latest = dict(memory.latest)
+        self.publishers = dict(memory.publishers)
+        for one in memory.placed:
+            self.graph.insert(one.node, one.parents, one.children)
+        self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
+        self._written = 0  # things that were given to the journal
+        self._held: list[tuple[int, Record | Sent]] = []  # what waits until so many are stored
+        self._changed: dict[int, int] = {}  # totals since the last beat
+        self._given = self.serial  # the last serial that has a number
+        self._given_counts = dict(self.counts)
+        self._above: dict[Label, Label] = {}
+        self._beaten = float("-inf")
+        self._beats = 0
+        self._checked = float("-inf")
+
+    # -- what comes in -------------------------------------------------------------------------
+
+    def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]:
+        """Take a message of a neighbour; what is to be sent now."""
+        self.now = now
+        if isinstance(message, (m.Ask, m.Count, m.Publish)):
+            self.neighbours.setdefault(sender, Neighbour(now)).heard = now
+            self._answer(sender, message)
+        else:
+            self.from_below(sender, message)
+        return self.taken()
+
+    def written(self) -> int:
+        """How many things the journal was given so far; see `stored`."""
+        return self._written
+
+    def stored(self, count: int, now: float) -> list[Sent]:
+        """The first `count` things that the journal was given are on the disk."""
+        self.now = now
+        ready = 0
+        for needed, what in self._held:
+            if needed > count:
+                break
+            ready += 1
+            if isinstance(what, Record):
+                self._announce(what)
+            else:
+                self.send(*what)
+        del self._held[:ready]
+        return self.taken()
+
+    def tick(self, now: float) -> list[Sent]:
+        """Do what is due: called at least once each `beat`."""
+        self.now = now
+        if now - self._checked >= self.times.retry:
+            self._checked = now
+            self.expire()
+            self._forget_unwanted()
+            self.journal.prune(self.done())
+        if now - self._beaten >= self.times.beat:
+            self._beaten = now
+            self._beats += 1
+            changed, self._changed = self._changed, {}
+            self.beat(changed, edges=self._beats % EDGES_EVERY == 0)
+        return self.taken()
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def _answer(self, sender: Name, message: m.Ask | m.Count | m.Publish) -> None:
+        if isinstance(message, m.Ask):
+            self._place(sender, message)
+        elif isinstance(message, m.Publish):
+            self._publish(sender, message)
+        elif message.epoch != self.epoch:
+            self.other_epoch(sender, message.epoch)
+        elif message.node not in self.graph:
+            self.send(sender, m.Refuse(self.epoch, (message.node,)))
+        else:
+            counts = self._counts_under(message.node, message.since)
+            total = self.totals.get(message.node, 0)
+            self.send(sender, m.Counted(self.epoch, message.request, message.node, self.serial,
+                                        total, counts))  # fmt: skip
+
+    def _place(self, sender: Name, message: m.Ask) -> None:
+        try:
+            placed = self.interests.place(message.interest)
+        except TidingsError as problem:
+            self.send(sender, m.Answer(self.epoch, message.request, refusal=str(problem)))
+            return
+        node = placed.node
+        if node not in self.graph:
+            self.graph.insert(node, placed.parents, placed.children)
+            self.graph_changed()
+            self.journal.add_node(node, message.interest)
+            self._written += 1
+        if node not in self.wants:
+            self._unwanted[node] = self.now  # from now on someone may
+        # all numbers that were given by now are on the disk when this is sent
+        counts = {one: self._given_counts.get(one, 0) for one in self._under(node)}
+        pending = sum(node in what.matched for _, what in self._held if isinstance(what, Record))
+        answer = m.Answer(
+            self.epoch, message.request, node, self._given,
+            self.totals.get(node, 0) + pending, counts,
+        )  # fmt: skip
+        self._hold((sender, answer))
+
+    def ask_above(self, message: m.Message) -> None:
+        """A question that no cache here could answer: it is for the journal."""
+        if not isinstance(message, m.Recover):
+            return
+        found, lost = self.journal.find(message.ranges)
+        # what is not on the disk yet is not lost: it comes by itself
+        lost = [
+            m.Range(node, first, min(last, self.counts.get(node, 0)))
+            for node, first, last in lost
+            if first <= self.counts.get(node, 0)
+        ]
+        for notification in found:
+            self.pass_down(m.Recovered(self.epoch, message.request, (notification,)))
+        self.pass_down(m.Settled(self.epoch, message.request, tuple(lost)))
+
+    # -- publishing ----------------------------------------------------------------------------
+
+    def _publish(self, sender: Name, message: m.Publish) -> None:
+        who, life, number = message.publisher, message.life, message.number
+        self._publishers[who] = sender
+        known, last = self.publishers.get(who, (0, 0))
+        if life > known:
+            last = 0
+        if life < known or number <= last:  # it came before; the acknowledgment may be on its way
+            self._hold((sender, m.Published(self.epoch, who, life, last)))
+            return
+        if number > last + 1:  # one before it was lost; the publisher will say both again
+            return
+        self.publishers[who] = life, number
+        try:
+            lowest = tuple(sorted(self.interests.tag(message.content)))
+        except TidingsError as problem:
+            self._write(Record(0, who, life, number, message.stamp, (), (), b""))
+            self._hold((sender, m.Published(self.epoch, who, life, number, str(problem))))
+            return
+        self._given += 1
+        marks = []
+        for node in lowest:
+            count = self._given_counts[node] = self._given_counts.get(node, 0) + 1
+            marks.append(m.Mark(node, count, (node,)))
+        record = Record(self._given, who, life, number, message.stamp, tuple(marks),
+                        self._all_above(lowest), message.payload)  # fmt: skip
+        self._write(record)
+        self._held.append((self._written, record))
+
+    def _announce(self, record: Record) -> None:
+        """A notification is on the disk: it counts, it is acknowledged, and it goes out."""
+        self.serial = record.serial
+        for mark in record.marks:
+            self.counts[mark.node] = mark.number
+            self.latest[mark.node] = record.serial
+        for node in record.matched:
+            self._changed[node] = self.totals[node] = self.totals.get(node, 0) + 1
+        to = self._publishers.get(record.publisher)
+        if to is not None:
+            done = m.Published(self.epoch, record.publisher, record.life, record.number)
+            self.send(to, done)
+        if record.marks:
+            notification = record.notification(self.epoch)
+            self.cache.put(notification)
+            self.forward(notification)
+
+    def _write(self, record: Record) -> None:
+        self.journal.append(record)
+        self._written += 1
+
+    def _hold(self, sent: Sent) -> None:
+        """Send something when all that was written by now is on the disk."""
+        self._held.append((self._written, sent))
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def wanted(self, node: int) -> None:
+        self._unwanted.pop(node, None)
+        if node not in self.graph:
+            self.refuse_all(node)
+
+    def unwanted(self, node: int) -> None:
+        if node in self.graph:
+            self._unwanted[node] = self.now
+
+    def total(self, node: int) -> int:
+        return self.totals.get(node, 0)
+
+    def graph_changed(self) -> None:
+        super().graph_changed()
+        self._above.clear()
+
+    def _all_above(self, lowest: Label) -> Label:
+        """The nodes of a header and all that cover them; known until the graph changes."""
+        found = self._above.get(lowest)
+        if found is None:
+            above = set(lowest).union(*(self.graph.ancestors(node) for node in lowest))
+            found = self._above[lowest] = tuple(sorted(above))
+        return found
+
+    def _under(self, node: int) -> set[int]:
+        return self.graph.descendants(node) | {node}
+
+    def _counts_under(self, node: int, since: int) -> dict[int, int]:
+        return {
+            one: self.counts[one] for one in self._under(node) if self.latest.get(one, 0) > since
+        }
+
+    def _forget_unwanted(self) -> None:
+        """Drop nodes that nobody wanted for so long that nobody can still be about to."""
+        late = self.now - 2 * self.times.expire
+        held = (what for _, what in self._held if isinstance(what, Record))
+        in_use = {node for record in held for node in record.matched}
+        for node, since in [*self._unwanted.items()]:
+            if since < late and node not in in_use:
+                del self._unwanted[node]
+                self.interests.remove(node)
+                self.graph.remove(node)
+                self.graph_changed()
+                self.journal.drop_node(node)
+                self._written += 1
+                for table in (self.counts, self._given_counts, self.totals, self.latest):
+                    table.pop(node, None)
+
+
+def memory_of(records: Iterable[Record], start: Memory, placed: Mapping[int, Placed]) -> Memory:
+    """What was written down: a memory, and the records since."""
+    found = Memory(
+        start.epoch, start.serial, list(placed.values()), dict(start.counts), dict(start.totals),
+        dict(start.latest), dict(start.publishers),
+    )  # fmt: skip
+    for record in records:
+        found.publishers[record.publisher] = record.life, record.number
+        if record.serial:
+            found.serial = record.serial
+        for mark in record.marks:
+            if mark.node in placed:
+                found.counts[mark.node] = mark.number
+                found.latest[mark.node] = record.serial
+        for node in record.matched:
+            if node in placed:
+                found.totals[node] = found.totals.get(node, 0) + 1
+    return found

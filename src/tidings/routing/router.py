@@ -1,0 +1,250 @@
+"""A router: messages and the time go in, messages come out. It never looks at content.
+
+              upstream
+                 |        Subscribe ... ^      v Setup, Beat, Notification ...
+              [router]    nodes: how it stands to each, see transitions.py
+              /  |   \\     graph: labels, see label_graph.py
+         neighbours       cache: what passed last, for those who missed it
+
+It is soft state: whatever it forgets, its neighbours tell it again within a few beats. What is
+wanted below is wanted above; what passes from above is forwarded by label, and kept for a while.
+
+Nothing here does I/O or reads a clock: `receive`, `tick` and `disconnect` are given the time, and
+give back what is to be sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from tidings.routing import messages as m
+from tidings.routing.cache import Cache
+from tidings.routing.digests import digest, edges_digest
+from tidings.routing.downstream import Downstream, Name, Sent
+from tidings.routing.transitions import Action, Event, State, next_step
+
+
+class Times(msgspec.Struct, frozen=True):
+    """Seconds."""
+
+    beat: float = 1.0  # between two beats of the rendezvous point
+    resubscribe: float = 5.0  # between two resubscriptions
+    retry: float = 3.0  # before something that was not answered is sent again
+    silent: float = 12.0  # without a word from above: interrupted
+    expire: float = 20.0  # without a word from below: dropped
+    request: float = 30.0  # that a question is remembered
+
+
+class Held(msgspec.Struct):
+    """How a router stands to a node."""
+
+    state: State = State.ABSENT
+    since: float = 0.0  # when it was last asked for or heard of
+    total: int = 0
+
+
+class Router(Downstream):
+    """A router that is not the root."""
+
+    def __init__(
+        self,
+        name: str,
+        upstream: Name,
+        times: Times | None = None,
+        cache: Cache | None = None,
+        life: int = 1,
+    ) -> None:
+        """`life` is another one, a larger number, each time that it is started."""
+        super().__init__(name, times or Times(), cache or Cache(), life)
+        self.upstream = upstream
+        self.held: dict[int, Held] = {}
+        self.heard = 0.0  # the last beat from above
+        self._resubscribed = float("-inf")
+        self._checked = float("-inf")
+
+    # -- what comes in -------------------------------------------------------------------------
+
+    def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]:
+        """Take a message of a neighbour; what is to be sent now."""
+        self.now = now
+        if isinstance(message, m.Down):
+            if sender == self.upstream and self._is_current(message):
+                handler = self._DOWN.get(type(message))
+                if handler is not None:
+                    handler(self, message)
+                else:
+                    self.pass_down(message)
+        elif sender != self.upstream:
+            self.from_below(sender, message)
+        return self.taken()
+
+    def tick(self, now: float) -> list[Sent]:
+        """Do what is due: called at least once each `retry`."""
+        self.now = now
+        if now - self._checked >= self.times.retry:
+            self._checked = now
+            self.expire()
+            self._check_silence()
+        if now - self._resubscribed >= self.times.resubscribe:
+            self._resubscribe()
+        return self.taken()
+
+    def _is_current(self, message: m.Down) -> bool:
+        if message.epoch > self.epoch:
+            if self.epoch:
+                self.begin_epoch(message.epoch)
+            self.epoch = message.epoch
+        return message.epoch == self.epoch
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Forget everything: the names of nodes are new ones."""
+        self.held.clear()
+        super().begin_epoch(epoch)
+
+    # -- below: what neighbours want -----------------------------------------------------------
+
+    def wanted(self, node: int) -> None:
+        self._step(node, Event.WANTED)
+
+    def unwanted(self, node: int) -> None:
+        self._step(node, Event.UNWANTED)
+
+    def total(self, node: int) -> int:
+        held = self.held.get(node)
+        return 0 if held is None else held.total
+
+    def ask_above(self, message: m.Message) -> None:
+        self.send(self.upstream, message)
+
+    # -- above ---------------------------------------------------------------------------------
+
+    def _on_setup(self, message: m.Setup) -> None:
+        self._told = message
+        self._learn({message.node: message.total})
+        self._step(message.node, Event.TOLD)
+
+    def _on_gone(self, message: m.Gone) -> None:
+        for node in message.nodes:
+            self._step(node, Event.GONE)
+
+    def _on_refuse(self, message: m.Refuse) -> None:
+        for node in message.nodes:
+            self._step(node, Event.REFUSED)
+
+    def _on_notification(self, message: m.Notification) -> None:
+        self.cache.put(message)
+        self.forward(message)
+
+    def _on_beat(self, message: m.Beat) -> None:
+        self.heard = self.now
+        changed = self._learn(message.totals)
+        mine = self._mine()
+        if message.subscribed != digest(mine):
+            self._say_wanted(mine)
+        else:
+            for node in mine:
+                self._step(node, Event.ACKNOWLEDGED)
+            if message.sum != sum(self.held[node].total for node in mine):
+                self.send(self.upstream, m.Redraw(self.epoch))
+            else:
+                self.serial = max(self.serial, message.serial)
+                if message.edges is not None and message.edges != self._edges(mine):
+                    self.send(self.upstream, m.Redraw(self.epoch))
+        self.beat(changed, edges=message.edges is not None)
+
+    def _learn(self, totals: Mapping[int, int]) -> dict[int, int]:
+        """How many notifications matched nodes; those of which that is news."""
+        changed: dict[int, int] = {}
+        for node, total in totals.items():
+            held = self.held.get(node)
+            if held is not None and total > held.total:
+                held.total = changed[node] = total
+        return changed
+
+    def _mine(self) -> list[int]:
+        """The nodes that are wanted."""
+        return [node for node, held in self.held.items() if held.state is not State.LEAVING]
+
+    def _on_which(self, _: m.Which) -> None:
+        self._say_wanted(self._mine())
+
+    def _on_graph(self, message: m.Graph) -> None:
+        mine = {node: parents for node, parents in message.parents.items() if node in self.held}
+        for node in mine:
+            self.graph.insert(node, (), ())
+        changed = self._learn(message.totals)
+        for node, parents in mine.items():
+            self._told = m.Setup(self.epoch, node, parents, (), 0)
+            self._step(node, Event.TOLD)
+        self.beat(changed, edges=False)
+
+    def _edges(self, nodes: list[int]) -> int | None:
+        """The digest of the edges here; None while some that are wanted are not in the graph, or
+        some are that are not wanted."""
+        if len(self.graph) != len(nodes) or any(node not in self.graph for node in nodes):
+            return None
+        return edges_digest({node: self.graph.nodes[node].parents for node in nodes})
+
+    # -- what becomes of a node ----------------------------------------------------------------
+
+    def _step(self, node: int, event: Event) -> None:
+        held = self.held.get(node)
+        state = State.ABSENT if held is None else held.state
+        after, actions = next_step(state, event)
+        if after is not State.ABSENT:
+            if held is None:
+                held = self.held[node] = Held()
+            held.state = after
+            if after is not state or actions:
+                held.since = self.now
+        for action in actions:
+            self._ACTIONS[action](self, node)
+        if after is State.ABSENT:
+            self.held.pop(node, None)
+
+    def _ask(self, node: int) -> None:
+        self.send(self.upstream, m.Subscribe(self.epoch, (node,)))
+
+    def _leave(self, node: int) -> None:
+        self.send(self.upstream, m.Unsubscribe(self.epoch, (node,)))
+
+    def _join(self, node: int) -> None:
+        told = self._told
+        self.graph.insert(node, told.parents, told.children)
+        self.graph_changed()
+        self.serve_waiting(node)
+
+    def _forget(self, node: int) -> None:
+        if node in self.graph:
+            self.graph.remove(node)
+            self.graph_changed()
+
+    def _refuse(self, node: int) -> None:
+        self.refuse_all(node)
+
+    def _check_silence(self) -> None:
+        interrupted = self.now - self.heard > self.times.silent
+        for node, held in [*self.held.items()]:
+            waited = self.now - held.since
+            unanswered = held.state in (State.PENDING, State.LEAVING) and waited > self.times.retry
+            if unanswered or (interrupted and waited > self.times.silent):
+                self._step(node, Event.SILENT)
+
+    def _resubscribe(self) -> None:
+        self._resubscribed = self.now
+        self.send(self.upstream, m.Resubscribe(self.epoch, digest(self._mine()), self.done()))
+
+    def _say_wanted(self, nodes: list[int]) -> None:
+        self.send(self.upstream, m.Wanted(self.epoch, tuple(sorted(nodes))))
+
+    _DOWN: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
+        m.Setup: _on_setup, m.Gone: _on_gone, m.Refuse: _on_refuse, m.Beat: _on_beat,
+        m.Notification: _on_notification, m.Which: _on_which, m.Graph: _on_graph,
+    }  # fmt: skip
+    _ACTIONS: ClassVar[dict[Action, Callable[[Any, int], None]]] = {
+        Action.ASK: _ask, Action.JOIN: _join, Action.LEAVE: _leave, Action.FORGET: _forget,
+        Action.REFUSE: _refuse,
+    }  # fmt: skip

@@ -1,0 +1,266 @@
+"""One interest of an application: it gets every notification that matches, once, and knows of every
+one that it does not get.
+
+    ASKING ──Answer──> JOINING ──Setup──> ON          Refuse, a new epoch: ASKING again, and the
+                                                      application is told that there was a break
+How a loss is noticed: a gap in the numbers of a node, at once; otherwise by the next beat, which
+says how many notifications there were, and then the rendezvous point says which. What is missing is
+asked for, from the nearest router that has it, until it comes or is said to be nowhere.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, ClassVar
+
+import msgspec
+
+from tidings.routing import messages as m
+from tidings.routing.digests import digest
+from tidings.routing.downstream import Name, Sent
+from tidings.routing.router import Times
+from tidings.routing.tracker import Tracker
+
+MOST_RANGES = 256  # that are asked for at once
+RECENT = 4096  # identities that are remembered: more than a publisher has under way
+
+
+class Phase(Enum):
+    ASKING = "asking"
+    JOINING = "joining"
+    ON = "on"
+    REFUSED = "refused"
+    STOPPED = "stopped"
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A notification for the application."""
+
+    epoch: int
+    serial: int
+    payload: bytes
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """Numbers that no router and no disk has any more."""
+
+    numbers: int
+
+
+class Break(msgspec.Struct, frozen=True):
+    """The rendezvous point did not know the subscription any more: what came between is unknown."""
+
+    reason: str
+
+
+class Subscriber:
+    """See the top of the module. What the application is told collects in `inbox`."""
+
+    def __init__(
+        self, name: Name, router: Name, interest: bytes, times: Times | None = None
+    ) -> None:
+        self.name = name
+        self.router = router
+        self.interest = interest
+        self.times = times or Times()
+        self.phase = Phase.STOPPED
+        self.inbox: deque[Told | Lost | Break] = deque()
+        self.refusal = ""
+        self.epoch = 0
+        self.node = 0
+        self.begun = 0  # the serial after which notifications are due
+        self.complete = 0  # the serial up to which nothing is missing
+        self._tracker = Tracker({})
+        self._base = 0  # the total of the node, less what came since
+        self._came = 0
+        self._recent: dict[tuple[str, int], None] = {}  # what came last, across epochs
+        self._request = 0
+        self._counting: float | None = None  # when it was asked
+        self._recovering: float | None = None
+        self._asked = self._heard = self._resubscribed = float("-inf")
+        self._now = 0.0
+        self._out: list[Sent] = []
+
+    # -- what the application does -------------------------------------------------------------
+
+    def start(self, now: float) -> list[Sent]:
+        self._now = now
+        self._ask()
+        return self._taken()
+
+    def stop(self, now: float) -> list[Sent]:
+        self._now = now
+        if self.phase in (Phase.JOINING, Phase.ON):
+            self._send(m.Unsubscribe(self.epoch, (self.node,)))
+        self.phase = Phase.STOPPED
+        return self._taken()
+
+    # -- what comes in -------------------------------------------------------------------------
+
+    def receive(self, message: m.Message, now: float) -> list[Sent]:
+        self._now = now
+        if isinstance(message, m.Down) and self.phase not in (Phase.STOPPED, Phase.REFUSED):
+            if message.epoch > self.epoch:
+                if self.epoch:
+                    self._restart("the rendezvous point lost its memory")
+                self.epoch = message.epoch
+            handler = self._HANDLERS.get(type(message))
+            if handler is not None and message.epoch == self.epoch:
+                handler(self, message)
+        return self._taken()
+
+    def tick(self, now: float) -> list[Sent]:
+        """Do what is due: called at least once each `retry`."""
+        self._now = now
+        late = now - self._asked > self.times.retry
+        if self.phase is Phase.ASKING and late:
+            self._ask()
+        elif self.phase is Phase.JOINING and late:
+            self._join()
+        elif self.phase is Phase.ON:
+            self._tick_on(now)
+        return self._taken()
+
+    def _tick_on(self, now: float) -> None:
+        if now - self._resubscribed >= self.times.resubscribe:
+            self._resubscribed = now
+            self._send(m.Resubscribe(self.epoch, digest((self.node,)), self.complete))
+        if now - self._heard > self.times.silent and now - self._asked > self.times.silent:
+            self._join()  # a router that was started anew knows nothing of us
+        if self._counting is not None and now - self._counting > self.times.retry:
+            self._count()
+        if self._recovering is not None and now - self._recovering > self.times.retry:
+            self._recover()
+
+    def _on_answer(self, message: m.Answer) -> None:
+        if self.phase is not Phase.ASKING or message.request != self._request:
+            return
+        if message.refusal:
+            self.phase, self.refusal = Phase.REFUSED, message.refusal
+            return
+        self.phase = Phase.JOINING
+        self.node = message.node
+        self.begun = self.complete = message.serial
+        self._tracker = Tracker(message.counts)
+        self._base, self._came = message.total, 0
+        self._join()
+
+    def _on_setup(self, message: m.Setup) -> None:
+        if self.phase is Phase.JOINING and message.node == self.node:
+            self.phase = Phase.ON
+            self._heard = self._now
+            self._count()  # what came while routers on the way did not know of us
+
+    def _on_refuse(self, message: m.Refuse) -> None:
+        if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
+            self._restart("the rendezvous point had forgotten the node")
+
+    def _on_notification(self, message: m.Notification) -> None:
+        if self.phase not in (Phase.JOINING, Phase.ON):
+            return
+        if self._tracker.see(message.marks):
+            self._deliver(message)
+        if not self._tracker.is_complete() and self._recovering is None:
+            self._recover()
+
+    def _on_beat(self, message: m.Beat) -> None:
+        if self.phase is not Phase.ON:
+            return
+        self._heard = self._now
+        if message.subscribed != digest((self.node,)):
+            self._send(m.Wanted(self.epoch, (self.node,)))
+            return
+        if self._counting is not None or self._recovering is not None:
+            return
+        if message.sum - self._base > self._came:  # the sum of one node is its total
+            self._count()
+        elif message.sum - self._base == self._came:
+            self.complete = max(self.complete, message.serial)
+
+    def _on_counted(self, message: m.Counted) -> None:
+        if message.request != self._request or message.node != self.node:
+            return
+        self._counting = None
+        self._tracker.learn(message.counts)
+        if not self._tracker.is_complete():
+            self._recover()
+        else:
+            self.complete = max(self.complete, message.serial)
+            self._base = message.total - self._came  # whatever was given up is accounted for
+
+    def _on_recovered(self, message: m.Recovered) -> None:
+        for notification in message.notifications:
+            missing = self._tracker.wants(notification.marks)
+            if missing and not self._tracker.has_any(notification.marks):
+                self._deliver(notification)
+            self._tracker.see(missing)
+
+    def _on_settled(self, message: m.Settled) -> None:
+        if self._recovering is None or message.request != self._request:
+            return
+        self._recovering = None
+        lost = self._tracker.give_up(message.lost)
+        if lost:
+            self.inbox.append(Lost(lost))
+        if self._tracker.is_complete():
+            self._count()  # to know that this was all
+        else:
+            self._recovering = self._now  # what is still under way comes, or is asked for again
+
+    # -- what goes out -------------------------------------------------------------------------
+
+    def _deliver(self, message: m.Notification) -> None:
+        self._came += 1
+        identity = message.publisher, message.stamp
+        if identity in self._recent:  # published again, after the rendezvous point lost its disk
+            return
+        self._recent[identity] = None
+        if len(self._recent) > RECENT:
+            del self._recent[next(iter(self._recent))]
+        self.inbox.append(Told(self.epoch, message.serial, message.payload))
+
+    def _restart(self, reason: str) -> None:
+        self.inbox.append(Break(reason))
+        self._counting = self._recovering = None
+        self._ask()
+
+    def _ask(self) -> None:
+        self.phase = Phase.ASKING
+        self._asked = self._now
+        self._request += 1
+        self._send(m.Ask(self._request, self.interest))
+
+    def _join(self) -> None:
+        self._asked = self._now
+        self._send(m.Subscribe(self.epoch, (self.node,)))
+
+    def _count(self) -> None:
+        self._counting = self._now
+        self._request += 1
+        self._send(m.Count(self.epoch, self._request, self.node, self.complete))
+
+    def _recover(self) -> None:
+        self._recovering = self._now
+        self._counting = None
+        missing = self._tracker.missing()
+        if not missing:
+            self._recovering = None
+            self._count()
+            return
+        self._request += 1
+        self._send(m.Recover(self.epoch, self._request, tuple(missing[:MOST_RANGES])))
+
+    def _send(self, message: m.Message) -> None:
+        self._out.append((self.router, message))
+
+    def _taken(self) -> list[Sent]:
+        out, self._out = self._out, []
+        return out
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
+        m.Answer: _on_answer, m.Setup: _on_setup, m.Refuse: _on_refuse, m.Beat: _on_beat,
+        m.Notification: _on_notification, m.Counted: _on_counted, m.Recovered: _on_recovered,
+        m.Settled: _on_settled,
+    }  # fmt: skip

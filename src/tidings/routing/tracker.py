@@ -1,0 +1,103 @@
+"""Which notifications have come, and which must have been: numbers of nodes, node by node.
+
+    node 7    settled up to 40, and 43            it is known that 44 exists: missing 41 42 44
+
+A subscriber begins with where all nodes beneath its own stood; a node that it has never heard of is
+new, and counts from 1. Of the marks of a notification either all are settled or none is, but for
+those of which a router on the way did not know that they belong here; so a notification with one
+that is settled has come before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tidings.routing.messages import Mark, Range
+
+
+class Tracker:
+    """The numbers that one subscriber is to get."""
+
+    def __init__(self, counts: Mapping[int, int]) -> None:
+        self._upto = dict(counts)  # of a node: all numbers up to this one are settled
+        self._beyond: dict[int, set[int]] = {}  # those after that which are
+        self._known: dict[int, int] = {}  # the highest that exists, where it is not settled
+
+    def see(self, marks: Iterable[Mark]) -> bool:
+        """Settle the marks of a notification; is it new?"""
+        new = True
+        for mark in marks:
+            if self._is_settled(mark.node, mark.number):
+                new = False
+            else:
+                self._settle(mark.node, mark.number)
+        return new
+
+    def has_any(self, marks: Iterable[Mark]) -> bool:
+        """Has one of the marks come before?"""
+        return any(self._is_settled(mark.node, mark.number) for mark in marks)
+
+    def wants(self, marks: Iterable[Mark]) -> tuple[Mark, ...]:
+        """Those of the marks that are known to be missing."""
+        return tuple(
+            mark
+            for mark in marks
+            if mark.number <= self._highest(mark.node)
+            and not self._is_settled(mark.node, mark.number)
+        )
+
+    def learn(self, counts: Mapping[int, int]) -> None:
+        """Nodes have counted this far."""
+        for node, count in counts.items():
+            if count > self._highest(node):
+                self._known[node] = count
+
+    def give_up(self, ranges: Iterable[Range]) -> int:
+        """Settle what can't be had any more; how many numbers that were."""
+        lost = 0
+        for node, first, last in ranges:
+            for number in range(first, min(last, self._highest(node)) + 1):
+                if not self._is_settled(node, number):
+                    self._settle(node, number)
+                    lost += 1
+        return lost
+
+    def missing(self) -> list[Range]:
+        """The numbers that exist and have not come."""
+        return [gap for node in {*self._beyond, *self._known} for gap in self._gaps(node)]
+
+    def is_complete(self) -> bool:
+        """Is nothing known to be missing?"""
+        return not self._beyond and not self._known
+
+    def _gaps(self, node: int) -> Iterator[Range]:
+        first = self._upto.get(node, 0) + 1
+        for number in sorted(self._beyond.get(node, ())):
+            if number > first:
+                yield Range(node, first, number - 1)
+            first = number + 1
+        if first <= self._known.get(node, 0):
+            yield Range(node, first, self._known[node])
+
+    def _highest(self, node: int) -> int:
+        beyond = self._beyond.get(node)
+        return max(self._upto.get(node, 0), self._known.get(node, 0), max(beyond) if beyond else 0)
+
+    def _is_settled(self, node: int, number: int) -> bool:
+        return number <= self._upto.get(node, 0) or number in self._beyond.get(node, ())
+
+    def _settle(self, node: int, number: int) -> None:
+        upto = self._upto.get(node, 0)
+        if number == upto + 1:
+            beyond = self._beyond.get(node, set())
+            upto = number
+            while upto + 1 in beyond:
+                upto += 1
+                beyond.remove(upto)
+            if not beyond:
+                self._beyond.pop(node, None)
+            self._upto[node] = upto
+        else:
+            self._beyond.setdefault(node, set()).add(number)
+        if self._known.get(node, 0) <= upto:
+            self._known.pop(node, None)

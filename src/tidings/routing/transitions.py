@@ -1,0 +1,84 @@
+"""What becomes of a node at a router, in one table; the diagram in the docs is drawn from it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class State(Enum):
+    """How a router stands to a node."""
+
+    ABSENT = "absent"  # nobody below wants it
+    PENDING = "pending"  # asked for above, with no word yet of where it belongs
+    ACTIVE = "active"  # acknowledged from above
+    INTERRUPTED = "interrupted"  # it was, and there is silence
+    LEAVING = "leaving"  # given up, and not confirmed yet
+
+
+class Event(Enum):
+    """What happens to it."""
+
+    WANTED = "wanted"  # a neighbour subscribes
+    UNWANTED = "unwanted"  # the last one is gone
+    TOLD = "told"  # where it belongs
+    ACKNOWLEDGED = "acknowledged"
+    UNKNOWN = "unknown above"  # the one above does not have it from us
+    REFUSED = "refused"
+    SILENT = "silent"  # nothing was heard for a while
+    GONE = "confirmed gone"
+
+
+class Action(Enum):
+    """What is done about it."""
+
+    ASK = "subscribe above"
+    JOIN = "put it in the graph, serve who waits"
+    LEAVE = "unsubscribe above"
+    FORGET = "take it out of the graph"
+    REFUSE = "refuse all who want it"
+
+
+Step = tuple[State, tuple[Action, ...]]
+_ABSENT, _PENDING, _ACTIVE = State.ABSENT, State.PENDING, State.ACTIVE
+_INTERRUPTED, _LEAVING = State.INTERRUPTED, State.LEAVING
+
+TRANSITIONS: dict[tuple[State, Event], Step] = {
+    (_ABSENT, Event.WANTED): (_PENDING, (Action.ASK,)),
+    (_PENDING, Event.TOLD): (_ACTIVE, (Action.JOIN,)),
+    (_PENDING, Event.SILENT): (_PENDING, (Action.ASK,)),
+    (_PENDING, Event.UNKNOWN): (_PENDING, (Action.ASK,)),
+    (_PENDING, Event.UNWANTED): (_LEAVING, (Action.LEAVE,)),
+    (_PENDING, Event.REFUSED): (_ABSENT, (Action.REFUSE, Action.FORGET)),
+    (_ACTIVE, Event.TOLD): (_ACTIVE, (Action.JOIN,)),
+    (_ACTIVE, Event.SILENT): (_INTERRUPTED, (Action.ASK,)),
+    (_ACTIVE, Event.UNKNOWN): (_ACTIVE, (Action.ASK,)),
+    (_ACTIVE, Event.UNWANTED): (_LEAVING, (Action.LEAVE,)),
+    (_ACTIVE, Event.REFUSED): (_ABSENT, (Action.REFUSE, Action.FORGET)),
+    (_INTERRUPTED, Event.TOLD): (_ACTIVE, (Action.JOIN,)),
+    (_INTERRUPTED, Event.ACKNOWLEDGED): (_ACTIVE, ()),
+    (_INTERRUPTED, Event.SILENT): (_INTERRUPTED, (Action.ASK,)),
+    (_INTERRUPTED, Event.UNKNOWN): (_INTERRUPTED, (Action.ASK,)),
+    (_INTERRUPTED, Event.UNWANTED): (_LEAVING, (Action.LEAVE,)),
+    (_INTERRUPTED, Event.REFUSED): (_ABSENT, (Action.REFUSE, Action.FORGET)),
+    (_LEAVING, Event.WANTED): (_PENDING, (Action.ASK,)),
+    (_LEAVING, Event.SILENT): (_LEAVING, (Action.LEAVE,)),
+    (_LEAVING, Event.GONE): (_ABSENT, (Action.FORGET,)),
+    (_LEAVING, Event.UNKNOWN): (_ABSENT, (Action.FORGET,)),
+    (_LEAVING, Event.REFUSED): (_ABSENT, (Action.FORGET,)),
+}
+"""What is not here changes nothing and does nothing."""
+
+
+def next_step(state: State, event: Event) -> Step:
+    return TRANSITIONS.get((state, event), (state, ()))
+
+
+def diagram() -> str:
+    """The table as Mermaid draws state machines."""
+    lines = ["stateDiagram-v2", "    [*] --> absent"]
+    for (state, event), (after, actions) in TRANSITIONS.items():
+        done = "; ".join(action.value for action in actions)
+        lines.append(
+            f"    {state.value} --> {after.value}: {event.value}" + (f" / {done}" * bool(done))
+        )
+    return "\n".join(lines)

@@ -1,0 +1,151 @@
+"""The protocol as a whole: random trees, faults and crashes; at quiet points all is as defined."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from tests.routing.world import POINTS, ROOT, Faults, World
+
+from tidings.routing.label_graph import LabelGraph, labels_by_definition
+from tidings.routing.subscriber import Break, Lost, Phase, Told
+
+
+def settle(world: World) -> None:
+    """No more faults, and time enough for everything to be told again."""
+    world.faults = Faults()
+    world.run(90)
+
+
+def check(world: World) -> None:
+    check_graphs(world)
+    check_told(world)
+
+
+def check_graphs(world: World) -> None:
+    points = world.disk.nodes
+    for name, router in {ROOT: world.root, **world.routers}.items():
+        graph: LabelGraph[object] = router.graph
+        wanted = {one: known.nodes for one, known in router.neighbours.items() if known.nodes}
+        pairs = {(a, b) for a in graph.nodes for b in graph.nodes if points[a] > points[b]}
+        reduced = {
+            (a, b)
+            for a, b in pairs
+            if not any((a, c) in pairs and (c, b) in pairs for c in graph.nodes)
+        }
+        there = {(a, b) for a, node in graph.nodes.items() for b in node.children}
+        assert there == reduced, name
+        labels = {number: dict(node.labels) for number, node in graph.nodes.items()}
+        assert labels == labels_by_definition(graph, wanted), name
+    for name, router in world.routers.items():
+        above = world.root if world.parents[name] == ROOT else world.routers[world.parents[name]]
+        mine = above.neighbours.get(name)
+        assert set(router.graph.nodes) == (set() if mine is None else mine.nodes), name
+        expected = {one.node for one in world.subscribers.values()
+                    if one.phase is Phase.ON and one.router == name}  # fmt: skip
+        assert expected <= set(router.graph.nodes)
+
+
+def check_told(world: World) -> None:
+    """Everyone has what was due, once each, in this epoch; a break starts anew."""
+    records = {record.serial: record for record in world.disk.records() if record.serial}
+    for name, one in world.subscribers.items():
+        if one.phase is Phase.STOPPED:
+            continue
+        assert one.phase is Phase.ON, (name, one.phase)
+        inbox = list(one.inbox)
+        breaks = [at for at, what in enumerate(inbox) if isinstance(what, Break)]
+        latest = inbox[breaks[-1] + 1 :] if breaks else inbox
+        told = [what.serial for what in latest if isinstance(what, Told)]
+        payloads = [what.payload for what in inbox if isinstance(what, Told)]
+        assert len(set(payloads)) == len(payloads), f"{name} was told something twice"
+        due = {
+            serial
+            for serial, record in records.items()
+            if serial > one.begun and record.payload[0] in frozenset(one.interest)
+        }
+        assert not [what for what in latest if isinstance(what, Lost)]
+        before = {
+            what.payload for what in inbox[: len(inbox) - len(latest)] if isinstance(what, Told)
+        }
+        again = {serial for serial in due if records[serial].payload in before}
+        assert sorted(told) == sorted(due - again), name
+    for publisher in world.publishers.values():
+        assert not publisher.waiting
+
+
+def busy(world: World, steps: int, *, crashes: float = 0.0, disks: float = 0.0) -> None:
+    chance = world.chance
+    serial = len(world.subscribers)
+    for step in range(steps):
+        what = chance.random()
+        if what < 0.1:
+            size = chance.randrange(1, POINTS)
+            world.subscribe(f"s{serial}", chance.sample(range(POINTS), size))
+            serial += 1
+        elif what < 0.15 and world.subscribers:
+            one = chance.choice(list(world.subscribers.values()))
+            world.send(one.name, one.stop(world.now))
+        elif what < 0.15 + crashes:
+            name = chance.choice([ROOT, *world.routers])
+            world.crash(name, disk=name != ROOT or chance.random() >= disks)
+        else:
+            point = chance.randrange(POINTS)
+            text = f"{world.disk.epoch} {world.now} {step}".encode()
+            world.publish(f"p{chance.randrange(3)}", point, bytes([point]) + text)
+        world.run(chance.random() * 0.5)
+
+
+def test_a_quiet_network(seed: int) -> None:
+    for round_ in range(10):
+        chance = random.Random(f"{seed} {round_}")
+        world = World(chance, chance.randrange(0, 12))
+        busy(world, 80)
+        settle(world)
+        check(world)
+
+
+@pytest.mark.parametrize("crashes", [0.0, 0.05])
+def test_a_lossy_network(seed: int, crashes: float) -> None:
+    for round_ in range(10):
+        chance = random.Random(f"{seed} {round_} {crashes}")
+        world = World(chance, chance.randrange(1, 15))
+        for _ in range(3):
+            world.faults = Faults(
+                chance.choice((0.0, 0.02, 0.2)),
+                chance.choice((0.0, 0.05)),
+                chance.choice((0.02, 2.0)),
+            )
+            busy(world, 60, crashes=crashes)
+            settle(world)
+            check(world)
+
+
+def test_disks_that_are_lost(seed: int) -> None:
+    for round_ in range(8):
+        chance = random.Random(f"{seed} {round_} disks")
+        world = World(chance, chance.randrange(1, 10))
+        for _ in range(3):
+            world.faults = Faults(0.02, 0.02, 0.2)
+            busy(world, 60, crashes=0.06, disks=0.5)
+            settle(world)
+            check(world)
+
+
+@pytest.mark.timeout(3600)
+def test_trees_of_up_to_fifty_routers(seed: int) -> None:
+    """At least 200,000 operations, and twenty times as many with TIDINGS_PROFILE=soak."""
+    operations, round_ = 0, 0
+    most = 4_000_000 if os.environ.get("TIDINGS_PROFILE") == "soak" else 200_000
+    while operations < most:
+        chance = random.Random(f"{seed} {round_} fifty")
+        world = World(chance, chance.randrange(10, 51))
+        for _ in range(3):
+            drop, repeat = chance.choice((0.0, 0.02, 0.2)), chance.choice((0.0, 0.05))
+            world.faults = Faults(drop, repeat, chance.choice((0.02, 0.5, 2.0)))
+            busy(world, 100, crashes=chance.choice((0.0, 0.05)), disks=chance.choice((0, 0.3)))
+            settle(world)
+            check(world)
+        operations += world.operations
+        round_ += 1

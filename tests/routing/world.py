@@ -1,0 +1,260 @@
+"""A network that is not there: routers, subscribers and publishers on links that delay, drop and
+repeat, in a time of its own. Interests are sets of points, notifications are points."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tidings.model import TidingsError
+from tidings.routing import messages as m
+from tidings.routing.cache import Cache
+from tidings.routing.publisher import Publisher
+from tidings.routing.rendezvous import Memory, Placed, Record, Rendezvous, memory_of
+from tidings.routing.router import Router, Times
+from tidings.routing.subscriber import Subscriber
+
+POINTS = 8
+ROOT = "root"
+TICK = 0.5
+
+
+def encode(points: Iterable[int]) -> bytes:
+    return bytes(sorted(points))
+
+
+class Sets:
+    """A preprocessor of sets of points."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.numbers = {points: node for node, points in disk.nodes.items()}
+        self.next = max(disk.used, default=0) + 1
+
+    def place(self, interest: bytes) -> Placed:
+        points = frozenset(interest)
+        if not points or max(points) >= POINTS:
+            raise TidingsError("found no set of points")
+        node = self.numbers.get(points)
+        if node is None:
+            node, self.next = self.next, self.next + 1
+            self.numbers[points] = node
+        return placed(node, self.numbers)
+
+    def tag(self, content: bytes) -> list[int]:
+        if len(content) != 1:
+            raise TidingsError("found no point")
+        return lowest({p: n for p, n in self.numbers.items() if content[0] in p})
+
+    def remove(self, node: int) -> None:
+        self.numbers = {points: one for points, one in self.numbers.items() if one != node}
+
+
+def lowest(numbers: dict[frozenset[int], int]) -> list[int]:
+    return sorted(n for p, n in numbers.items() if not any(other < p for other in numbers))
+
+
+def placed(node: int, numbers: dict[frozenset[int], int]) -> Placed:
+    mine = next(points for points, number in numbers.items() if number == node)
+    above = {points: number for points, number in numbers.items() if points > mine}
+    below = {points: number for points, number in numbers.items() if points < mine}
+    highest = sorted(n for p, n in below.items() if not any(other > p for other in below))
+    return Placed(node, tuple(lowest(above)), tuple(highest))
+
+
+class Disk:
+    """What the root wrote down, and how much of it is there for good."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.log: list[tuple[str, Any]] = []
+        self.synced = 0
+        self.kept = 0  # notifications up to this serial were pruned
+
+    def add_node(self, node: int, interest: bytes) -> None:
+        self.log.append(("add", (node, frozenset(interest))))
+
+    def drop_node(self, node: int) -> None:
+        self.log.append(("drop", node))
+
+    def append(self, record: Record) -> None:
+        self.log.append(("record", record))
+
+    def find(self, ranges: Iterable[m.Range]) -> tuple[list[m.Notification], list[m.Range]]:
+        cache = Cache(10**9, 1 << 60)
+        for record in self.records():
+            if record.serial > self.kept:
+                cache.put(record.notification(self.epoch))
+        return cache.find(ranges)
+
+    def prune(self, upto: int) -> None:
+        self.kept = max(self.kept, upto)
+
+    # -- for the world -------------------------------------------------------------------------
+
+    def records(self) -> list[Record]:
+        return [what for kind, what in self.log[: self.synced] if kind == "record"]
+
+    @property
+    def used(self) -> set[int]:
+        return {what[0] for kind, what in self.log if kind == "add"}
+
+    @property
+    def nodes(self) -> dict[int, frozenset[int]]:
+        found: dict[int, frozenset[int]] = {}
+        for kind, what in self.log:
+            if kind == "add":
+                found[what[0]] = what[1]
+            elif kind == "drop":
+                found.pop(what, None)
+        return found
+
+    def crash(self) -> None:
+        del self.log[self.synced :]
+
+    def memory(self) -> Memory:
+        numbers = {points: node for node, points in self.nodes.items()}
+        by_size = sorted(numbers.items(), key=lambda item: -len(item[0]))
+        places = {node: placed(node, numbers) for _, node in by_size}
+        found = memory_of(self.records(), Memory(self.epoch), places)
+        # nodes are put in one after the other: children come later, and name their parents
+        found.placed = [msgspec.structs.replace(one, children=()) for one in found.placed]
+        return found
+
+
+class Faults(msgspec.Struct):
+    """Chances, of a message."""
+
+    drop: float = 0.0
+    repeat: float = 0.0
+    delay: float = 0.05  # seconds at most
+
+
+class World:
+    """A tree of routers with subscribers and publishers at them."""
+
+    def __init__(self, chance: random.Random, routers: int, times: Times | None = None) -> None:
+        self.chance = chance
+        self.times = times or Times()
+        self.now = 0.0
+        self._lives = 0
+        self.faults = Faults()
+        self.disk = Disk(epoch=1)
+        self.root = self._new_root()
+        self.parents: dict[str, str] = {}
+        self.routers: dict[str, Router] = {}
+        for number in range(routers):
+            name = f"r{number}"
+            self.parents[name] = chance.choice([ROOT, *self.routers])
+            self.routers[name] = self._new_router(name)
+        self.subscribers: dict[str, Subscriber] = {}
+        self.publishers: dict[str, Publisher] = {}
+        self.operations = 0
+        self._events: list[tuple[float, int, Any]] = []
+        self._order = 0
+        self._links: dict[tuple[Any, Any], float] = {}
+        self._down: dict[Any, float] = {}  # who is down until when
+        self._at(TICK, ("tick",))
+
+    # -- what happens --------------------------------------------------------------------------
+
+    def subscribe(self, name: str, points: Iterable[int]) -> Subscriber:
+        router = self.chance.choice([ROOT, *self.routers])
+        one = Subscriber(name, router, encode(points), self.times)
+        self.subscribers[name] = one
+        self.send(name, one.start(self.now))
+        return one
+
+    def publish(self, name: str, point: int, payload: bytes) -> None:
+        one = self.publishers.get(name)
+        if one is None:
+            router = self.chance.choice([ROOT, *self.routers])
+            one = self.publishers[name] = Publisher(name, router, self.times, window=20)
+        self.send(name, one.publish(bytes([point]), payload, self.now))
+
+    def crash(self, name: str, *, disk: bool = True) -> None:
+        """A router loses its memory; the root also what was not on its disk, or the disk."""
+        if name == ROOT:
+            self.disk.crash()
+            if not disk:
+                self.disk = Disk(self.disk.epoch + 1)
+            self.root = self._new_root()
+        else:
+            self.routers[name] = self._new_router(name)
+        self._down[name] = self.now + self.chance.random() * 3
+
+    def run(self, seconds: float) -> None:
+        until = self.now + seconds
+        while self._events and self._events[0][0] <= until:
+            self.now, _, event = heapq.heappop(self._events)
+            self.operations += 1
+            self._happen(event)
+        self.now = until
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def send(self, sender: Any, sent: Iterable[tuple[Any, m.Message]]) -> None:
+        for to, message in sent:
+            if self.chance.random() < self.faults.drop:
+                continue
+            copies = 2 if self.chance.random() < self.faults.repeat else 1
+            for _ in range(copies):
+                delay = self.chance.random() * self.faults.delay
+                at = max(self._links.get((sender, to), 0.0), self.now + delay)
+                self._links[sender, to] = at
+                self._at(at, ("message", sender, to, message))
+
+    def _at(self, when: float, event: Any) -> None:
+        self._order += 1
+        heapq.heappush(self._events, (when, self._order, event))
+
+    def _happen(self, event: Any) -> None:
+        if event[0] == "tick":
+            self._tick()
+            self._at(self.now + TICK, ("tick",))
+        elif event[0] == "sync":
+            if event[1] is self.disk and self.root.written() >= event[2]:
+                self._sync(event[2])
+        else:
+            _, sender, to, message = event
+            if self._down.get(to, 0.0) <= self.now:
+                self._take(sender, to, message)
+
+    def _take(self, sender: Any, to: Any, message: m.Message) -> None:
+        if to == ROOT:
+            before = self.root.written()
+            self.send(ROOT, self.root.receive(sender, message, self.now))
+            if self.root.written() > before or self.root._held:
+                delay = self.chance.random() * 0.02
+                self._at(self.now + delay, ("sync", self.disk, self.root.written()))
+        elif to in self.routers:
+            self.send(to, self.routers[to].receive(sender, message, self.now))
+        elif to in self.subscribers:
+            self.send(to, self.subscribers[to].receive(message, self.now))
+        elif to in self.publishers:
+            self.send(to, self.publishers[to].receive(message, self.now))
+
+    def _sync(self, count: int) -> None:
+        self.disk.synced = max(self.disk.synced, min(len(self.disk.log), self._base + count))
+        self.send(ROOT, self.root.stored(count, self.now))
+
+    def _tick(self) -> None:
+        everyone: dict[str, Any] = {ROOT: self.root, **self.routers, **self.subscribers}
+        for name, one in {**everyone, **self.publishers}.items():
+            if self._down.get(name, 0.0) <= self.now:
+                self.send(name, one.tick(self.now))
+
+    def _new_root(self) -> Rendezvous:
+        self._base = len(self.disk.log)
+        self.disk.synced = self._base
+        self._lives += 1
+        return Rendezvous(ROOT, Sets(self.disk), self.disk, self.disk.memory(), self.times,
+                          Cache(50), self._lives)  # fmt: skip
+
+    def _new_router(self, name: str) -> Router:
+        self._lives += 1
+        return Router(name, self.parents[name], self.times, Cache(20), self._lives)

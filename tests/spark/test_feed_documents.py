@@ -107,6 +107,14 @@ def test_what_is_not_a_whole_feed_is_a_problem(body: bytes) -> None:
         entries(body)
 
 
+def test_a_body_that_names_a_file_is_not_opened(tmp_path: Path) -> None:
+    private = tmp_path / "private.xml"
+    private.write_bytes(rss("a secret"))
+
+    with pytest.raises(FeedProblem, match="is not a complete RSS or Atom document"):
+        entries(str(private))
+
+
 def test_only_what_changed_is_fetched(server: FeedServer) -> None:
     server.pages["/a"] = rss("a")
     document = fetch(server.url("/a"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import calendar
 import hashlib
 import http.client
+import io
 import time
 import urllib.error
 import urllib.parse
@@ -124,7 +125,9 @@ def parse(address: str, document: Document) -> list[Entry]:
     # A base for relative links; feedparser does not fetch it.
     headers["content-location"] = address
     try:
-        found = feedparser.parse(document.body, response_headers=headers)
+        # A file object, for feedparser takes bytes for the name of a file where there is one: a
+        # server could have files of this machine read, or a device that never ends.
+        found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
     except Exception as error:  # its loose parser has no list of what it raises
         raise FeedProblem(f"The feed {address} cannot be parsed.") from error

@@ -28,11 +28,11 @@ import msgspec
 from tidings.model import EnvironmentProblem
 from tidings.spark.feed_http import TooLargeError, get
 
-TIMEOUT = 10.0
-"""Seconds that one document may take, from the first byte asked for to the last one read."""
+TIMEOUT = 20.0
+"""Seconds that one feed may take, from the first byte asked for to the last entry read."""
 
-LARGEST = 16 * 1024 * 1024
-"""Bytes of the largest document that is taken."""
+LARGEST = 4 * 1024 * 1024
+"""Bytes of the largest document that is taken; feedparser needs a second for each million."""
 
 _CLOSED = (b"</rss>", b"</feed>", b"</rdf>", b"</rdf:rdf>")
 

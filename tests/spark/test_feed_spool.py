@@ -9,7 +9,7 @@ import pytest
 from tidings.model import EnvironmentProblem
 from tidings.spark import feed_spool
 from tidings.spark.feed_documents import Entry
-from tidings.spark.feed_spool import Spool
+from tidings.spark.feed_spool import Spool, check_spool
 
 
 def entry(name: str) -> Entry:
@@ -138,3 +138,28 @@ def test_a_line_that_is_damaged_is_named(tmp_path: Path, line: bytes) -> None:
     with pytest.raises(EnvironmentProblem, match=f"{file}, line 2, is not an entry of a feed: "):
         list(spool.read(1))
     spool.close()
+
+
+def test_a_spool_belongs_to_the_stream_that_began_it(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "a")
+    spool.add([entry("x")])
+    spool.close()
+
+    for other in ("b", ""):
+        with pytest.raises(EnvironmentProblem, match="belongs to another checkpoint: give this"):
+            check_spool(tmp_path, other)
+        with pytest.raises(EnvironmentProblem, match="belongs to another checkpoint: give this"):
+            Spool(tmp_path, other)
+    check_spool(tmp_path, "a")
+    spool = Spool(tmp_path, "a")
+    assert list(spool.read(1)) == [entry("x")]
+    spool.close()
+
+
+def test_a_spool_that_nobody_claimed_is_taken_over(tmp_path: Path) -> None:
+    check_spool(tmp_path / "none", "a")
+    Spool(tmp_path).close()
+    Spool(tmp_path, "a").close()
+
+    with pytest.raises(EnvironmentProblem, match="belongs to another checkpoint"):
+        Spool(tmp_path, "b")

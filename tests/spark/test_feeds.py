@@ -141,6 +141,30 @@ def test_rounds_of_fetching_can_be_taken_one_by_one(server: FeedServer, tmp_path
     reader.stop()
 
 
+def test_a_copy_of_a_query_does_not_get_the_spool(server: FeedServer, tmp_path: Path) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    from tidings.model import EnvironmentProblem
+    from tidings.spark.feeds import FeedOptions, FeedStreamReader
+
+    def reader(checkpoint: str) -> FeedStreamReader:
+        options = {"urls": server.url("/rss"), "spool": str(tmp_path / "spool"), "interval": "0"}
+        return FeedStreamReader(FeedOptions(options | {"checkpoint": str(tmp_path / checkpoint)}))
+
+    original = reader("original")
+    offset = original.latestOffset(original.initialOffset(), ReadAllAvailable())
+    original.stop()
+    copy = reader("copy")
+    with pytest.raises(EnvironmentProblem, match="belongs to another checkpoint"):
+        copy.initialOffset()
+    copy.stop()
+    original = reader("original")  # after a restart, the same rows
+
+    (partition,) = original.partitions({"file": 0}, offset)
+    assert [row[3] for row in original.read(partition)] == ["a", "b"]
+    original.stop()
+
+
 def test_problems_are_logged_when_they_change(
     server: FeedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

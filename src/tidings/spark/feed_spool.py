@@ -3,11 +3,13 @@
 A feed shows only its latest entries, and Spark may ask for a micro-batch again after a crash. So
 each round of fetching that found something new is written to a numbered file first:
 
-    SPOOL/state.json          numbers, and per feed: validators, keys seen, the problem it has
+    SPOOL/state.json          numbers, whose it is, and per feed: validators, keys seen, problem
     SPOOL/0000000007.jsonl    the new entries of one round, never changed
     SPOOL/lock                held by the one query that uses the spool
 
 Invariants:
+- A spool has one owner for good, the stream that began it. To another, which has its own idea of
+  what is read, it is refused: that one would take files that the owner will ask for.
 - `state.json` is there before anything else but the lock. A folder that has other files and no
   state is somebody else's and is left alone; in ours, only files of these exact names are touched.
 - Spark hears of file n only after `state.json` says `last >= n` and both are on the disk. A file
@@ -58,12 +60,13 @@ class SpoolState(msgspec.Struct, forbid_unknown_fields=True):
     last: _Number
     committed: _Number
     feeds: dict[str, FeedState]
+    owner: str = ""  # the identity of a stream; none is known where a query does not say
 
 
 class Spool:
     """A spool folder that is in use by this object alone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, owner: str = "") -> None:
         self._folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -74,6 +77,8 @@ class Spool:
         self._take_lock()
         try:
             self._state = load_state(folder) or SpoolState(0, 0, {})
+            _need_owner(folder, self._state, owner)
+            self._state.owner = owner
             self._saved = b""
             self.save()
             self._tidy()
@@ -204,6 +209,23 @@ def load_state(folder: Path) -> SpoolState | None:
         raise EnvironmentProblem(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:  # DecodeError, and one of Unicode's own
         raise EnvironmentProblem(f"{path} is not the state of a spool: {error}.") from error
+
+
+def check_spool(folder: Path, owner: str) -> None:
+    """Refuse a folder that `Spool` would refuse; nothing is written."""
+    if folder.is_dir():
+        _need_own(folder)
+        state = load_state(folder)
+        if state is not None:
+            _need_owner(folder, state, owner)
+
+
+def _need_owner(folder: Path, state: SpoolState, owner: str) -> None:
+    if state.owner not in ("", owner):
+        raise EnvironmentProblem(
+            f"The spool {folder} belongs to another checkpoint: give this stream a spool of its "
+            "own, or remove that one with the checkpoint that it belongs to."
+        )
 
 
 def _need_own(folder: Path) -> None:

@@ -7,6 +7,8 @@ Options:
     urls       http and https addresses, file URLs and paths, separated by spaces or lines
     spool      folder that keeps what was fetched (streams; see feed_spool.py); one per query,
                on a disk that outlives the driver; the executors do not need it
+    checkpoint the folder of the query's checkpoint, where it is one of this machine: the spool then
+               belongs to it and is refused to a query that has another
     interval   seconds between two rounds of fetching (60)
     timeout    seconds that one feed may take, to be fetched and to be parsed (20)
     largest    bytes of the largest document (4 MiB)
@@ -48,6 +50,7 @@ from pyspark.sql.types import StructType
 
 from tidings.model import EnvironmentProblem
 from tidings.spark import feed_documents as documents
+from tidings.spark.checkpoint import stream_of
 from tidings.spark.feed_documents import Entry, FeedProblem, Validators
 from tidings.spark.feed_looks import Looker, Lookers, Task
 from tidings.spark.feed_spool import Spool
@@ -69,6 +72,7 @@ class FeedOptions:
         if not self.urls:
             raise EnvironmentProblem('The option "urls" is missing: name the feeds to read.')
         self.spool = options.get("spool", "")
+        self.checkpoint = options.get("checkpoint", "")
         self.interval = _number(options, "interval", 60.0)
         self.timeout = _number(options, "timeout", documents.TIMEOUT)
         self.largest = int(_number(options, "largest", documents.LARGEST))
@@ -178,7 +182,9 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _spool(self) -> Spool:
         if self._opened is None:
-            self._opened = Spool(Path(self._options.spool))
+            checkpoint = self._options.checkpoint
+            owner = stream_of(Path(checkpoint)) if checkpoint else ""
+            self._opened = Spool(Path(self._options.spool), owner)
             self._opened.forget_others(self._options.urls)
         return self._opened
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from tests.cli.conftest import Result, Run
 from tidings.cli.pipeline_view import PipelineView
 from tidings.model import TidingsError
 from tidings.spark.failures import sentence_of
+from tidings.spark.feed_spool import FeedState, SpoolState
 from tidings.spark.outbox import Commit, Outbox
 from tidings.store import ChangeLog
 
@@ -270,6 +272,21 @@ def test_status_of_what_has_not_begun(run: Run, folder: Path) -> None:
     assert (result.code, result.err) == (0, "")
     assert "none is committed" in result.out
     assert not (folder / "out").exists()
+
+
+def test_status_shows_feeds_that_cannot_be_read(run: Run, folder: Path) -> None:
+    text = FILE.format(trigger=NOW).replace(
+        'kind = "files"\npath = "in"\nfiles_per_trigger = 1', 'kind = "feeds"\nurls = ["a", "b"]'
+    )
+    (folder / "p.toml").write_text(text)
+    sick = {"a": FeedState(), "b": FeedState(problem="The feed b is ill."), "c": FeedState()}
+    state = SpoolState(0, 0, sick)
+    (folder / "spool").mkdir()
+    (folder / "spool" / "state.json").write_bytes(msgspec.json.encode(state))
+
+    file = str(folder / "p.toml")
+    assert "The feed b is ill." in run("pipeline", "status", file).out
+    assert run("pipeline", "status", file, "--json").records[0]["feeds"] == ["The feed b is ill."]
 
 
 def test_status_shows_what_is_open_and_what_is_gone(run: Run, folder: Path) -> None:

@@ -187,6 +187,29 @@ def test_problems_are_logged_when_they_change(
     ]
 
 
+def test_each_query_tells_of_a_problem(
+    server: FeedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    from tidings.spark.feed_spool import problems
+    from tidings.spark.feeds import FeedOptions, FeedStreamReader
+
+    for status in (500, 500, 200, 200):
+        server.status = status
+        reader = FeedStreamReader(FeedOptions({"urls": server.url("/rss"), "spool": str(tmp_path)}))
+        reader.latestOffset({"file": 0}, ReadAllAvailable())
+        reader.stop()
+        assert list(problems(tmp_path)) == ([server.url("/rss")] if status == 500 else [])
+
+    said = [record.getMessage().split("/rss ")[1] for record in caplog.records]
+    assert said == [
+        "was refused with status 500.",
+        "was refused with status 500.",
+        "can be read again.",
+    ]
+
+
 def test_feeds_as_a_table(spark: SparkSession, server: FeedServer) -> None:
     from tidings.spark.feeds import FeedSource
 

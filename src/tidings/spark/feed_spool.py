@@ -211,6 +211,13 @@ def load_state(folder: Path) -> SpoolState | None:
         raise EnvironmentProblem(f"{path} is not the state of a spool: {error}.") from error
 
 
+def problems(folder: Path) -> dict[str, str]:
+    """The feeds that could not be read when they were last looked at, each with its sentence."""
+    state = load_state(folder)
+    feeds = {} if state is None else state.feeds
+    return {address: feed.problem for address, feed in feeds.items() if feed.problem}
+
+
 def check_spool(folder: Path, owner: str) -> None:
     """Refuse a folder that `Spool` would refuse; nothing is written."""
     if folder.is_dir():

@@ -19,8 +19,8 @@ read from the spool and never from the memory of the reader, so a micro-batch th
 in another process too, has the same rows. The rows travel to the tasks inside the partitions.
 
 A feed that fails does not end a stream, nor keep it waiting beyond `timeout` (feed_looks.py): the
-problem is logged when it comes, changes or goes. A table is another matter: it is read once, and a
-feed that is missing from it is an error.
+problem is logged when it comes, changes or goes, and by each query that meets it. A table is
+another matter: it is read once, and a feed that is missing from it is an error.
 """
 
 from __future__ import annotations
@@ -134,6 +134,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._opened: Spool | None = None
         self._lookers: Lookers | None = None
+        self._said: dict[str, str] = {}  # the problem of a feed that this query has told of
         self._due = -inf
         self._once = False  # fetch once, and then never
 
@@ -201,9 +202,11 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if look.changed:
                 fresh += spool.fresh(address, look.entries)
                 feed.validators = look.validators
-            if look.problem != feed.problem:
-                feed.problem = look.problem
-                _log.warning(look.problem or f"The feed {address} can be read again.")
+            if look.problem and look.problem != self._said.get(address):
+                _log.warning(look.problem)
+            elif feed.problem and not look.problem:  # of a query before this one, too
+                _log.warning(f"The feed {address} can be read again.")
+            self._said[address] = feed.problem = look.problem
         if fresh:
             spool.add(fresh)
         else:

@@ -274,19 +274,30 @@ def test_status_of_what_has_not_begun(run: Run, folder: Path) -> None:
     assert not (folder / "out").exists()
 
 
-def test_status_shows_feeds_that_cannot_be_read(run: Run, folder: Path) -> None:
-    text = FILE.format(trigger=NOW).replace(
-        'kind = "files"\npath = "in"\nfiles_per_trigger = 1', 'kind = "feeds"\nurls = ["a", "b"]'
-    )
+def feeds(folder: Path, state: SpoolState) -> str:
+    """A pipeline of feeds and what its spool remembers; its file."""
+    source = 'kind = "files"\npath = "in"\nfiles_per_trigger = 1'
+    text = FILE.format(trigger=NOW).replace(source, 'kind = "feeds"\nurls = ["a", "b"]')
     (folder / "p.toml").write_text(text)
-    sick = {"a": FeedState(), "b": FeedState(problem="The feed b is ill."), "c": FeedState()}
-    state = SpoolState(0, 0, sick)
     (folder / "spool").mkdir()
     (folder / "spool" / "state.json").write_bytes(msgspec.json.encode(state))
+    return str(folder / "p.toml")
 
-    file = str(folder / "p.toml")
+
+def test_status_shows_feeds_that_cannot_be_read(run: Run, folder: Path) -> None:
+    ill = FeedState(problem="The feed b is ill.")
+    file = feeds(folder, SpoolState(0, 0, {"a": FeedState(), "b": ill, "c": ill}))
+
     assert "The feed b is ill." in run("pipeline", "status", file).out
-    assert run("pipeline", "status", file, "--json").records[0]["feeds"] == ["The feed b is ill."]
+    assert run("pipeline", "status", file, "--json").records[0]["feeds"] == [ill.problem]
+
+
+def test_check_refuses_a_spool_of_another_checkpoint(run: Run, folder: Path) -> None:
+    file = feeds(folder, SpoolState(0, 0, {}, "another"))
+    result = run("pipeline", "check", file)
+
+    assert result.code == 2
+    assert "belongs to another checkpoint: give this stream a spool of its own" in result.err
 
 
 def test_status_shows_what_is_open_and_what_is_gone(run: Run, folder: Path) -> None:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from tests.cli.conftest import Result, Run
 from tidings.cli.pipeline_view import PipelineView
 from tidings.model import TidingsError
 from tidings.spark.failures import sentence_of
+from tidings.spark.feed_spool import FeedState, SpoolState
 from tidings.spark.outbox import Commit, Outbox
 from tidings.store import ChangeLog
 
@@ -270,6 +272,32 @@ def test_status_of_what_has_not_begun(run: Run, folder: Path) -> None:
     assert (result.code, result.err) == (0, "")
     assert "none is committed" in result.out
     assert not (folder / "out").exists()
+
+
+def feeds(folder: Path, state: SpoolState) -> str:
+    """A pipeline of feeds and what its spool remembers; its file."""
+    source = 'kind = "files"\npath = "in"\nfiles_per_trigger = 1'
+    text = FILE.format(trigger=NOW).replace(source, 'kind = "feeds"\nurls = ["a", "b"]')
+    (folder / "p.toml").write_text(text)
+    (folder / "spool").mkdir()
+    (folder / "spool" / "state.json").write_bytes(msgspec.json.encode(state))
+    return str(folder / "p.toml")
+
+
+def test_status_shows_feeds_that_cannot_be_read(run: Run, folder: Path) -> None:
+    ill = FeedState(problem="The feed b is ill.")
+    file = feeds(folder, SpoolState(0, 0, {"a": FeedState(), "b": ill, "c": ill}))
+
+    assert "The feed b is ill." in run("pipeline", "status", file).out
+    assert run("pipeline", "status", file, "--json").records[0]["feeds"] == [ill.problem]
+
+
+def test_check_refuses_a_spool_of_another_checkpoint(run: Run, folder: Path) -> None:
+    file = feeds(folder, SpoolState(0, 0, {}, "another"))
+    result = run("pipeline", "check", file)
+
+    assert result.code == 2
+    assert "belongs to another checkpoint: give this stream a spool of its own" in result.err
 
 
 def test_status_shows_what_is_open_and_what_is_gone(run: Run, folder: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from xml.sax.saxutils import escape
 
 
@@ -80,3 +81,22 @@ def atom(*titles: str) -> bytes:
         for title in titles
     )
     return f"<feed xmlns='http://www.w3.org/2005/Atom'><title>t</title>{entries}</feed>".encode()
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket], object], host: str = "127.0.0.1") -> Iterator[str]:
+    """A server that says to each who asks whatever `answer` writes to him; its address."""
+    with socket.create_server((host, 0)) as listening:
+
+        def one(connection: socket.socket) -> None:
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                answer(connection)
+
+        def all_of_them() -> None:
+            with suppress(OSError):  # it was closed
+                while True:
+                    threading.Thread(target=one, args=listening.accept()[:1], daemon=True).start()
+
+        threading.Thread(target=all_of_them, daemon=True).start()
+        yield f"http://{host}:{listening.getsockname()[1]}/"

@@ -1,4 +1,4 @@
-"""Fetching and parsing feeds, and the spool, without Spark."""
+"""Fetching and parsing feeds, without Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from tests.spark.feed_server import FeedServer, atom, rss, serve
 
 from tidings.model import EnvironmentProblem
-from tidings.spark import feed_spool
 from tidings.spark.feed_documents import (
     Document,
     Entry,
@@ -22,7 +21,6 @@ from tidings.spark.feed_documents import (
     parse,
     parser,
 )
-from tidings.spark.feed_spool import Spool
 
 NEW_YEAR = int(dt.datetime(2013, 1, 1, 8, tzinfo=dt.UTC).timestamp())
 
@@ -36,10 +34,6 @@ def server() -> Iterator[FeedServer]:
 def entries(text: str | bytes) -> list[Entry]:
     body = text.encode() if isinstance(text, str) else text
     return parse("http://example.org/feed", Document(body, "", Validators()))
-
-
-def entry(name: str) -> Entry:
-    return Entry("f", name, None, None, None, None, [], None, None)
 
 
 def test_rss() -> None:
@@ -107,6 +101,14 @@ def test_what_is_not_a_whole_feed_is_a_problem(body: bytes) -> None:
         entries(body)
 
 
+def test_a_body_that_names_a_file_is_not_opened(tmp_path: Path) -> None:
+    private = tmp_path / "private.xml"
+    private.write_bytes(rss("a secret"))
+
+    with pytest.raises(FeedProblem, match="is not a complete RSS or Atom document"):
+        entries(str(private))
+
+
 def test_only_what_changed_is_fetched(server: FeedServer) -> None:
     server.pages["/a"] = rss("a")
     document = fetch(server.url("/a"))
@@ -152,71 +154,3 @@ def test_without_feedparser(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(EnvironmentProblem, match=r"tidings\[feeds\]"):
         parser()
-
-
-def test_the_spool_keeps_what_was_fetched(tmp_path: Path) -> None:
-    spool = Spool(tmp_path)
-    spool.add(spool.fresh("f", [entry("a"), entry("b")]))
-    spool.add(spool.fresh("f", [entry("b"), entry("c")]))
-    spool.close()
-    spool = Spool(tmp_path)
-
-    assert spool.last == 2
-    assert [list(spool.read(n)) for n in (1, 2)] == [[entry("a"), entry("b")], [entry("c")]]
-    assert spool.fresh("f", [entry("c"), entry("d")]) == [entry("d")]
-    spool.commit(1)
-    assert not (tmp_path / "0000000001.jsonl").exists()
-    with pytest.raises(EnvironmentProblem, match="lacks file 1"):
-        list(spool.read(1))
-    spool.close()
-
-
-def test_a_crash_before_the_state_was_written_is_as_if_nothing_was_fetched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spool = Spool(tmp_path)
-    spool.add(spool.fresh("f", [entry("a")]))
-    with monkeypatch.context() as patch:
-        patch.setattr(Spool, "save", lambda _: None)
-        spool.add(spool.fresh("f", [entry("b"), entry("c")]))
-    spool.close()
-    assert (tmp_path / "0000000002.jsonl").exists()
-    spool = Spool(tmp_path)
-
-    assert not (tmp_path / "0000000002.jsonl").exists()
-    assert spool.last == 1
-    assert spool.fresh("f", [entry("a"), entry("b")]) == [entry("b")]
-    spool.close()
-
-
-def test_what_is_seen_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_spool, "REMEMBERED", 3)
-    spool = Spool(tmp_path)
-    for number in range(10):
-        assert len(spool.fresh("f", [entry(f"{number}"), entry(f"{number + 1}")])) <= 2
-
-    assert len(spool.feed("f").seen) == 5
-    assert spool.fresh("f", []) == []  # a feed that is empty for a while
-    assert spool.fresh("f", [entry("9"), entry("10")]) == []
-    spool.close()
-
-
-def test_a_spool_has_one_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_spool, "_WAIT", 0.0)
-    spool = Spool(tmp_path)
-
-    with pytest.raises(EnvironmentProblem, match="used by another query"):
-        Spool(tmp_path)
-    spool.close()
-    Spool(tmp_path).close()
-
-
-def test_a_checkpoint_that_outlived_the_spool_goes_on(tmp_path: Path) -> None:
-    spool = Spool(tmp_path)
-    spool.catch_up(7)
-    spool.add([entry("a")])
-
-    assert spool.last == 8
-    with pytest.raises(EnvironmentProblem, match="do not belong together"):
-        spool.catch_up(20)
-    spool.close()

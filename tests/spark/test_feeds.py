@@ -141,6 +141,30 @@ def test_rounds_of_fetching_can_be_taken_one_by_one(server: FeedServer, tmp_path
     reader.stop()
 
 
+def test_a_copy_of_a_query_does_not_get_the_spool(server: FeedServer, tmp_path: Path) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    from tidings.model import EnvironmentProblem
+    from tidings.spark.feeds import FeedOptions, FeedStreamReader
+
+    def reader(checkpoint: str) -> FeedStreamReader:
+        options = {"urls": server.url("/rss"), "spool": str(tmp_path / "spool"), "interval": "0"}
+        return FeedStreamReader(FeedOptions(options | {"checkpoint": str(tmp_path / checkpoint)}))
+
+    original = reader("original")
+    offset = original.latestOffset(original.initialOffset(), ReadAllAvailable())
+    original.stop()
+    copy = reader("copy")
+    with pytest.raises(EnvironmentProblem, match="belongs to another checkpoint"):
+        copy.initialOffset()
+    copy.stop()
+    original = reader("original")  # after a restart, the same rows
+
+    (partition,) = original.partitions({"file": 0}, offset)
+    assert [row[3] for row in original.read(partition)] == ["a", "b"]
+    original.stop()
+
+
 def test_problems_are_logged_when_they_change(
     server: FeedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -159,6 +183,29 @@ def test_problems_are_logged_when_they_change(
     assert said == [
         "was refused with status 500.",
         "was refused with status 503.",
+        "can be read again.",
+    ]
+
+
+def test_each_query_tells_of_a_problem(
+    server: FeedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    from tidings.spark.feed_spool import problems
+    from tidings.spark.feeds import FeedOptions, FeedStreamReader
+
+    for status in (500, 500, 200, 200):
+        server.status = status
+        reader = FeedStreamReader(FeedOptions({"urls": server.url("/rss"), "spool": str(tmp_path)}))
+        reader.latestOffset({"file": 0}, ReadAllAvailable())
+        reader.stop()
+        assert list(problems(tmp_path)) == ([server.url("/rss")] if status == 500 else [])
+
+    said = [record.getMessage().split("/rss ")[1] for record in caplog.records]
+    assert said == [
+        "was refused with status 500.",
+        "was refused with status 500.",
         "can be read again.",
     ]
 

@@ -23,6 +23,8 @@ from tidings.cli.screen import (
 if TYPE_CHECKING:
     from tidings.spark.standing import Standing
 
+SICK = 10  # feeds that are shown
+
 
 def show_status(file: File, every: options.All = False, json: options.Json = False) -> None:
     """Say how the pipeline of FILE stands, from its files; it may be running.
@@ -32,7 +34,8 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
 
     With --json, one object: name, outbox, totals (batches, rows, matched, told, refused), last (the
     last commit), latest (version of the subscriptions now), subscriptions, snapshots, open_pins,
-    notifications, counters (node, number, filter), nodes, dead_letters (reason, rows, batch, raw).
+    notifications, counters (node, number, filter), nodes, dead_letters (reason, rows, batch, raw),
+    feeds (what is wrong with those that could not be read when they were last looked at).
     """
     settings = settings_of(file)
     from tidings.spark.standing import standing
@@ -68,6 +71,10 @@ def _show_standing(found: Standing) -> None:
         for pin in found.open_pins
     ]
     rows.append(("open pins", "; ".join(pins) or "none"))
+    if found.feeds:
+        sick = "\n".join(found.feeds[:SICK])
+        more = len(found.feeds) - SICK
+        rows.append(("feeds", plain(sick + (f"\nand {more:,} more" if more > 0 else ""), "yellow")))
     show(facts(rows))
     if found.counters:
         lines = [

@@ -2,6 +2,7 @@
 
     offsets/42          where each source stands after batch 42
     sources/0/42        for files, which ones they are
+    tidings-stream      ours: the identity of the stream, which outbox and spool know it by
 
 Spark renames these files into place and does not sync them. A machine that loses its power may come
 up without the last ones, and Spark would then make a batch 42 anew, of other rows; an outbox that
@@ -12,12 +13,15 @@ and the batch's pin remembers what they said.
 from __future__ import annotations
 
 import hashlib
+import uuid
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from tidings.spark.durable import sync
+from tidings.spark.durable import sync, write_whole
+
+STREAM = "tidings-stream"
 
 
 class _Offset(msgspec.Struct):
@@ -26,6 +30,14 @@ class _Offset(msgspec.Struct):
 
 class _Entry(msgspec.Struct):
     path: str
+
+
+def stream_of(checkpoint: Path) -> str:
+    """The identity of the stream that has this checkpoint; it is given one if it has none."""
+    path = checkpoint / STREAM
+    if not path.exists():
+        write_whole(path, uuid.uuid4().hex.encode())
+    return path.read_text()
 
 
 class SparkCheckpoint:

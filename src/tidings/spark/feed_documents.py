@@ -1,8 +1,11 @@
 """RSS and Atom documents: fetching one, and the entries in it.
 
-Fetching is polite: it asks only for what changed (ETag, Last-Modified), waits for no server longer
-than a timeout, and takes no document beyond a size. Whatever goes wrong is a `FeedProblem` whose
-sentence stays the same while the problem does, so that it can be reported once.
+Fetching is polite: it asks only for what changed (ETag, Last-Modified), and takes no document
+beyond a size. Whatever goes wrong is a `FeedProblem` whose sentence stays the same while the
+problem does, so that it can be reported once.
+
+Neither is bounded in time against a server that means harm: it can send a letter now and then, and
+feedparser takes quadratic time over some texts. feed_looks.py does both under a deadline.
 
 An entry is known by its *key*: a digest of its id, else of its link, else of all it says.
 """
@@ -12,8 +15,7 @@ from __future__ import annotations
 import calendar
 import hashlib
 import http.client
-import time
-import urllib.error
+import io
 import urllib.parse
 import urllib.request
 import xml.sax
@@ -24,14 +26,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tidings.model import EnvironmentProblem
+from tidings.spark.feed_http import TooLargeError, get
 
-TIMEOUT = 10.0
-"""Seconds that one document may take, from the first byte asked for to the last one read."""
+TIMEOUT = 20.0
+"""Seconds that one feed may take, from the first byte asked for to the last entry read."""
 
-LARGEST = 16 * 1024 * 1024
-"""Bytes of the largest document that is taken."""
+LARGEST = 4 * 1024 * 1024
+"""Bytes of the largest document that is taken; feedparser needs a second for each million."""
 
-_CHUNK = 64 * 1024
 _CLOSED = (b"</rss>", b"</feed>", b"</rdf>", b"</rdf:rdf>")
 
 
@@ -92,25 +94,37 @@ def fetch(
 ) -> Document | None:
     """Return the document at `address`, or None when it is the version that is known."""
     known = known or Validators()
-    parts = urllib.parse.urlsplit(address)
     try:
+        parts = urllib.parse.urlsplit(address)
         if parts.scheme in {"http", "https"}:
             return _fetch_http(address, known, timeout, largest)
         if parts.scheme == "file":
             return _fetch_file(Path(urllib.request.url2pathname(parts.path)), known, largest)
         return _fetch_file(Path(address), known, largest)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == http.HTTPStatus.NOT_MODIFIED:
-            return None
-        raise FeedProblem(f"The feed {address} was refused with status {error.code}.") from error
-    except (OSError, ValueError, http.client.InvalidURL) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise FeedProblem(f"The feed {address} cannot be fetched: {reason}.") from error
-    except http.client.HTTPException as error:
-        raise FeedProblem(f"The feed {address} was sent in a way that is not HTTP.") from error
-    except _TooLargeError as error:
+    except FeedProblem:
+        raise
+    except TooLargeError as error:
         raise FeedProblem(f"The feed {address} is larger than {largest} bytes.") from error
+    except Exception as error:
+        raise _problem(address, error, timeout) from error
+
+
+def late(address: str, timeout: float) -> FeedProblem:
+    """The problem of a feed that is not done in time, wherever it was stopped."""
+    return FeedProblem(f"The feed {address} took longer than {timeout:g} seconds.")
+
+
+def _problem(address: str, error: Exception, timeout: float) -> FeedProblem:
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+    if isinstance(reason, TimeoutError):
+        return late(address, timeout)
+    if isinstance(error, http.client.HTTPException) and not isinstance(
+        error, http.client.InvalidURL
+    ):
+        return FeedProblem(f"The feed {address} was sent in a way that is not HTTP.")
+    if isinstance(reason, OSError) and reason.strerror:
+        reason = reason.strerror
+    return FeedProblem(f"The feed {address} cannot be fetched: {reason}.")
 
 
 def parse(address: str, document: Document) -> list[Entry]:
@@ -124,7 +138,9 @@ def parse(address: str, document: Document) -> list[Entry]:
     # A base for relative links; feedparser does not fetch it.
     headers["content-location"] = address
     try:
-        found = feedparser.parse(document.body, response_headers=headers)
+        # A file object, for feedparser takes bytes for the name of a file where there is one: a
+        # server could have files of this machine read, or a device that never ends.
+        found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
     except Exception as error:  # its loose parser has no list of what it raises
         raise FeedProblem(f"The feed {address} cannot be parsed.") from error
@@ -149,33 +165,22 @@ def parser() -> Any:
     return feedparser
 
 
-class _TooLargeError(Exception):
-    pass
-
-
-def _fetch_http(address: str, known: Validators, timeout: float, largest: int) -> Document:
-    request = urllib.request.Request(address, headers={"User-Agent": "tidings"})
+def _fetch_http(address: str, known: Validators, timeout: float, largest: int) -> Document | None:
+    headers = {"User-Agent": "tidings"}
     if known.etag:
-        request.add_header("If-None-Match", known.etag)
+        headers["If-None-Match"] = known.etag
     if known.modified:
-        request.add_header("If-Modified-Since", known.modified)
-    deadline = time.monotonic() + timeout
-    body = bytearray()
-    with urllib.request.urlopen(request, timeout=timeout) as answer:
-        # `read1`, because `read` waits for a whole chunk and a slow server could take for ever.
-        while chunk := answer.read1(_CHUNK):
-            body += chunk
-            if len(body) > largest:
-                raise _TooLargeError
-            if time.monotonic() > deadline:
-                raise TimeoutError("timed out")
-        if answer.length:
-            raise OSError("the connection was lost")
-        return Document(
-            bytes(body),
-            answer.headers.get("Content-Type", ""),
-            Validators(answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", "")),
-        )
+        headers["If-Modified-Since"] = known.modified
+    answer = get(address, headers, timeout=timeout, largest=largest)
+    if answer.status == http.HTTPStatus.NOT_MODIFIED:
+        return None
+    if not 200 <= answer.status < 300:
+        raise FeedProblem(f"The feed {address} was refused with status {answer.status}.")
+    return Document(
+        answer.body,
+        answer.headers.get("Content-Type", ""),
+        Validators(answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", "")),
+    )
 
 
 def _fetch_file(path: Path, known: Validators, largest: int) -> Document | None:
@@ -185,7 +190,7 @@ def _fetch_file(path: Path, known: Validators, largest: int) -> Document | None:
             return None
         body = file.read(largest + 1)
     if len(body) > largest:
-        raise _TooLargeError
+        raise TooLargeError
     return Document(body, "", version)
 
 

@@ -3,11 +3,15 @@
 A feed shows only its latest entries, and Spark may ask for a micro-batch again after a crash. So
 each round of fetching that found something new is written to a numbered file first:
 
-    SPOOL/state.json          numbers, and per feed: validators, keys seen, the problem it has
+    SPOOL/state.json          numbers, whose it is, and per feed: validators, keys seen, problem
     SPOOL/0000000007.jsonl    the new entries of one round, never changed
     SPOOL/lock                held by the one query that uses the spool
 
 Invariants:
+- A spool has one owner for good, the stream that began it. To another, which has its own idea of
+  what is read, it is refused: that one would take files that the owner will ask for.
+- `state.json` is there before anything else but the lock. A folder that has other files and no
+  state is somebody else's and is left alone; in ours, only files of these exact names are touched.
 - Spark hears of file n only after `state.json` says `last >= n` and both are on the disk. A file
   beyond `last` was left by a crash; nobody has heard of it, and it is removed.
 - Files up to `committed` are gone or may go; those from there to `last` are there.
@@ -18,9 +22,11 @@ Invariants:
 from __future__ import annotations
 
 import fcntl
+import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -31,7 +37,12 @@ from tidings.spark.feed_documents import Entry, Validators
 REMEMBERED = 1000
 """Keys that are remembered per feed beyond those that it shows."""
 
+STATE = "state.json"
+
 _WAIT = 20.0  # seconds; the process of a query that was just stopped takes a moment to end
+_FILE = re.compile(r"([0-9]{10})\.jsonl")
+_BEGUN = {"lock", f".{STATE}.new"}  # what a crash can leave before the first state
+_Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class FeedState(msgspec.Struct):
@@ -42,29 +53,38 @@ class FeedState(msgspec.Struct):
     problem: str = ""
 
 
-class SpoolState(msgspec.Struct):
-    """What is remembered of all of them."""
+class SpoolState(msgspec.Struct, forbid_unknown_fields=True):
+    """What is remembered of all of them. No field may be missing: a file of somebody else's that
+    has the same name would be taken for a state."""
 
-    last: int = 0
-    committed: int = 0
-    feeds: dict[str, FeedState] = {}
+    last: _Number
+    committed: _Number
+    feeds: dict[str, FeedState]
+    owner: str = ""  # the identity of a stream; none is known where a query does not say
 
 
 class Spool:
     """A spool folder that is in use by this object alone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, owner: str = "") -> None:
         self._folder = folder
-        self._state_file = folder / "state.json"
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            _need_own(folder)
             self._lock = (folder / "lock").open("a")
         except OSError as error:
             raise EnvironmentProblem(f"The spool {folder} cannot be used: {error}.") from error
         self._take_lock()
-        self._state = self._load()
-        self._saved = msgspec.json.encode(self._state)
-        self._tidy()
+        try:
+            self._state = load_state(folder) or SpoolState(0, 0, {})
+            _need_owner(folder, self._state, owner)
+            self._state.owner = owner
+            self._saved = b""
+            self.save()
+            self._tidy()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def last(self) -> int:
@@ -106,7 +126,7 @@ class Spool:
         """Write what is remembered, when it changed."""
         data = msgspec.json.encode(self._state)
         if data != self._saved:
-            write_whole(self._state_file, data)
+            write_whole(self._folder / STATE, data)
             self._saved = data
 
     def read(self, number: int) -> Iterator[Entry]:
@@ -118,8 +138,13 @@ class Spool:
                 f"The spool {self._folder} lacks file {number}, which the checkpoint asks for: "
                 "it belongs to another checkpoint, or files were removed from it."
             ) from error
-        for line in lines:
-            yield msgspec.json.decode(line, type=Entry)
+        for at, line in enumerate(lines, 1):
+            try:
+                yield msgspec.json.decode(line, type=Entry)
+            except (ValueError, RecursionError) as error:
+                raise EnvironmentProblem(
+                    f"{self._file(number)}, line {at}, is not an entry of a feed: {error}."
+                ) from error
 
     def commit(self, number: int) -> None:
         """Remove files that will not be asked for again."""
@@ -161,22 +186,60 @@ class Spool:
                     ) from None
                 time.sleep(0.1)
 
-    def _load(self) -> SpoolState:
-        try:
-            return msgspec.json.decode(self._state_file.read_bytes(), type=SpoolState)
-        except FileNotFoundError:
-            return SpoolState()
-        except msgspec.DecodeError as error:
-            raise EnvironmentProblem(
-                f"{self._state_file} is not the state of a spool: {error}."
-            ) from error
-
     def _tidy(self) -> None:
         """Remove files that are committed, and those that a crash left before they counted."""
         removed = False
-        for path in self._folder.glob("[0-9]*.jsonl"):
-            if not self._state.committed < int(path.stem) <= self._state.last:
+        for path in self._folder.iterdir():
+            named = _FILE.fullmatch(path.name)
+            if named and not self._state.committed < int(named[1]) <= self._state.last:
                 path.unlink()
                 removed = True
         if removed:
             sync(self._folder)
+
+
+def load_state(folder: Path) -> SpoolState | None:
+    """What the spool in a folder remembers, in use or not; None where there is no spool."""
+    path = folder / STATE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=SpoolState)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise EnvironmentProblem(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:  # DecodeError, and one of Unicode's own
+        raise EnvironmentProblem(f"{path} is not the state of a spool: {error}.") from error
+
+
+def problems(folder: Path) -> dict[str, str]:
+    """The feeds that could not be read when they were last looked at, each with its sentence."""
+    state = load_state(folder)
+    feeds = {} if state is None else state.feeds
+    return {address: feed.problem for address, feed in feeds.items() if feed.problem}
+
+
+def check_spool(folder: Path, owner: str) -> None:
+    """Refuse a folder that `Spool` would refuse; nothing is written."""
+    if folder.is_dir():
+        _need_own(folder)
+        state = load_state(folder)
+        if state is not None:
+            _need_owner(folder, state, owner)
+
+
+def _need_owner(folder: Path, state: SpoolState, owner: str) -> None:
+    if state.owner not in ("", owner):
+        raise EnvironmentProblem(
+            f"The spool {folder} belongs to another checkpoint: give this stream a spool of its "
+            "own, or remove that one with the checkpoint that it belongs to."
+        )
+
+
+def _need_own(folder: Path) -> None:
+    """Refuse a folder that somebody else has files in."""
+    found = {path.name for path in folder.iterdir()}
+    if STATE not in found and found - _BEGUN:
+        raise EnvironmentProblem(
+            f"The folder {folder} is not empty and no spool, it has {min(found - _BEGUN)}: "
+            "give the spool a folder of its own."
+        )

@@ -7,17 +7,20 @@ Options:
     urls       http and https addresses, file URLs and paths, separated by spaces or lines
     spool      folder that keeps what was fetched (streams; see feed_spool.py); one per query,
                on a disk that outlives the driver; the executors do not need it
+    checkpoint the folder of the query's checkpoint, where it is one of this machine: the spool then
+               belongs to it and is refused to a query that has another
     interval   seconds between two rounds of fetching (60)
-    timeout    seconds that one document may take (10)
-    largest    bytes of the largest document (16 MiB)
+    timeout    seconds that one feed may take, to be fetched and to be parsed (20)
+    largest    bytes of the largest document (4 MiB)
     maxFilesPerTrigger   rounds of fetching that one micro-batch may take (all)
 
 Invariant: an offset is `{"file": n}`, the number of a spool file. What lies between two offsets is
 read from the spool and never from the memory of the reader, so a micro-batch that is tried again,
 in another process too, has the same rows. The rows travel to the tasks inside the partitions.
 
-A feed that fails does not end a stream: the problem is logged when it comes, changes or goes. A
-table is another matter: it is read once, and a feed that is missing from it is an error.
+A feed that fails does not end a stream, nor keep it waiting beyond `timeout` (feed_looks.py): the
+problem is logged when it comes, changes or goes, and by each query that meets it. A table is
+another matter: it is read once, and a feed that is missing from it is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import datetime as dt
 import logging
 import time
 from collections.abc import Iterator, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -47,7 +50,9 @@ from pyspark.sql.types import StructType
 
 from tidings.model import EnvironmentProblem
 from tidings.spark import feed_documents as documents
-from tidings.spark.feed_documents import Document, Entry, FeedProblem, Validators
+from tidings.spark.checkpoint import stream_of
+from tidings.spark.feed_documents import Entry, FeedProblem, Validators
+from tidings.spark.feed_looks import Looker, Lookers, Task
 from tidings.spark.feed_spool import Spool
 
 SCHEMA = (
@@ -57,7 +62,6 @@ SCHEMA = (
 
 _log = logging.getLogger(__name__)
 _ROWS = 5_000  # in one partition
-_THREADS = 8  # that wait for servers
 
 
 class FeedOptions:
@@ -68,13 +72,15 @@ class FeedOptions:
         if not self.urls:
             raise EnvironmentProblem('The option "urls" is missing: name the feeds to read.')
         self.spool = options.get("spool", "")
+        self.checkpoint = options.get("checkpoint", "")
         self.interval = _number(options, "interval", 60.0)
         self.timeout = _number(options, "timeout", documents.TIMEOUT)
         self.largest = int(_number(options, "largest", documents.LARGEST))
         self.files = int(_number(options, "maxFilesPerTrigger", 0))
 
-    def fetch(self, address: str, known: Validators | None = None) -> Document | None:
-        return documents.fetch(address, known, timeout=self.timeout, largest=self.largest)
+    def task(self, address: str, known: Validators) -> Task:
+        """What is to be looked at, within these options."""
+        return Task(address, known, self.timeout, self.largest)
 
 
 class FeedSource(DataSource):
@@ -111,9 +117,11 @@ class FeedReader(DataSourceReader):
         return [InputPartition(address) for address in self._options.urls]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        document = self._options.fetch(partition.value)
-        assert document is not None  # no version was known
-        return map(_row, documents.parse(partition.value, document))
+        with closing(Looker()) as looker:
+            look = looker.look(self._options.task(partition.value, Validators()))
+        if look.problem:
+            raise FeedProblem(look.problem)
+        return map(_row, look.entries)
 
 
 class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -125,6 +133,8 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: FeedOptions) -> None:
         self._options = options
         self._opened: Spool | None = None
+        self._lookers: Lookers | None = None
+        self._said: dict[str, str] = {}  # the problem of a feed that this query has told of
         self._due = -inf
         self._once = False  # fetch once, and then never
 
@@ -165,48 +175,42 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._spool.commit(end["file"])
 
     def stop(self) -> None:
+        if self._lookers is not None:
+            self._lookers.close()
         if self._opened is not None:
             self._opened.close()
 
     @property
     def _spool(self) -> Spool:
         if self._opened is None:
-            self._opened = Spool(Path(self._options.spool))
+            checkpoint = self._options.checkpoint
+            owner = stream_of(Path(checkpoint)) if checkpoint else ""
+            self._opened = Spool(Path(self._options.spool), owner)
             self._opened.forget_others(self._options.urls)
         return self._opened
 
     def _look(self) -> None:
         """Fetch every feed once; the spool gets what is new."""
         spool = self._spool
+        if self._lookers is None:
+            self._lookers = Lookers()
         fresh: list[Entry] = []
-        with ThreadPoolExecutor(_THREADS) as pool:
-            known = [spool.feed(address).validators for address in self._options.urls]
-            answers = list(pool.map(self._try, self._options.urls, known))
-        for address, answer in zip(self._options.urls, answers, strict=True):
+        urls = self._options.urls
+        tasks = [self._options.task(address, spool.feed(address).validators) for address in urls]
+        for address, look in zip(urls, self._lookers.look(tasks), strict=True):
             feed = spool.feed(address)
-            problem = ""
-            if isinstance(answer, Document):
-                try:
-                    shown = documents.parse(address, answer)
-                    fresh += spool.fresh(address, shown)
-                    feed.validators = answer.validators
-                except FeedProblem as error:
-                    problem = str(error)
-            elif isinstance(answer, FeedProblem):
-                problem = str(answer)
-            if problem != feed.problem:
-                feed.problem = problem
-                _log.warning(problem or f"The feed {address} can be read again.")
+            if look.changed:
+                fresh += spool.fresh(address, look.entries)
+                feed.validators = look.validators
+            if look.problem and look.problem != self._said.get(address):
+                _log.warning(look.problem)
+            elif feed.problem and not look.problem:  # of a query before this one, too
+                _log.warning(f"The feed {address} can be read again.")
+            self._said[address] = feed.problem = look.problem
         if fresh:
             spool.add(fresh)
         else:
             spool.save()
-
-    def _try(self, address: str, known: Validators) -> Document | FeedProblem | None:
-        try:
-            return self._options.fetch(address, known)
-        except FeedProblem as problem:
-            return problem
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from tidings.model import TidingsError
 from tidings.notifications import decode_json
+from tidings.spark.checkpoint import STREAM
 from tidings.spark.outbox import Outbox
 from tidings.spark.pipeline import check_schema, open_subscriptions
-from tidings.spark.settings import Files, Kafka, Settings
+from tidings.spark.settings import Feeds, Files, Kafka, Settings
 from tidings.spark.streams import declared_columns, open_source, spark_schema
 
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
         sample = _sampled(settings, source)
     need_log(settings)
     outbox = Outbox(settings.at(settings.outbox.path))
-    _check_outbox(outbox, settings.at(settings.checkpoint))
+    stream = _check_outbox(outbox, settings.at(settings.checkpoint))
+    if isinstance(source, Feeds):
+        from tidings.spark.feed_spool import check_spool
+
+        check_spool(settings.at(source.spool), stream)
     subscriptions = open_subscriptions(settings)
     try:
         version = subscriptions.version
@@ -124,9 +129,9 @@ def need_log(settings: Settings) -> None:
         )
 
 
-def _check_outbox(outbox: Outbox, checkpoint: Path) -> None:
-    """As `Outbox.belong` does, but nothing is written."""
-    mine, theirs = outbox.home / "stream", checkpoint / "tidings-stream"
+def _check_outbox(outbox: Outbox, checkpoint: Path) -> str:
+    """As `Outbox.belong` does, but nothing is written; the stream's identity, if it has one."""
+    mine, theirs = outbox.home / "stream", checkpoint / STREAM
     have = mine.read_text() if mine.exists() else None
     known = theirs.read_text() if theirs.exists() else None
     begun = any((checkpoint / "commits").glob("[0-9]*"))
@@ -135,6 +140,7 @@ def _check_outbox(outbox: Outbox, checkpoint: Path) -> None:
             f"the outbox {outbox.path} belongs to another checkpoint than {checkpoint}; give it "
             f"its own, or write to an empty outbox"
         )
+    return known or ""
 
 
 def _sampled(settings: Settings, source: Files) -> Sample | None:

@@ -32,6 +32,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
+from tidings.spark.checkpoint import STREAM
 from tidings.spark.durable import sync, write_whole
 from tidings.spark.filing import Filed
 
@@ -78,7 +79,7 @@ class Outbox:
 
         With another checkpoint batches would be counted from 0 again and taken for done.
         """
-        mine, theirs = self.home / "stream", checkpoint / "tidings-stream"
+        mine, theirs = self.home / "stream", checkpoint / STREAM
         have = mine.read_text() if mine.exists() else None
         known = theirs.read_text() if theirs.exists() else None
         if have is None and known is None:

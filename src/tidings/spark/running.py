@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PAUSE = 0.05  # seconds between two looks
+NOTING = 5.0  # seconds that Spark is given, when no batch is at work, to note what it did
 
 
 class Ending(Exception):
@@ -53,9 +54,19 @@ class Watched(Pipeline):
             self.batch = None
 
     def end(self, query: StreamingQuery) -> None:
-        """Let the running batch end, and then the query."""
+        """Let the running batch end, and then the query.
+
+        After a batch Spark notes that it is done; stopped before that, it would hand it over again.
+        But a trigger without a batch can also be one that waits for its source, and a source that
+        does not answer is no reason to stay.
+        """
         self.ending.set()
-        while query.isActive and (self.batch is not None or query.status["isTriggerActive"]):
+        patience = time.monotonic() + NOTING
+        while query.isActive:
+            if self.batch is not None:
+                patience = time.monotonic() + NOTING
+            elif not query.status["isTriggerActive"] or time.monotonic() > patience:
+                break
             time.sleep(PAUSE)
         query.stop()
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tidings.spark.outbox import Commit, Outbox, Pin
-from tidings.spark.settings import Settings
+from tidings.spark.settings import Feeds, Settings
 
 ALL = 0  # the counter of all notifications, see numbering.py
 LETTERS = 5  # reasons that are shown
@@ -52,6 +52,7 @@ class Standing(msgspec.Struct, frozen=True):
     counters: list[Counted]  # the highest
     nodes: int  # that have a counter
     dead_letters: list[DeadLetter]
+    feeds: list[str] = []  # what is wrong with those that could not be read at the last look
 
 
 def standing(settings: Settings, most: int | None = 10) -> Standing:
@@ -86,7 +87,17 @@ def standing(settings: Settings, most: int | None = 10) -> Standing:
         [Counted(node, number, texts.get(node)) for node, number in ranked],
         len(counters),
         _dead_letters(outbox, refusing),
+        _feed_problems(settings),
     )
+
+
+def _feed_problems(settings: Settings) -> list[str]:
+    if not isinstance(settings.source, Feeds):
+        return []
+    from tidings.spark.feed_spool import problems
+
+    found = problems(settings.at(settings.source.spool))
+    return [found[address] for address in settings.source.urls if address in found]
 
 
 def _open_pins(outbox: Outbox, last: int) -> list[Pin]:

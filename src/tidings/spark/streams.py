@@ -41,7 +41,8 @@ def open_source(settings: Settings, spark: SparkSession) -> Opened:
 
         register(spark)
         stream = spark.readStream.format("tidings-feeds").option("urls", "\n".join(source.urls))
-        return _typed(stream.option("spool", str(settings.at(source.spool))).load())
+        stream = stream.option("spool", str(settings.at(source.spool)))
+        return _typed(stream.option("checkpoint", str(settings.at(settings.checkpoint))).load())
     return _rate(source, spark)
 
 

@@ -1,0 +1,178 @@
+"""One document over HTTP, from a server that is not trusted.
+
+A server can send us on, and that is where the harm lies: to a file, to another protocol, round in
+circles, or to an address that only machines in here can reach. So redirects are followed here and
+not by urllib, which reads all of a redirect's body and knows FTP:
+
+- only http and https, and at most REDIRECTS times; nothing of a redirect but its header is read;
+- once a public server was asked, only public ones are. The address is looked at when the connection
+  is made, so a name that means one thing now and another in a moment does not help. A feed whose
+  own address is in here may send us anywhere: it could say itself what is there.
+
+Through a proxy it is the proxy that connects; then only addresses that are written out are refused.
+
+How long a server takes is not bounded here: `timeout` is for one wait of many (see feed_looks.py).
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import string
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from email.message import Message
+from typing import Any, NamedTuple
+
+REDIRECTS = 5
+
+_CHUNK = 64 * 1024
+_SENT_ON = frozenset({301, 302, 303, 307, 308})
+
+
+class TooLargeError(Exception):
+    """A body that goes on beyond the size that is taken."""
+
+
+class Answer(NamedTuple):
+    """What came back; the body is empty unless the status is one of success."""
+
+    status: int
+    headers: Message
+    body: bytes
+
+
+def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: int) -> Answer:
+    """Ask for the document at `address`, and wherever that sends us on to."""
+    opener = urllib.request.OpenerDirector()
+    way = _Way()
+    # No handler of errors and of redirects: whatever the status, the answer is given back unread.
+    for handler in (urllib.request.ProxyHandler(), _Plain(way), _Secure(way)):
+        opener.add_handler(handler)
+    for _ in range(REDIRECTS + 1):
+        request = urllib.request.Request(address, headers=dict(headers))
+        with opener.open(request, timeout=timeout) as answer:
+            where = answer.headers.get("Location")
+            if answer.status not in _SENT_ON or not where:
+                body = _body(answer, largest) if 200 <= answer.status < 300 else b""
+                return Answer(answer.status, answer.headers, body)
+        address = _sent_on(address, where)
+    raise OSError(f"it was sent on more than {REDIRECTS} times")
+
+
+def is_public(host: str) -> bool:
+    """Whether a numeric address is one of the Internet's: not this machine, not this network."""
+    found = ipaddress.ip_address(host.partition("%")[0])
+    return (getattr(found, "ipv4_mapped", None) or found).is_global
+
+
+def _sent_on(address: str, where: str) -> str:
+    target = urllib.parse.urljoin(address, where)
+    if urllib.parse.urlsplit(target).scheme not in {"http", "https"}:
+        raise OSError("it was sent on to something that is not HTTP")
+    # As urllib does it: the header is read as Latin-1, and may hold what an address may not.
+    return urllib.parse.quote(target, encoding="iso-8859-1", safe=string.punctuation)
+
+
+def _body(answer: Any, largest: int) -> bytes:
+    body = bytearray()
+    while chunk := answer.read1(_CHUNK):
+        body += chunk
+        if len(body) > largest:
+            raise TooLargeError
+    if answer.length:
+        raise OSError("the connection was lost")
+    return bytes(body)
+
+
+class _Way:
+    """The servers that were asked for one document, in turn."""
+
+    def __init__(self) -> None:
+        self._public: bool | None = None  # whether the first was; None before it
+
+    def connect(self, host: str, port: int, timeout: float | None) -> socket.socket:
+        """A connection to one of the addresses that `host` has, if there may be one."""
+        problem = OSError(f"there is no address for {host}")
+        for family, kind, proto, _, place in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        ):
+            try:
+                self._check(host, is_public(str(place[0])))
+                connection = socket.socket(family, kind, proto)
+            except OSError as error:
+                problem = error
+                continue
+            try:
+                connection.settimeout(timeout)
+                connection.connect(place)
+            except OSError as error:
+                connection.close()
+                problem = error
+                continue
+            self._public = is_public(str(place[0])) if self._public is None else self._public
+            return connection
+        raise problem
+
+    def through_proxy(self, host: str) -> None:
+        """The same question, where somebody else connects: of the name alone."""
+        try:
+            public = is_public(host)
+        except ValueError:
+            public = host != "localhost"
+        self._check(host, public)
+        self._public = public if self._public is None else self._public
+
+    def _check(self, host: str, public: bool) -> None:
+        if self._public and not public:
+            raise OSError(f"it was sent on to {host}, which is not a public address")
+
+    def by(
+        self,
+        direct: type[_Direct],
+        proxied: type[http.client.HTTPConnection],
+        request: urllib.request.Request,
+    ) -> Callable[..., http.client.HTTPConnection]:
+        """What urllib is to make the connection of a request with."""
+        parts = urllib.parse.urlsplit(request.full_url)
+        if request.host != urllib.parse.unquote(parts.netloc):  # the proxy's, set before this
+            self.through_proxy(parts.hostname or "")
+            return proxied
+
+        def make(host: str, **options: Any) -> _Direct:
+            connection = direct(host, **options)
+            connection.way = self
+            return connection
+
+        return make
+
+
+class _Direct(http.client.HTTPConnection):
+    way: _Way
+
+    def connect(self) -> None:
+        self.sock = self.way.connect(self.host, self.port, self.timeout)
+
+
+class _DirectTls(http.client.HTTPSConnection, _Direct):
+    """Its `connect` calls that of `_Direct` and then speaks TLS on the socket."""
+
+
+class _Plain(urllib.request.HTTPHandler):
+    def __init__(self, way: _Way) -> None:
+        super().__init__()
+        self._way = way
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._way.by(_Direct, http.client.HTTPConnection, req), req)
+
+
+class _Secure(urllib.request.HTTPSHandler):
+    def __init__(self, way: _Way) -> None:
+        super().__init__()
+        self._way = way
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._way.by(_DirectTls, http.client.HTTPSConnection, req), req)

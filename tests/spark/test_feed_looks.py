@@ -1,0 +1,171 @@
+"""Feeds that would keep us for ever: each look ends in time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.spark.feed_server import answering, rss, serve
+
+from tidings.spark import feed_looks
+from tidings.spark.feed_looks import Looker, Lookers, Task
+
+HOSTILE = "<rss version='2.0'><channel><item><author>{}@</author></item></channel></rss>"
+
+
+@pytest.fixture
+def looker() -> Iterator[Looker]:
+    looker = Looker()
+    yield looker
+    looker.close()
+
+
+def slow_header(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        connection.sendall(b"X")
+        time.sleep(0.1)
+
+
+def slow_body(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        connection.sendall(b" ")
+        time.sleep(0.1)
+
+
+def continues(connection: socket.socket) -> None:
+    while True:
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+        time.sleep(0.01)
+
+
+def trailers(connection: socket.socket) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+    connection.sendall(head)
+    while True:
+        connection.sendall(b"a: b\r\n" * 100)
+        time.sleep(0.01)
+
+
+def test_a_look(looker: Looker) -> None:
+    with serve() as server:
+        server.pages["/a"] = rss("a", "b")
+        first = looker.look(Task(server.url("/a")))
+        again = looker.look(Task(server.url("/a"), first.validators))
+        missing = looker.look(Task(server.url("/none")))
+
+    assert [entry.title for entry in first.entries] == ["a", "b"]
+    assert (first.changed, first.problem) == (True, "")
+    assert (again.changed, again.entries, again.problem) == (False, [], "")
+    assert missing.problem == f"The feed {server.url('/none')} was refused with status 404."
+
+
+@pytest.mark.parametrize("answer", [slow_header, slow_body, continues, trailers])
+def test_a_server_has_so_long_and_no_longer(
+    looker: Looker, answer: Callable[[socket.socket], None]
+) -> None:
+    with answering(answer) as address:
+        began = time.monotonic()
+        look = looker.look(Task(address, timeout=0.5))
+
+    assert look.problem == f"The feed {address} took longer than 0.5 seconds."
+    assert time.monotonic() - began < 0.5 + feed_looks.GRACE + 5  # the machine may be busy
+
+
+def test_so_has_the_parser(looker: Looker, tmp_path: Path) -> None:
+    path = tmp_path / "feed.xml"
+    path.write_text(HOSTILE.format("a" * 1_000_000))  # hours
+    look = looker.look(Task(str(path), timeout=0.5))
+    path.write_bytes(rss("a"))
+
+    assert look.problem == f"The feed {path} took longer than 0.5 seconds."
+    assert looker.look(Task(str(path))).changed  # by another process
+
+
+def test_what_it_shows_is_bounded(looker: Looker, tmp_path: Path) -> None:
+    path = tmp_path / "feed.xml"
+    entity = '<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY a "' + "lol " * 100 + '">]>'
+    path.write_text(entity + rss("TITLE").decode().replace("TITLE", "&a;" * 200))
+
+    assert looker.look(Task(str(path), largest=2_000)).problem.startswith("The entries of the feed")
+
+
+def test_one_that_hangs_does_not_keep_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "feed.xml"
+    path.write_bytes(rss("a"))
+    lookers = Lookers()
+    with answering(slow_header) as address:
+        tasks = [Task(address, timeout=0.5), Task(str(path)), Task("http://[::1")]
+        late, good, none = lookers.look(tasks)
+        # as many as would ever be started, and no process more
+        lookers.look([Task(str(path))] * 3 * feed_looks.THREADS)
+    processes = [looker._process for looker in lookers._all if looker._process is not None]
+    lookers.close()
+
+    assert late.problem.endswith("took longer than 0.5 seconds.")
+    assert [entry.title for entry in good.entries] == ["a"]
+    assert none.problem.startswith("The feed http://[::1 cannot be fetched")
+    assert len(processes) <= feed_looks.THREADS
+    assert all(process.poll() is not None for process in processes)
+
+
+def test_a_process_that_was_ended_is_replaced(looker: Looker, tmp_path: Path) -> None:
+    path = tmp_path / "feed.xml"
+    path.write_bytes(rss("a"))
+    assert looker.look(Task(str(path))).changed
+    process = looker._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+    assert looker.look(Task(str(path))).changed
+
+
+def test_a_process_that_cannot_start_is_a_problem_of_the_feed(
+    looker: Looker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+
+    assert looker.look(Task("x")).problem.startswith("The feed x cannot be looked at: ")
+
+
+def test_processes_end_with_their_parent() -> None:
+    with answering(slow_header) as address:
+        lines = [
+            "import os, threading, time",
+            "from tidings.spark.feed_looks import Looker, Task",
+            "idle, busy = Looker(), Looker()",
+            "idle.look(Task('/nowhere'))",
+            f"task = Task({address!r}, timeout=1.0)",
+            "threading.Thread(target=busy.look, args=(task,), daemon=True).start()",
+            "while busy._process is None: time.sleep(0.01)",
+            "time.sleep(1)",
+            "print(idle._process.pid, busy._process.pid, flush=True)",
+            "os.kill(os.getpid(), 9)",
+        ]
+        ran = subprocess.run(
+            [sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, check=False
+        )
+        deadline = time.monotonic() + 20
+        left = [int(pid) for pid in ran.stdout.split()]
+        assert len(left) == 2
+        while left and time.monotonic() < deadline:
+            left = [pid for pid in left if _alive(pid)]
+            time.sleep(0.05)
+
+    assert not left
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from tidings.routing.messages import Mark, Notification, Range
+from tidings.routing.messages import Notification, Range
 
 
 class Cache:
@@ -19,7 +19,7 @@ class Cache:
         self.most_bytes = most_bytes
         self.bytes = 0
         self._order: deque[Notification] = deque()
-        self._by_mark: dict[tuple[int, int], Notification] = {}
+        self._numbers: dict[int, dict[int, Notification]] = {}  # by node, by number
 
     def __len__(self) -> int:
         return len(self._order)
@@ -27,37 +27,41 @@ class Cache:
     def clear(self) -> None:
         self.bytes = 0
         self._order.clear()
-        self._by_mark.clear()
+        self._numbers.clear()
 
     def put(self, notification: Notification) -> None:
         """Keep one; what is here already stays as it is."""
-        if self.most <= 0 or any(key(mark) in self._by_mark for mark in notification.marks):
+        numbers = self._numbers
+        if any(mark.number in numbers.get(mark.node, ()) for mark in notification.marks):
             return
         self._order.append(notification)
         self.bytes += len(notification.payload)
         for mark in notification.marks:
-            self._by_mark[key(mark)] = notification
+            numbers.setdefault(mark.node, {})[mark.number] = notification
         while len(self._order) > self.most or self.bytes > self.most_bytes:
             oldest = self._order.popleft()
             self.bytes -= len(oldest.payload)
             for mark in oldest.marks:
-                del self._by_mark[key(mark)]
+                del numbers[mark.node][mark.number]
+                if not numbers[mark.node]:
+                    del numbers[mark.node]
 
     def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
         """Those that are here, by their serials, and the numbers of those that are not."""
         found: dict[int, Notification] = {}
         rest: list[Range] = []
         for node, first, last in ranges:
-            for number in range(first, last + 1):
-                notification = self._by_mark.get((node, number))
-                if notification is not None:
-                    found[notification.serial] = notification
-                elif rest and rest[-1].node == node and rest[-1].last == number - 1:
-                    rest[-1] = Range(node, rest[-1].first, number)
-                else:
-                    rest.append(Range(node, number, number))
+            there = self._numbers.get(node, {})
+            numbers = range(first, last + 1)
+            if len(there) < len(numbers):  # a range may be as long as somebody likes
+                here = sorted(number for number in there if first <= number <= last)
+            else:
+                here = [number for number in numbers if number in there]
+            for number in here:
+                found[there[number].serial] = there[number]
+                if number > first:
+                    rest.append(Range(node, first, number - 1))
+                first = number + 1
+            if first <= last:
+                rest.append(Range(node, first, last))
         return [found[serial] for serial in sorted(found)], rest
-
-
-def key(mark: Mark) -> tuple[int, int]:
-    return mark.node, mark.number

@@ -105,13 +105,12 @@ class Recover(Up, frozen=True, tag="recover"):
 
 
 class Publish(Message, frozen=True, tag="publish"):
-    """The next notification of a publisher, in the life of it that the rendezvous point knows, in
-    which it counts from 1. The stamp counts through all lives, and is what it is known by."""
+    """A notification of a publisher, which counts its own from 1; those before `first` are
+    acknowledged."""
 
     publisher: str
-    life: int
-    number: int
     stamp: int
+    first: int
     content: bytes  # for the preprocessor
     payload: bytes  # for nobody but subscribers
 
@@ -214,8 +213,7 @@ class Published(Down, frozen=True, tag="published"):
     """All up to this one are on the disk; or this one was refused, and is done with."""
 
     publisher: str
-    life: int
-    number: int
+    stamp: int
     refusal: str = ""
 
 

@@ -67,8 +67,6 @@ class Record(msgspec.Struct, frozen=True):
 
     serial: int
     publisher: str
-    life: int
-    number: int  # of the publisher, in that life
     stamp: int
     marks: tuple[m.Mark, ...]
     matched: Label  # all nodes that match it
@@ -88,7 +86,7 @@ class Memory(msgspec.Struct):
     counts: dict[int, int] = {}
     totals: dict[int, int] = {}
     latest: dict[int, int] = {}  # the serial of the last notification of a node
-    publishers: dict[str, tuple[int, int]] = {}  # life, and the last number in it
+    publishers: dict[str, int] = {}  # the last stamp of each
 
 
 class Rendezvous(Downstream):
@@ -230,30 +228,30 @@ class Rendezvous(Downstream):
     # -- publishing ----------------------------------------------------------------------------
 
     def _publish(self, sender: Name, message: m.Publish) -> None:
-        who, life, number = message.publisher, message.life, message.number
+        who, stamp = message.publisher, message.stamp
         self._publishers[who] = sender
-        known, last = self.publishers.get(who, (0, 0))
-        if life > known:
-            last = 0
-        if life < known or number <= last:  # it came before; the acknowledgment may be on its way
-            self._hold((sender, m.Published(self.epoch, who, life, last)))
+        # one whose acknowledgments are remembered by nobody but itself is believed
+        expected = max(self.publishers.get(who, 0) + 1, message.first)
+        if stamp < expected:  # it came before; the acknowledgment may be on its way
+            self._hold((sender, m.Published(self.epoch, who, expected - 1)))
             return
-        if number > last + 1:  # one before it was lost; the publisher will say both again
+        if stamp > expected:  # one before it was lost; the publisher will say both again
             return
-        self.publishers[who] = life, number
+        self.publishers[who] = stamp
         try:
             lowest = tuple(sorted(self.interests.tag(message.content)))
         except TidingsError as problem:
-            self._write(Record(0, who, life, number, message.stamp, (), (), b""))
-            self._hold((sender, m.Published(self.epoch, who, life, number, str(problem))))
+            self._write(Record(0, who, stamp, (), (), b""))
+            self._hold((sender, m.Published(self.epoch, who, stamp, str(problem))))
             return
         self._given += 1
         marks = []
         for node in lowest:
             count = self._given_counts[node] = self._given_counts.get(node, 0) + 1
             marks.append(m.Mark(node, count, (node,)))
-        record = Record(self._given, who, life, number, message.stamp, tuple(marks),
-                        self._all_above(lowest), message.payload)  # fmt: skip
+        record = Record(
+            self._given, who, stamp, tuple(marks), self._all_above(lowest), message.payload
+        )
         self._write(record)
         self._held.append((self._written, record))
 
@@ -267,8 +265,7 @@ class Rendezvous(Downstream):
             self._changed[node] = self.totals[node] = self.totals.get(node, 0) + 1
         to = self._publishers.get(record.publisher)
         if to is not None:
-            done = m.Published(self.epoch, record.publisher, record.life, record.number)
-            self.send(to, done)
+            self.send(to, m.Published(self.epoch, record.publisher, record.stamp))
         if record.marks:
             notification = record.notification(self.epoch)
             self.cache.put(notification)
@@ -340,7 +337,7 @@ def memory_of(records: Iterable[Record], start: Memory, placed: Mapping[int, Pla
         dict(start.latest), dict(start.publishers),
     )  # fmt: skip
     for record in records:
-        found.publishers[record.publisher] = record.life, record.number
+        found.publishers[record.publisher] = record.stamp
         if record.serial:
             found.serial = record.serial
         for mark in record.marks:

@@ -1,0 +1,25 @@
+"""The table of transitions: whole, reachable, and what the docs draw."""
+
+from __future__ import annotations
+
+from tidings.routing.transitions import TRANSITIONS, Action, Event, State, diagram, next_step
+
+
+def test_every_state_is_reached_and_left() -> None:
+    reached = {after for after, _ in TRANSITIONS.values()}
+    assert reached == set(State)
+    assert {state for state, _ in TRANSITIONS} == set(State)
+    assert {event for _, event in TRANSITIONS} == set(Event)
+    assert {action for _, actions in TRANSITIONS.values() for action in actions} == set(Action)
+
+
+def test_what_is_not_in_the_table_changes_nothing() -> None:
+    assert next_step(State.ABSENT, Event.GONE) == (State.ABSENT, ())
+    assert next_step(State.ACTIVE, Event.GONE) == (State.ACTIVE, ())
+
+
+def test_the_diagram_has_every_step() -> None:
+    lines = diagram().splitlines()
+    assert lines[0] == "stateDiagram-v2"
+    assert len(lines) == 2 + len(TRANSITIONS)
+    assert "    absent --> pending: wanted / subscribe above" in lines

@@ -20,7 +20,6 @@ import msgspec
 from tidings.model import TidingsError
 
 Id = str | int
-LOST = b"\0" * 8  # a page of a file that never reached the disk reads as zeros; JSON has none
 
 
 class LogError(TidingsError):

@@ -30,10 +30,9 @@ from tidings.matching.folder import SnapshotError
 from tidings.matching.hull_gathering import Gathered, HullGathering
 from tidings.matching.hull_segment import segment_of_hulls
 from tidings.matching.segment import Segment
-from tidings.model import FilterError, TidingsError
+from tidings.model import FilterError, Id, TidingsError, id_pairs, need_id
 
 Array = npt.NDArray[Any]
-Id = str | int
 Functions = Mapping[str, Callable[..., Any]]
 Told = Callable[[int], None]
 REMEMBERED = 1 << 14  # forms that are kept when they were parsed again
@@ -108,8 +107,7 @@ class Distinct:
 
     def add(self, id_: Id, filter_: Filter | str) -> bytes:
         """Add a subscription; gives the key of its filter."""
-        if type(id_) not in (str, int):
-            raise TidingsError(f"found the id {id_!r:.80}, expected a text or an integer")
+        need_id(id_)
         if id_ in self._seen:
             raise TidingsError(f"the id {id_!r} is there twice")
         try:
@@ -212,7 +210,7 @@ def gather(
     pairs: Iterable[tuple[Id, Filter | str]] | Mapping[Any, Filter | str], into: Distinct
 ) -> Distinct:
     """Put (id, filter) pairs, or a mapping, where equal filters meet."""
-    for id_, filter_ in pairs.items() if isinstance(pairs, Mapping) else pairs:
+    for id_, filter_ in id_pairs(pairs):
         into.add(id_, filter_)
     return into
 

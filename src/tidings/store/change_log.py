@@ -23,12 +23,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidings.filters import Attributes, Filter, parse
-from tidings.model import FilterError, TidingsError
+from tidings.model import FilterError, Id, id_pairs, need_id
 from tidings.store.checkpoint import version_of
 from tidings.store.disk import sync
 from tidings.store.forgetting import forget, state_at
 from tidings.store.locks import LOCK, shared
-from tidings.store.records import Id, LogError, need_id
+from tidings.store.records import LogError
 from tidings.store.segments import Position, records
 from tidings.store.state import Subscriptions
 from tidings.store.tail import Tail
@@ -56,8 +56,9 @@ class ChangeLog:
     """A log in a directory, for any number of threads and processes of one machine.
 
     `attributes` and `functions` are those of the channel, and must be the same for all who write:
-    with them filters are checked, and told to be equal. `segment_bytes`: a file that has grown to
-    this is followed by the next.
+    with them filters are checked, and told to be equal. Ids are texts or integers, and all that
+    have a subscription are of one kind. `segment_bytes`: a file that has grown to this is followed
+    by the next.
     """
 
     def __init__(
@@ -99,13 +100,7 @@ class ChangeLog:
         They are acknowledged together: all are there from then on, or none ever is.
         """
         changes = []
-        for pair in pairs.items() if isinstance(pairs, Mapping) else pairs:
-            try:
-                id_, filter_ = pair
-            except (TypeError, ValueError):
-                raise TidingsError(
-                    f"found {pair!r:.80}, expected a pair of id and filter"
-                ) from None
+        for id_, filter_ in id_pairs(pairs):
             try:
                 changes.append(self._wish(id_, filter_))
             except FilterError as problem:
@@ -170,6 +165,16 @@ class ChangeLog:
     def version(self) -> int:
         """The latest that is acknowledged, by whichever process."""
         return self._steady(self._tail.end).version
+
+    @property
+    def id_kind(self) -> type[str] | type[int] | None:
+        """What ids the subscriptions have; where there are none, what the last one had; None when
+        that is not known."""
+        version = self.version
+        try:  # the last change has an id of the kind, if the log still has it
+            return type(self.changes(version - 1, version)[0].id) if version else None
+        except LogError:
+            return next(map(type, self.subscriptions(version)), None)
 
     def changes(self, after: int, upto: int | None = None) -> list[Change]:
         """All changes after a version, up to another or to the latest, in order."""

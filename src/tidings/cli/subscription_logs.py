@@ -9,10 +9,9 @@ from pathlib import Path
 from tidings.cli.declared import read_types
 from tidings.cli.errors import BadInput
 from tidings.filters import Attributes
+from tidings.model import Id
 from tidings.store import ChangeLog
 from tidings.store.locks import LOCK
-
-Id = str | int
 
 
 def open_log(
@@ -61,20 +60,15 @@ def _compiled_with(path: Path) -> Attributes | None:
     return None if declared is None else Attributes.from_declared(declared)
 
 
-def _kind(log: ChangeLog) -> type | None:
-    """What ids are in a log, texts or integers; a snapshot can hold only one of them."""
-    version = log.version
-    return type(log.changes(version - 1, version)[0].id) if version else None
-
-
 def as_id(log: ChangeLog, who: str) -> Id:
     return alike(log, [(who, "")])[0][0]
 
 
 def alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
-    """The pairs with ids of the kind that the log has."""
-    kind = _kind(log) or _common(id_ for id_, _ in pairs)
-    if kind is str:
+    """The pairs with ids of the kind that the log has; where nobody subscribes any more, any."""
+    kind = log.id_kind or _common(id_ for id_, _ in pairs)
+    numbers = all(re.fullmatch("-?[0-9]+", str(id_)) for id_, _ in pairs)
+    if kind is str or (not numbers and not log.subscriptions()):
         return [(str(id_), text) for id_, text in pairs]
     made: list[tuple[Id, str]] = []
     for id_, text in pairs:

@@ -49,15 +49,11 @@ def open_log(
 
 def _compiled_with(path: Path) -> Attributes | None:
     """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
-    found = sorted((path / "snapshots").glob("[0-9]*"))
-    if not found:
+    if not (path / "snapshots").is_dir():
         return None
-    from tidings.matching.folder import read_manifest
-    from tidings.snapshots.snapshot import FORMAT, VERSION
+    from tidings.spark.compiled import home_of, latest_attributes
 
-    notes = read_manifest(found[-1], FORMAT, VERSION, verify=False).notes
-    declared = notes.get("attributes")
-    return None if declared is None else Attributes.from_declared(declared)
+    return latest_attributes(home_of(path))
 
 
 def as_id(log: ChangeLog, who: str) -> Id:

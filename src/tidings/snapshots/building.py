@@ -167,6 +167,7 @@ def build_nodes(
     keys = list(distinct.number)
     order = np.arange(len(keys))
     if numbers is not None:
+        _need_numbers(numbers, keys)
         order = np.argsort([numbers[key] for key in keys], kind="stable")
         keys, filters = [keys[at] for at in order], [filters[at] for at in order]
     forms = Forms(filters, distinct.attributes, distinct.functions)
@@ -188,6 +189,16 @@ def build_nodes(
         functions=distinct.functions, background=False,
     )  # fmt: skip
     return nodes, matcher
+
+
+def _need_numbers(numbers: Mapping[bytes, int], keys: list[bytes]) -> None:
+    """TidingsError unless each filter has a number of its own."""
+    given = [numbers.get(key) for key in keys]
+    if None in given:
+        key = keys[given.index(None)]
+        raise TidingsError(f"there is no number for the filter with the key {key.hex()}")
+    if len(set(given)) < len(given):
+        raise TidingsError("two filters have one number, expected a number of its own for each")
 
 
 def _held(filters: list[Filter | str]) -> list[Filter | str] | pa.ChunkedArray:

@@ -134,3 +134,26 @@ def test_what_is_refused_is_refused_in_one_sentence(
     assert result.code == 2
     assert sentence in result.err
     assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("there", "added"), [("ana", "zed"), (7, 8)])
+def test_a_log_that_forgot_its_changes_is_changed_as_before(
+    run: Run, log: str, there: str | int, added: str | int
+) -> None:
+    ChangeLog(log).put(there, "a > 1")
+    ChangeLog(log).forget_before(1)
+    assert run("subscriptions", "add", log, str(added), "a > 3").code == 0
+    ChangeLog(log).forget_before(2)
+    assert run("subscriptions", "drop", log, str(there)).code == 0
+    assert list(ChangeLog(log).subscriptions()) == [added]
+
+
+def test_ids_of_the_other_kind_once_nobody_subscribes(run: Run, log: str) -> None:
+    ChangeLog(log).put(7, "a > 1")
+    assert run("subscriptions", "add", log, "ana", "a > 3").code == 2
+    ChangeLog(log).drop(7)
+    assert run("subscriptions", "add", log, "8", "a > 3").code == 0
+    assert list(ChangeLog(log).subscriptions()) == [8]
+    ChangeLog(log).drop(8)
+    assert run("subscriptions", "add", log, "ana", "a > 3").code == 0
+    assert list(ChangeLog(log).subscriptions()) == ["ana"]

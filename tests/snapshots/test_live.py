@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -99,3 +99,36 @@ def test_changes_must_follow_each_other() -> None:
         live.view(5)
     assert live.view(3).subscriptions(ROWS).to_pylist() == [["a"], ["a"], []]
     assert live.view(4).nodes(ROWS).to_pylist() == [[2], [2], []]
+
+
+IDS: dict[str, tuple[str | int, str | int]] = {"texts": ("a", "b"), "integers": (1, 2)}
+
+
+@pytest.mark.parametrize(("before", "now"), [("texts", "integers"), ("integers", "texts")])
+def test_ids_of_the_other_kind_when_all_before_are_gone(before: str, now: str) -> None:
+    """As a fresh compilation takes them: the kind is that of the ids that are left."""
+    (old, older), (new, _) = IDS[before], IDS[now]
+    live = Live(Snapshot.build({old: "x > 1", older: "x > 2"}, number=1))
+    batch = pa.record_batch({"x": [5]})
+    live.apply([Change(2, old, None, 0), Change(3, new, "x > 3", 3), Change(4, older, None, 0)])  # type: ignore[arg-type]
+    with pytest.raises(TidingsError, match=r"^the ids are texts and integers; expected all"):
+        live.view(3)
+    assert live.view(2).subscriptions(batch).to_pylist() == [[older]]
+    assert live.view(4).subscriptions(batch).to_pylist() == [[new]]
+    live.apply([Change(5, new, None, 0)])  # type: ignore[arg-type]
+    assert live.view(5).subscriptions(batch).to_pylist() == [[]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        ({2**70: "x > 1"}, "found an integer beyond 64 bits as an id, expected a text or"),
+        ({"\ud800": "x > 1"}, "found a text that is no valid Unicode as an id, expected a text or"),
+        (["abc"], "found 'abc', expected a pair of id and filter"),
+        ([("a", "x > 1", 3)], "found .*, expected a pair of id and filter"),
+        ({"a": "x > 1", 1: "x > 1"}, "the ids are texts and integers; expected all"),
+    ],
+)
+def test_a_snapshot_refuses_in_one_sentence(bad: Any, sentence: str) -> None:
+    with pytest.raises(TidingsError, match=f"^{sentence}"):
+        Snapshot.build(bad)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tidings.filters import Attributes
 from tidings.snapshots import Snapshot
 from tidings.spark import live
-from tidings.spark.live import Followed, compile_version
+from tidings.spark.compiled import compile_version
+from tidings.spark.live import Followed
+from tidings.spark.restated import BEYOND, Unfit
 from tidings.spark.worker import view_of
 from tidings.store import ChangeLog, LogError
 
@@ -134,3 +139,118 @@ def test_a_compilation_of_its_own_process(log: ChangeLog) -> None:
     second = followed.pinned(9)
     assert second.changes == ()
     assert sorted(view_of(first).ids.to_pylist()) == sorted(view_of(second).ids.to_pylist())
+
+
+WHOLE, BROKEN = Attributes({"x": "integer"}), Attributes({"x": "double"})
+MORE = Attributes({"x": "integer", "y": "integer"})
+ROWS = pa.record_batch({"x": [1.0, 1.5, 2.0, 3.0, 4.5]})
+
+
+def told(followed: Followed, version: int) -> list[list[str]]:
+    return [sorted(ids) for ids in followed.view(version).subscriptions(ROWS).to_pylist()]
+
+
+def test_a_column_that_is_added(tmp_path: Path) -> None:
+    ChangeLog(tmp_path, WHOLE).put("ana", "x > 1")
+    Followed(tmp_path, WHOLE)
+    followed = Followed(tmp_path, MORE, rebuild_after=1)
+    ChangeLog(tmp_path, MORE).put("ben", "y > 1")
+    rows = pa.record_batch({"x": [0, 2], "y": [2, 0]})
+    view = followed.view(2)
+    assert view.subscriptions(rows).to_pylist() == [["ben"], ["ana"]]
+    followed.close()  # what the process beside it compiled has the same columns
+    pinned = followed.pinned(2)
+    assert pinned.changes == ()
+    assert Snapshot.open(pinned.path).attributes.declared() == MORE.declared()  # type: ignore[union-attr]
+    assert view_of(pinned).subscriptions(rows).to_pylist() == [["ben"], ["ana"]]
+
+
+def test_a_column_that_changes_its_type_and_back(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path, WHOLE)
+    log.put_many({"gt1": "x > 1", "ge2": "x >= 2", "in": "x IN (1, 2, 3)"})
+    before = Followed(tmp_path, WHOLE).pinned(3)
+    assert Snapshot.open(before.path).numbers.tolist() == [1, 2]
+    followed = Followed(tmp_path, BROKEN)
+    expected = [["in"], ["gt1"], ["ge2", "gt1", "in"], ["ge2", "gt1", "in"], ["ge2", "gt1"]]
+    assert told(followed, 3) == expected
+    subscribed = Snapshot.open(followed.pinned(3).path).subscribed()
+    assert subscribed["ge2"] == 1
+    assert BEYOND <= subscribed["gt1"] != subscribed["in"] >= BEYOND
+    # put again, it has a number of the log
+    assert ChangeLog(tmp_path, BROKEN).put("gt1", "x > 1") == 4
+    assert told(followed, 4) == expected
+    assert followed.view(4).nodes(ROWS).to_pylist()[1] == [3]
+    assert Followed(tmp_path, WHOLE).pinned(3) == before
+
+
+def test_a_batch_that_was_begun_with_other_columns_is_done_with_these(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path, WHOLE)
+    log.put_many({"gt1": "x > 1", "ge2": "x >= 2"})
+    Followed(tmp_path, WHOLE)
+    log.put("ge4", "x > 3")
+    followed = Followed(tmp_path, BROKEN)
+    assert told(followed, 2)[1] == ["gt1"]
+    assert told(followed, 3)[4] == ["ge2", "ge4", "gt1"]
+
+
+def test_filters_that_do_not_go_with_the_columns_are_refused_by_name(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path, MORE)
+    log.put_many({"ana": "x > 1", "ben": "y > 1"})
+    sentence = r"^the filter of the subscription 'ben' does not go with the columns: there is no "
+    with pytest.raises(Unfit, match=sentence):
+        Followed(tmp_path, WHOLE)
+    log.drop("ben")
+    followed = Followed(tmp_path, WHOLE)
+    log.put("ben", "y > 2")  # by someone who has other columns
+    with pytest.raises(Unfit, match=sentence):
+        followed.view(4)
+    with pytest.raises(Unfit, match=sentence):
+        followed.pinned(2)
+    log.put("ben", "x > 2")
+    assert told(followed, 5)[3] == ["ana", "ben"]
+
+
+@pytest.mark.parametrize("run", range(3))
+def test_changes_under_any_columns_are_like_a_fresh_compilation(
+    tmp_path: Path, seed: int, run: int
+) -> None:
+    """Whoever put what with which columns, and whichever the pipeline has."""
+    rng = random.Random(f"{seed} columns {run}")
+    texts = [f"x {sign} {n}" for sign in (">", ">=", "<", "=") for n in range(4)]
+    texts += ["x IN (1, 2, 3)", "x BETWEEN 1 AND 3", "x < 1.5", "NOT (x <= 1)"]
+    log_path, sets = tmp_path / "log", [None, WHOLE, BROKEN]
+
+    def change() -> None:
+        log = ChangeLog(log_path, rng.choice(sets))
+        id_ = f"s{rng.randrange(8)}"
+        if id_ in log.subscriptions() and rng.random() < 0.3:
+            log.drop(id_)
+        else:
+            log.put(id_, rng.choice(texts))
+
+    for _ in range(12):
+        change()
+    columns = rng.choice(sets)
+    followed = Followed(log_path, columns)
+    rows = pa.record_batch({"x": [0, 1, 2, 3, 4]}) if columns is WHOLE else ROWS
+    of: dict[int, bytes] = {}  # identities by number: none ever passes to another filter
+
+    def meet(snapshot: Snapshot) -> None:
+        for number, key in zip(snapshot.numbers.tolist(), snapshot.keys, strict=True):
+            assert of.setdefault(number, key) == key
+
+    meet(Snapshot.open(followed.pinned(12).path))
+    for _ in range(15):
+        change()
+        version = followed.version
+        fresh = Snapshot.open(compile_version(followed.log, version, tmp_path / "fresh"))
+        meet(fresh)
+        view = followed.view(version)
+        # of filters that have become one, a compiled node keeps the number of the first: view.py
+        found, expected = (
+            [[of[node] for node in nodes] for nodes in one.nodes(rows).to_pylist()]
+            for one in (view, fresh)
+        )
+        assert list(map(sorted, found)) == list(map(sorted, expected))
+        told = [sorted(ids) for ids in view.subscriptions(rows).to_pylist()]
+        assert told == [sorted(ids) for ids in fresh.subscriptions(rows).to_pylist()]

@@ -13,7 +13,9 @@ from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
 from tidings.spark.outbox import Outbox
 from tidings.spark.pipeline import Pipeline
+from tidings.spark.restated import BEYOND
 from tidings.spark.settings import load_settings
+from tidings.spark.standing import standing
 from tidings.store import ChangeLog
 
 if TYPE_CHECKING:
@@ -229,3 +231,39 @@ def test_pipeline_files_that_are_refused(
         load_settings(path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_columns_that_change_in_the_file(spark: SparkSession, folder: Path) -> None:
+    """The new ones are what batches are read by, and what filters mean, also of an open batch."""
+    file = folder / "pipeline.toml"
+    whole, broken = 'dep_delay = "integer"', 'dep_delay = "double"\nseats = "integer"'
+    assert whole in file.read_text()
+    log = ChangeLog(folder / "subscriptions", load_settings(file).attributes)
+    for id_ in log.subscriptions():
+        log.drop(id_)
+    log.put_many({"gt1": "dep_delay > 1", "ge2": "dep_delay >= 2"})
+    put(folder, "0.json", [json.dumps({"flight": 1, "dep_delay": 2})])
+    run(spark, folder)
+    file.write_text(file.read_text().replace(whole, broken))
+    settings = load_settings(file)
+    Outbox(folder / "out").pin(1, log.version, 0)  # a batch that was begun and not committed
+    ChangeLog(folder / "subscriptions", settings.attributes).put("seats", "seats > 1")
+    delays = [{"flight": 2, "dep_delay": 1.5, "seats": 2}, {"flight": 3, "dep_delay": 2.0}]
+    put(folder, "1.json", [json.dumps(one) for one in delays])
+    run(spark, folder)
+    put(folder, "2.json", [json.dumps(one | {"flight": one["flight"] + 2}) for one in delays])
+    run(spark, folder)
+    rows = {row["flight"]: row for row in outbox_rows(folder)}
+    assert {flight: set(row["subscriptions"]) for flight, row in rows.items()} == {
+        1: {"gt1", "ge2"}, 2: {"gt1"}, 3: {"gt1", "ge2"}, 4: {"gt1", "seats"}, 5: {"gt1", "ge2"},
+    }  # fmt: skip
+    same = rows[1]["nodes"]  # of ge2, which is what the log numbered, and goes on counting
+    assert [(rows[at]["nodes"], rows[at]["numbers"]) for at in (3, 5)] == [(same, [2]), (same, [3])]
+    own = rows[2]["nodes"][0]
+    assert own >= BEYOND
+    assert own in rows[4]["nodes"]
+    texts = {one.node: one.filter for one in standing(settings).counters}
+    assert texts == {
+        same[0]: "dep_delay >= 2", own: "dep_delay > 1",
+        next(node for node in rows[4]["nodes"] if node != own): "seats > 1",
+    }  # fmt: skip

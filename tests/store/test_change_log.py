@@ -6,13 +6,14 @@ import itertools
 import os
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import tidings
-from tidings.store import Change, ChangeLog, LogError, tail
+from tidings.store import Change, ChangeLog, LogError, state, tail
 
 # Filters that are equal in pairs or threes, so that nodes are shared.
 TEXTS = [
@@ -22,6 +23,7 @@ TEXTS = [
 ]
 
 IDS: list[str | int] = [1, "1", 2, "zwei", -7, ""]
+KINDS: list[Callable[[int], str | int]] = [int, str]
 
 
 @pytest.fixture
@@ -65,14 +67,17 @@ def test_like_a_model(tmp_path: Path, seed: int, no_sync: None, segment_bytes: i
         step = rng.random()
         state = model.states[-1]
         id_ = rng.choice(IDS)
-        if step < 0.4:
-            model.put(id_, text := rng.choice(TEXTS))
-            assert writer.put(id_, text) == model.changes[-1].version
-        elif step < 0.55:
-            pairs = [(rng.randrange(20), rng.choice(TEXTS)) for _ in range(rng.randrange(6))]
-            for pair in pairs:
-                model.put(*pair)
-            assert writer.put_many(pairs) == len(model.changes)
+        if step < 0.55:
+            ids = [id_] if step < 0.4 else [rng.choice(KINDS)(n) for n in rng.sample(range(9), 2)]
+            pairs = [(one, rng.choice(TEXTS)) for one in ids]
+            if len({*map(type, ids), *map(type, state)}) > 1:
+                with pytest.raises(tidings.TidingsError, match=r"^found the (text|integer) .* are"):
+                    writer.put_many(pairs)
+            else:
+                for pair in pairs:
+                    model.put(*pair)
+                latest = writer.put(*pairs[0]) if step < 0.4 else writer.put_many(pairs)
+                assert latest == len(model.changes)
         elif step < 0.75:
             if id_ in state:
                 model.drop(id_)
@@ -80,6 +85,10 @@ def test_like_a_model(tmp_path: Path, seed: int, no_sync: None, segment_bytes: i
             else:
                 with pytest.raises(tidings.TidingsError, match=r"^there is no subscription with"):
                     writer.drop(id_)
+        elif step < 0.77:
+            for each in state:
+                model.drop(each)
+                assert writer.drop(each) == len(model.changes)
         elif step < 0.85:
             writer = ChangeLog(tmp_path, segment_bytes=segment_bytes)
         elif step < 0.9:
@@ -93,6 +102,8 @@ def test_like_a_model(tmp_path: Path, seed: int, no_sync: None, segment_bytes: i
             reader = ChangeLog(tmp_path)
         log = rng.choice([reader, writer])
         assert log.version == len(model.changes)
+        if model.states[-1]:
+            assert {log.id_kind} == set(map(type, model.states[-1]))
         upto = rng.randint(forgotten, len(model.changes))
         assert log.subscriptions(upto) == model.states[upto]
         after = rng.randint(kept, upto)
@@ -104,19 +115,19 @@ def test_a_change(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path / "deep" / "log")
     assert (log.version, log.changes(0), log.subscriptions()) == (0, [], {})
     assert log.put("one", "a = 1") == 1
-    assert log.put_many([("two", "1 = a"), (3, tidings.parse("b = 2"))]) == 3
+    assert log.put_many([("two", "1 = a"), ("3", tidings.parse("b = 2"))]) == 3
     assert log.drop("one") == 4
     assert log.put_many({"two": "1 = a"}) == 5
     assert log.put_many([]) == 5
     assert log.changes(0) == [
         Change(1, "one", "a = 1", 1),
         Change(2, "two", "1 = a", 1),
-        Change(3, 3, "b = 2", 2),
+        Change(3, "3", "b = 2", 2),
         Change(4, "one", None, 0),
         Change(5, "two", "1 = a", 1),
     ]
     assert log.changes(1, 2) == [Change(2, "two", "1 = a", 1)]
-    assert log.subscriptions() == {"two": ("1 = a", 1), 3: ("b = 2", 2)}
+    assert log.subscriptions() == {"two": ("1 = a", 1), "3": ("b = 2", 2)}
     assert log.subscriptions(1) == {"one": ("a = 1", 1)}
 
 
@@ -142,6 +153,46 @@ def test_ids_that_are_refused(tmp_path: Path, bad: str) -> None:
     with pytest.raises(tidings.TidingsError, match=sentence):
         log.drop(bad)
     assert not list(tmp_path.glob("0*"))
+
+
+def test_ids_of_another_kind_than_those_that_are_there(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    assert log.id_kind is None
+    log.put("ana", "a = 1")
+    for reader in (log, ChangeLog(tmp_path)):
+        assert reader.id_kind is str
+        with pytest.raises(tidings.TidingsError) as caught:
+            reader.put_many([("ben", "a = 2"), (7, "a = 1")])
+        assert str(caught.value) == (
+            f"found the integer 7 as an id, but the ids of the subscriptions in '{tmp_path}' are "
+            f"texts"
+        )
+    assert log.version == 1
+    log.drop("ana")
+    assert log.id_kind is str  # of the last one
+    log.put(7, "a = 1")
+    assert log.id_kind is int
+    with pytest.raises(tidings.TidingsError, match=r"^found the text 'ana' .* are integers$"):
+        log.put("ana", "a = 1")
+    log.forget_before(log.version)
+    assert ChangeLog(tmp_path).id_kind is int
+    with pytest.raises(tidings.TidingsError, match=r"^found the text 'ana' .* are integers$"):
+        ChangeLog(tmp_path).put("ana", "a = 1")
+
+
+def test_a_log_of_both_kinds_that_was_made_before_they_were_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(state.Ahead, "take", lambda *_: None)
+        ChangeLog(tmp_path).put_many([("ana", "a = 1"), (7, "a = 1")])
+    log = ChangeLog(tmp_path)
+    for new in ("ben", 8):
+        with pytest.raises(tidings.TidingsError, match=r"texts and integers; drop those of one"):
+            log.put(new, "a = 1")
+    assert log.put("ana", "a = 2") == 3
+    assert log.drop(7) == 4
+    assert log.put("ben", "a = 1") == 5
 
 
 def test_bad_filters_are_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -200,7 +251,7 @@ def test_one_refusal_of_a_thread_is_not_that_of_others(tmp_path: Path) -> None:
 
     def one(n: int) -> int | str:
         try:
-            return log.drop("nobody") if n % 2 else log.put(n, "a = 1")
+            return log.drop("nobody") if n % 2 else log.put(f"{n}", "a = 1")
         except tidings.TidingsError as problem:
             return str(problem)
 

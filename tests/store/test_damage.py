@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import resource
 import shutil
@@ -13,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tidings.store import Change, ChangeLog, LogError
+from tidings.store.segments import SECTOR
 
-GROUP: list[tuple[str | int, str]] = [("x", "a = 2"), ("é", "b LIKE 'ö%'"), (7, "a = 1")]
+GROUP = [("x", "a = 2"), ("é", "b LIKE 'ö%'"), ("7", "a = 1")]
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def everything(folder: Path) -> tuple[int, list[Change], object]:
 @pytest.mark.parametrize("segment_bytes", [1, 1 << 20])
 @pytest.mark.parametrize("last", [GROUP, GROUP[:1]])
 def test_cut_off_at_every_byte_of_the_last_group(
-    tmp_path: Path, no_sync: None, segment_bytes: int, last: list[tuple[str | int, str]]
+    tmp_path: Path, no_sync: None, segment_bytes: int, last: list[tuple[str, str]]
 ) -> None:
     log = ChangeLog(tmp_path / "log", segment_bytes=segment_bytes)
     log.put("x", "a = 1")
@@ -83,7 +85,7 @@ def test_every_altered_byte_is_refused_by_file_and_line(tmp_path: Path, no_sync:
     log = ChangeLog(tmp_path / "log", segment_bytes=150)
     for n in range(3):
         log.put_many(GROUP[: n + 1])
-        log.put(n, "a = 9")
+        log.put(f"{n}", "a = 9")
     paths = sorted(log.path.glob("0*.log"))
     assert len(paths) > 2
     for path in paths:
@@ -103,22 +105,98 @@ def test_every_altered_byte_is_refused_by_file_and_line(tmp_path: Path, no_sync:
     assert ChangeLog(log.path).changes(0) == log.changes(0)
 
 
-def test_pages_that_never_reached_the_disk(tmp_path: Path, no_sync: None) -> None:
-    log = ChangeLog(tmp_path / "log")
+def begun_at(folder: Path, good: int) -> ChangeLog:
+    """A log whose acknowledged groups are so many bytes."""
+    log = ChangeLog(folder)
     log.put("x", "a = 1")
-    good = last_segment(log.path).stat().st_size
+    rest = good - last_segment(folder).stat().st_size
+    log.put("y", "a = ''")
+    rest -= last_segment(folder).stat().st_size - (good - rest)
+    last_segment(folder).unlink()
+    log = ChangeLog(folder)
+    log.put("x", "a = 1")
+    log.put("y", f"a = '{'b' * rest}'")
+    assert last_segment(folder).stat().st_size == good
+    return log
+
+
+def without_sectors(data: bytes, good: int, lost: set[int]) -> bytes:
+    """What a power cut leaves when sectors did not reach the disk: behind the good bytes, zeros."""
+    left = bytearray(data)
+    for number in lost:
+        start = min(max(good, number * SECTOR), len(data))
+        stop = min((number + 1) * SECTOR, len(data))
+        left[start:stop] = bytes(stop - start)
+    return bytes(left)
+
+
+@pytest.mark.parametrize("acknowledged", [False, True])
+def test_sectors_that_never_reached_the_disk_wherever_the_group_begins(
+    tmp_path: Path, no_sync: None, acknowledged: bool
+) -> None:
+    """Every share that a group can have of the sectors it lies in, down to one byte."""
+    for good in range(2 * SECTOR - 200, 2 * SECTOR + 2):
+        log = begun_at(tmp_path / "log", good)
+        log.put_many(GROUP)
+        end = last_segment(log.path).stat().st_size
+        if acknowledged:
+            log.put("after", "a = 5")
+        data = last_segment(log.path).read_bytes()
+        there = range(good // SECTOR, (end - 1) // SECTOR + 1)
+        assert len(there) <= 2
+        for lost in [{number} for number in there] + [set(there)]:
+            # only of the group: what comes after it was written later
+            spoilt = without_sectors(data[:end], good, lost) + data[end:]
+            last_segment(log.path).write_bytes(spoilt)
+            if acknowledged:
+                with pytest.raises(LogError, match=r"line \d, was altered"):
+                    _ = ChangeLog(log.path).version
+                with pytest.raises(LogError, match=r"line \d, was altered"):
+                    ChangeLog(log.path).put("z", "a = 9")
+            else:
+                assert ChangeLog(log.path).version == 2
+                assert ChangeLog(log.path).put("z", "a = 9") == 3
+                assert list(ChangeLog(log.path).subscriptions()) == ["x", "y", "z"]
+        shutil.rmtree(log.path)
+
+
+def test_any_sectors_of_a_long_group_and_any_end_of_the_file(
+    tmp_path: Path, no_sync: None, seed: int
+) -> None:
+    rng = random.Random(f"{seed} sectors")
+    for good in (SECTOR - 3, SECTOR, SECTOR + 130):
+        log = begun_at(tmp_path / f"log{good}", good)
+        log.put_many((f"s{n}", f"b = {n}") for n in range(30))
+        data = last_segment(log.path).read_bytes()
+        there = range(good // SECTOR, (len(data) - 1) // SECTOR + 1)
+        assert len(there) >= 4
+        for _ in range(300):
+            lost = {number for number in there if rng.random() < 0.4}
+            size = rng.choice([len(data), rng.randrange(good, len(data))])
+            if size == len(data) and not lost:
+                continue
+            last_segment(log.path).write_bytes(without_sectors(data[:size], good, lost))
+            assert ChangeLog(log.path).version == 2
+        assert ChangeLog(log.path).put("z", "a = 9") == 3
+
+
+def test_zeros_that_no_lost_sector_leaves_are_damage(tmp_path: Path, no_sync: None) -> None:
+    """They end before the end of a sector: whoever wrote them, the group may be acknowledged."""
+    log = begun_at(tmp_path / "log", good := SECTOR + 20)
     log.put_many(GROUP)
     data = last_segment(log.path).read_bytes()
-    for start in range(good, len(data) - 9):
-        folder = copy_of(log.path, "lost")
-        for stop in (len(data), start + 9):
-            lost = data[:start] + bytes(stop - start) + data[stop:]
-            last_segment(folder).write_bytes(lost)
-            assert ChangeLog(folder).version == 1
-    # The group before it was acknowledged: zeros there are damage.
-    last_segment(log.path).write_bytes(data[: good - 20] + bytes(20) + data[good:])
-    with pytest.raises(LogError, match="line 1, was altered"):
-        everything(log.path)
+    assert len(data) < 2 * SECTOR
+    for size in (1, 2, 7, 8, 9, 60):
+        for start in range(good, len(data) - size):
+            spoilt = data[:start] + bytes(size) + data[start + size :]
+            last_segment(log.path).write_bytes(spoilt)
+            with pytest.raises(LogError, match=r"line \d, was altered"):
+                _ = ChangeLog(log.path).version
+    # The group before it was acknowledged: zeros there are damage wherever they end.
+    for size in (20, good - SECTOR, good):
+        last_segment(log.path).write_bytes(data[: good - size] + bytes(size) + data[good:])
+        with pytest.raises(LogError, match=r"line [12], was altered"):
+            everything(log.path)
 
 
 def missing_segment(folder: Path) -> None:

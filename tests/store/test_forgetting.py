@@ -36,8 +36,8 @@ def cut_at(call: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def filled(folder: Path) -> ChangeLog:
     log = ChangeLog(folder, segment_bytes=150)
     for n in range(5):
-        log.put_many([(n, f"a = {n}"), ("x", f"a = {n + 1}")])
-    log.drop(0)
+        log.put_many([(f"{n}", f"a = {n}"), ("x", f"a = {n + 1}")])
+    log.drop("0")
     return log
 
 

@@ -10,9 +10,9 @@ from tidings.cli import options
 from tidings.cli.declared import Declared
 from tidings.cli.errors import guarded, refused
 from tidings.cli.screen import MOST_ROWS, counted, emit, plain, say, show, show_rest, table, tracked
-from tidings.cli.subscription_logs import Id, alike, as_id, open_log
+from tidings.cli.subscription_logs import alike, as_id, open_log
 from tidings.cli.subscriptions import read_subscriptions
-from tidings.model import FilterError
+from tidings.model import FilterError, Id
 from tidings.store import Change
 
 subscriptions = typer.Typer(rich_markup_mode=None)

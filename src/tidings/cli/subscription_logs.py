@@ -9,10 +9,9 @@ from pathlib import Path
 from tidings.cli.declared import read_types
 from tidings.cli.errors import BadInput
 from tidings.filters import Attributes
+from tidings.model import Id
 from tidings.store import ChangeLog
 from tidings.store.locks import LOCK
-
-Id = str | int
 
 
 def open_log(
@@ -50,21 +49,11 @@ def open_log(
 
 def _compiled_with(path: Path) -> Attributes | None:
     """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
-    found = sorted((path / "snapshots").glob("[0-9]*"))
-    if not found:
+    if not (path / "snapshots").is_dir():
         return None
-    from tidings.matching.folder import read_manifest
-    from tidings.snapshots.snapshot import FORMAT, VERSION
+    from tidings.spark.compiled import home_of, latest_attributes
 
-    notes = read_manifest(found[-1], FORMAT, VERSION, verify=False).notes
-    declared = notes.get("attributes")
-    return None if declared is None else Attributes.from_declared(declared)
-
-
-def _kind(log: ChangeLog) -> type | None:
-    """What ids are in a log, texts or integers; a snapshot can hold only one of them."""
-    version = log.version
-    return type(log.changes(version - 1, version)[0].id) if version else None
+    return latest_attributes(home_of(path))
 
 
 def as_id(log: ChangeLog, who: str) -> Id:
@@ -72,9 +61,10 @@ def as_id(log: ChangeLog, who: str) -> Id:
 
 
 def alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
-    """The pairs with ids of the kind that the log has."""
-    kind = _kind(log) or _common(id_ for id_, _ in pairs)
-    if kind is str:
+    """The pairs with ids of the kind that the log has; where nobody subscribes any more, any."""
+    kind = log.id_kind or _common(id_ for id_, _ in pairs)
+    numbers = all(re.fullmatch("-?[0-9]+", str(id_)) for id_, _ in pairs)
+    if kind is str or (not numbers and not log.subscriptions()):
         return [(str(id_), text) for id_, text in pairs]
     made: list[tuple[Id, str]] = []
     for id_, text in pairs:

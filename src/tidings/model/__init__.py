@@ -1,4 +1,4 @@
-"""Values, their order, their types, and the errors of every room."""
+"""Values, their order, their types, ids, and the errors of every room."""
 
 from tidings.model.errors import (
     AttributesError,
@@ -8,6 +8,7 @@ from tidings.model.errors import (
     NotificationError,
     TidingsError,
 )
+from tidings.model.ids import Id, id_pairs, need_id
 from tidings.model.types import TYPES, Type, read_value, type_of
 from tidings.model.values import Event, Scalar, Value, compare, micros, moment, plain
 
@@ -18,14 +19,17 @@ __all__ = [
     "Event",
     "FilterError",
     "GraphError",
+    "Id",
     "NotificationError",
     "Scalar",
     "TidingsError",
     "Type",
     "Value",
     "compare",
+    "id_pairs",
     "micros",
     "moment",
+    "need_id",
     "plain",
     "read_value",
     "type_of",

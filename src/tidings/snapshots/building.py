@@ -30,10 +30,9 @@ from tidings.matching.folder import SnapshotError
 from tidings.matching.hull_gathering import Gathered, HullGathering
 from tidings.matching.hull_segment import segment_of_hulls
 from tidings.matching.segment import Segment
-from tidings.model import FilterError, TidingsError
+from tidings.model import FilterError, Id, TidingsError, id_pairs, need_id
 
 Array = npt.NDArray[Any]
-Id = str | int
 Functions = Mapping[str, Callable[..., Any]]
 Told = Callable[[int], None]
 REMEMBERED = 1 << 14  # forms that are kept when they were parsed again
@@ -108,8 +107,7 @@ class Distinct:
 
     def add(self, id_: Id, filter_: Filter | str) -> bytes:
         """Add a subscription; gives the key of its filter."""
-        if type(id_) not in (str, int):
-            raise TidingsError(f"found the id {id_!r:.80}, expected a text or an integer")
+        need_id(id_)
         if id_ in self._seen:
             raise TidingsError(f"the id {id_!r} is there twice")
         try:
@@ -169,6 +167,7 @@ def build_nodes(
     keys = list(distinct.number)
     order = np.arange(len(keys))
     if numbers is not None:
+        _need_numbers(numbers, keys)
         order = np.argsort([numbers[key] for key in keys], kind="stable")
         keys, filters = [keys[at] for at in order], [filters[at] for at in order]
     forms = Forms(filters, distinct.attributes, distinct.functions)
@@ -192,6 +191,16 @@ def build_nodes(
     return nodes, matcher
 
 
+def _need_numbers(numbers: Mapping[bytes, int], keys: list[bytes]) -> None:
+    """TidingsError unless each filter has a number of its own."""
+    given = [numbers.get(key) for key in keys]
+    if None in given:
+        key = keys[given.index(None)]
+        raise TidingsError(f"there is no number for the filter with the key {key.hex()}")
+    if len(set(given)) < len(given):
+        raise TidingsError("two filters have one number, expected a number of its own for each")
+
+
 def _held(filters: list[Filter | str]) -> list[Filter | str] | pa.ChunkedArray:
     """Texts in Arrow memory. Filters that were made elsewhere stay: here it may not be known what
     their text means."""
@@ -212,7 +221,7 @@ def gather(
     pairs: Iterable[tuple[Id, Filter | str]] | Mapping[Any, Filter | str], into: Distinct
 ) -> Distinct:
     """Put (id, filter) pairs, or a mapping, where equal filters meet."""
-    for id_, filter_ in pairs.items() if isinstance(pairs, Mapping) else pairs:
+    for id_, filter_ in id_pairs(pairs):
         into.add(id_, filter_)
     return into
 

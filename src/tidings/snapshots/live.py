@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.model import TidingsError
-from tidings.snapshots.building import Id, id_type
+from tidings.model import Id, TidingsError
+from tidings.snapshots.building import id_type
 from tidings.snapshots.snapshot import Snapshot
 from tidings.snapshots.view import Coverings, View
 
@@ -117,8 +117,9 @@ class Live:
         order = np.argsort(owners, kind="stable")
         added = [change.id for change in now]
         ids = base.ids.filter(pa.array(stay))
-        kind = ids.type if len(base.ids) else id_type(added)
-        ids = pa.concat_arrays([ids.cast(kind), pa.array(added, kind)])
+        # of the ids that are left: those before may have been of the other kind
+        kind = id_type([*added, *ids[:1].to_pylist()])
+        ids = pa.concat_arrays([ids if len(ids) else pa.array([], kind), pa.array(added, kind)])
         return View(
             base.matcher,
             np.concatenate([base.numbers, np.array(self._numbers, np.int64)]),

@@ -33,8 +33,8 @@ from tidings.matching.folder import (
     write_manifest,
     write_table,
 )
-from tidings.model import GraphError
-from tidings.snapshots.building import Distinct, Functions, Id, Nodes, build_nodes, gather
+from tidings.model import GraphError, Id
+from tidings.snapshots.building import Distinct, Functions, Nodes, build_nodes, gather
 from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]

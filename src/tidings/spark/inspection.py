@@ -1,6 +1,6 @@
 """What a pipeline would find if it were started: its columns, its subscriptions, its outbox.
 
-Nothing is started and nothing is written, but for the first snapshot of a log that has none. A
+Nothing is started and nothing is written, but for the first snapshot of a log with these columns. A
 session is needed only for sources that know their columns themselves.
 """
 

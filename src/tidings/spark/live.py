@@ -4,27 +4,40 @@
     compiled   [ snapshot 1000 ]  +++++++       what came after rides along with the tasks
 
 A batch asks for one version. Changes since the snapshot travel with its tasks; once there are many,
-a new snapshot is compiled in a process of its own, and batches go on meanwhile. Snapshots lie in
-`snapshots/` beside the log, each named by its version; the last few are kept, so that a batch that
-is done again finds one that is old enough.
+a new snapshot is compiled in a process of its own, and batches go on meanwhile. The last few
+snapshots are kept, so that a batch that is done again finds one that is old enough; compiled.py
+says where.
+
+A pipeline uses only what was compiled with its own columns. When they were changed in its file, the
+latest version is compiled anew before the first batch. A batch that was begun with the columns
+before is read by the new ones when it is done again, and so its version is compiled anew too: its
+rows and its subscriptions are the same, and nothing of it was seen. restated.py says how filters
+that were put under other columns are numbered.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import time
-import uuid
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
-from tidings.snapshots.building import Distinct, build_nodes
-from tidings.spark.durable import sync
+from tidings.spark.compiled import (
+    attributes_of,
+    compile_version,
+    home_of,
+    path_of,
+    remove,
+    travelling_from,
+    versions_in,
+)
+from tidings.spark.restated import Clash, Travelling
 from tidings.spark.worker import Change, Pinned, view_of
 from tidings.store import ChangeLog, LogError
 
@@ -66,11 +79,14 @@ class Followed:
         self, path: Path, attributes: Attributes | None = None, rebuild_after: int = 1_000
     ) -> None:
         self.log = ChangeLog(path, attributes)
-        self.home = self.log.path.absolute() / "snapshots"
+        self.home = home_of(self.log.path)
         self.rebuild_after = rebuild_after
         self._compiler: subprocess.Popen[bytes] | None = None
+        self._travelling: tuple[Path, Travelling] | None = None
         if not self._compiled():
             compile_version(self.log, self.log.version, self.home)
+        with suppress(FileNotFoundError):  # these columns are the ones that count now
+            os.utime(self._path(self._compiled()[-1]))
 
     @property
     def version(self) -> int:
@@ -83,15 +99,21 @@ class Followed:
         try:
             if base is None:  # a batch is done again that is older than all snapshots
                 raise LogError("there is no snapshot to begin with")
-            changes = self.log.changes(base, version) if version > base else []
-        except LogError:  # the log may have forgotten what came next, and still have the state
+            changes = self._since(base, version) if version > base else ()
+        except (LogError, Clash):  # the log may have forgotten what came next, and have the state
             compile_version(self.log, version, self.home)
-            base, changes = version, []
+            base, changes = version, ()
         if len(changes) >= self.rebuild_after:
             self._compile(version, base)
-        travelling = tuple(Change(c.version, c.id, c.filter, c.node) for c in changes)
-        path = self.home / _name(base)
-        return Pinned(str(path), version, travelling, identity_of(path))
+        path = self._path(base)
+        return Pinned(str(path), version, changes, identity_of(path))
+
+    def _since(self, base: int, version: int) -> tuple[Change, ...]:
+        """The changes after a snapshot, up to a version."""
+        path = self._path(base)
+        if self._travelling is None or self._travelling[0] != path:
+            self._travelling = path, travelling_from(path, self.log.attributes)
+        return self._travelling[1].read(self.log.keyed_changes(base, version))
 
     def view(self, version: int) -> View:
         """What subscribers want at a version, in this process."""
@@ -108,66 +130,32 @@ class Followed:
 
     def _compiled(self) -> list[int]:
         """The versions that there are snapshots of, in order."""
-        return sorted(int(path.name) for path in self.home.glob("[0-9]*"))
+        return versions_in(self.home, self.log.attributes)
+
+    def _path(self, version: int) -> Path:
+        return path_of(self.home, version, self.log.attributes)
 
     def _compile(self, version: int, base: int) -> None:
         if self._compiler is not None and self._compiler.poll() is None:
             return
         for old in self._compiled()[:-KEPT]:
             if old < base:  # tasks are about to open that one, and it may be old
-                _remove(self.home / _name(old))
+                remove(self._path(old))
         for hidden in self.home.glob(".*"):
             with suppress(FileNotFoundError):
                 if hidden.stat().st_mtime < time.time() - LEFT_OVER:
                     shutil.rmtree(hidden, ignore_errors=True)
-        command = [sys.executable, "-m", "tidings.spark.live", str(self.log.path), str(version)]
+        told = str(self.log.path), str(version), str(self._path(base))
+        command = [sys.executable, "-m", "tidings.spark.live", *told]
         # in a session of its own: Ctrl-C at the terminal is for the pipeline alone
         self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
-def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
-    """Write the snapshot of a version of a log. One that is there stays: tasks may be opening it,
-    and what another process made of the same version is as good."""
-    path = home / _name(version)
-    if path.exists():
-        return path
-    distinct = Distinct(log.attributes, log.functions)
-    numbers: dict[bytes, int] = {}
-    subscriptions: Mapping[str | int, tuple[str, int]] = log.subscriptions(version)
-    for id_, (text, node) in subscriptions.items():
-        numbers[distinct.add(id_, text)] = node
-    beside = home / f".{_name(version)}.{uuid.uuid4().hex}"
-    Snapshot(version, *build_nodes(distinct, numbers)).save(beside)
-    try:
-        beside.rename(path)  # fails when there is one
-        sync(home)
-    except OSError:
-        shutil.rmtree(beside, ignore_errors=True)
-        if not path.exists():
-            raise
-    return path
-
-
-def _remove(snapshot: Path) -> None:
-    """Remove a snapshot at one stroke: half of one would be taken for a whole."""
-    hidden = snapshot.with_name(f".{snapshot.name}.{uuid.uuid4().hex}")
-    with suppress(FileNotFoundError):
-        snapshot.rename(hidden)
-        shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _name(version: int) -> str:
-    return f"{version:020d}"
-
-
 def main() -> int:
-    """Compile a version of a log: the log's folder and the version are the arguments. Declared
-    attributes come from the snapshot before."""
-    folder, version = Path(sys.argv[1]), int(sys.argv[2])
-    home = folder.absolute() / "snapshots"
-    last = max(home.glob("[0-9]*"))
-    attributes = Snapshot.open(last, verify=False).attributes
-    compile_version(ChangeLog(folder, attributes), version, home)
+    """Compile a version of a log: the arguments are the log's folder, the version, and a snapshot
+    that was compiled with the columns of the pipeline."""
+    folder, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    compile_version(ChangeLog(folder, attributes_of(base)), version, home_of(folder))
     return 0
 
 

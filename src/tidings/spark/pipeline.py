@@ -27,6 +27,7 @@ from tidings.spark.filing import Filing, counts_of, file_rows
 from tidings.spark.live import Fixed, Followed
 from tidings.spark.numbering import after
 from tidings.spark.outbox import Commit, Outbox, Pin
+from tidings.spark.restated import Unfit
 from tidings.spark.settings import Files, Settings
 from tidings.spark.sinks import hand_over_to
 from tidings.spark.stages import Stage, run_stage
@@ -141,7 +142,7 @@ class Pipeline:
         attempt = self.outbox.attempt(pin.batch)
         try:
             pinned = self.subscriptions.pinned(pin.version)
-        except LogError as problem:
+        except (LogError, Unfit) as problem:
             raise TidingsError(
                 f"batch {pin.batch} began with version {pin.version} of the subscriptions, which "
                 f"can't be had: {problem}; nothing of it was handed over, so to do it with the "

@@ -117,16 +117,21 @@ def _subscriptions(
     path = settings.at(given.log or "")
     if not (path / "lock").exists():
         return None, None, [], {}
+    from tidings.spark.compiled import home_of, versions_in
+    from tidings.spark.restated import BEYOND, texts_of
     from tidings.store import ChangeLog
 
     log = ChangeLog(path)
     version = log.version
-    now = log.subscriptions(version)
-    snapshots = sorted(int(one.name) for one in (path / "snapshots").glob("[0-9]*"))
+    state = log.state(version)
+    snapshots = versions_in(home_of(path), settings.attributes)
     texts: dict[int, str] = {}
-    for text, node in now.values():
-        texts.setdefault(node, text)
-    return version, len(now), snapshots, texts
+    if any(node >= BEYOND for node in nodes):
+        texts = texts_of(state, settings.attributes)
+    else:
+        for text, node in state.subscriptions.values():
+            texts.setdefault(node, text)
+    return version, len(state.subscriptions), snapshots, texts
 
 
 def _of_snapshot(

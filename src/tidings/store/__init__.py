@@ -1,6 +1,6 @@
 """Durable state: the log of the changes to a channel's subscriptions."""
 
-from tidings.store.change_log import Change, ChangeLog
+from tidings.store.change_log import Change, ChangeLog, KeyedChange, State
 from tidings.store.records import LogError
 
-__all__ = ["Change", "ChangeLog", "LogError"]
+__all__ = ["Change", "ChangeLog", "KeyedChange", "LogError", "State"]

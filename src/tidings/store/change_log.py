@@ -23,12 +23,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidings.filters import Attributes, Filter, parse
-from tidings.model import FilterError, TidingsError
+from tidings.model import FilterError, Id, id_pairs, need_id
 from tidings.store.checkpoint import version_of
 from tidings.store.disk import sync
 from tidings.store.forgetting import forget, state_at
 from tidings.store.locks import LOCK, shared
-from tidings.store.records import Id, LogError, need_id
+from tidings.store.records import LogError
 from tidings.store.segments import Position, records
 from tidings.store.state import Subscriptions
 from tidings.store.tail import Tail
@@ -52,12 +52,27 @@ class Change(msgspec.Struct, frozen=True):
     """The number of the filter, one for all equal filters and for good; 0 when it ended."""
 
 
+KeyedChange = tuple[Change, bytes | None]
+
+
+class State(msgspec.Struct, frozen=True):
+    """All that the changes up to a version add up to."""
+
+    subscriptions: Subscriptions
+    """Text and node of every subscription by its id."""
+    identities: list[bytes]
+    """Of all filters that ever came, by number: the first is that of node 1. They are as whoever
+    put them understood them, see `attributes`."""
+
+
 class ChangeLog:
     """A log in a directory, for any number of threads and processes of one machine.
 
-    `attributes` and `functions` are those of the channel, and must be the same for all who write:
-    with them filters are checked, and told to be equal. `segment_bytes`: a file that has grown to
-    this is followed by the next.
+    `attributes` and `functions` are those of the channel, and should be the same for all who write:
+    with them filters are checked, and told to be equal. What is there already stays as it was put,
+    also when others are declared later. Ids are texts or integers, and all that
+    have a subscription are of one kind. `segment_bytes`: a file that has grown to this is followed
+    by the next.
     """
 
     def __init__(
@@ -99,13 +114,7 @@ class ChangeLog:
         They are acknowledged together: all are there from then on, or none ever is.
         """
         changes = []
-        for pair in pairs.items() if isinstance(pairs, Mapping) else pairs:
-            try:
-                id_, filter_ = pair
-            except (TypeError, ValueError):
-                raise TidingsError(
-                    f"found {pair!r:.80}, expected a pair of id and filter"
-                ) from None
+        for id_, filter_ in id_pairs(pairs):
             try:
                 changes.append(self._wish(id_, filter_))
             except FilterError as problem:
@@ -171,21 +180,36 @@ class ChangeLog:
         """The latest that is acknowledged, by whichever process."""
         return self._steady(self._tail.end).version
 
+    @property
+    def id_kind(self) -> type[str] | type[int] | None:
+        """What ids the subscriptions have; where there are none, what the last one had; None when
+        that is not known."""
+        version = self.version
+        try:  # the last change has an id of the kind, if the log still has it
+            return type(self.changes(version - 1, version)[0].id) if version else None
+        except LogError:
+            return next(map(type, self.subscriptions(version)), None)
+
     def changes(self, after: int, upto: int | None = None) -> list[Change]:
         """All changes after a version, up to another or to the latest, in order."""
+        return [change for change, _ in self.keyed_changes(after, upto)]
 
-        def read() -> list[Change]:
+    def keyed_changes(self, after: int, upto: int | None = None) -> list[KeyedChange]:
+        """The same, and with each change whose node is new the identity of its filter."""
+
+        def read() -> list[KeyedChange]:
             end = self._tail.end()
             last = end.version if upto is None else upto
             self._need_version(after, end)
             self._need_version(last, end)
-            found: list[Change] = []
+            found: list[KeyedChange] = []
             if after >= last:
                 return found
             for record in records(self.path, after, end, self._tail.marks()):
                 if record.version > last:
                     break
-                found.append(Change(record.version, record.id, record.filter, record.node))
+                change = Change(record.version, record.id, record.filter, record.node)
+                found.append((change, record.key))
             return found
 
         return self._steady(read)
@@ -195,8 +219,12 @@ class ChangeLog:
 
         This reads the whole log; to follow it, ask once and then for `changes`.
         """
+        return self.state(version).subscriptions
 
-        def read() -> Subscriptions:
+    def state(self, version: int | None = None) -> State:
+        """Subscriptions, and the identities of nodes, at a version or the latest."""
+
+        def read() -> State:
             end = self._tail.end()
             at = end.version if version is None else version
             self._need_version(at, end)
@@ -205,7 +233,8 @@ class ChangeLog:
                 raise LogError(
                     f"the state at version {at} was forgotten, expected a version from {oldest} on"
                 )
-            return state_at(self.path, at, end).subscriptions
+            found = state_at(self.path, at, end)
+            return State(found.subscriptions, list(found.nodes.numbers))
 
         return self._steady(read)
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
+from tidings.model import Id
 from tidings.store.disk import sync
-from tidings.store.records import Id, LogError, body_of, encode, line_of
+from tidings.store.records import LogError, body_of, encode, line_of
 from tidings.store.state import Nodes, Subscriptions
 
 NAME, BESIDE = "checkpoint.jsonl", "checkpoint.new"

@@ -17,10 +17,7 @@ from zlib import crc32
 
 import msgspec
 
-from tidings.model import TidingsError
-
-Id = str | int
-LOST = b"\0" * 8  # a page of a file that never reached the disk reads as zeros; JSON has none
+from tidings.model import Id, TidingsError
 
 
 class LogError(TidingsError):
@@ -74,22 +71,3 @@ def lost_its_end(line: bytes) -> bool:
     is no line feed is not the beginning of any.
     """
     return record_of(line[:-1] + b"\n") is not None
-
-
-def need_id(id_: object) -> None:
-    """TidingsError unless it is an id that a line can hold and give back as it was."""
-    if type(id_) is str:
-        if id_.isascii():
-            return
-        try:
-            id_.encode()
-            return
-        except UnicodeEncodeError:
-            found = "a text that is no valid Unicode"
-    elif type(id_) is int:
-        if -(2**63) <= id_ < 2**63:
-            return
-        found = "an integer beyond 64 bits"
-    else:
-        found = type(id_).__name__
-    raise TidingsError(f"found {found} as an id, expected a text or an integer of 64 bits")

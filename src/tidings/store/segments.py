@@ -5,8 +5,9 @@
     checkpoint.jsonl            the state at one version, when older segments were dropped
     lock, forgetting.lock       who may write; see locks.py
 
-Only the end of the last segment may be unfinished: the beginning of a group whose writer died. It
-is ignored by readers and cut off by the next writer, before it appends. So these hold:
+Only the end of the last segment may be unfinished: the beginning of a group whose writer died, or
+what a power cut left of one, with sectors of zeros in it. It is ignored by readers and cut off by
+the next writer, before it appends. So these hold:
 
 - A group lies in one segment, and a segment begins where the one before it ended.
 - Bytes after a group, or a segment after its own, mean that the group is on the disk: a writer
@@ -16,6 +17,7 @@ is ignored by readers and cut off by the next writer, before it appends. So thes
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,9 +25,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from tidings.store.records import LOST, LogError, Record, lost_its_end, record_of
+from tidings.store.records import LogError, Record, lost_its_end, record_of
 
 DIGITS = 20
+SECTOR = 512  # bytes that a disk writes whole or not at all; pages and blocks are multiples of it
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -67,7 +70,7 @@ def read(folder: Path, start: Position, stop: int | None = None) -> Iterator[tup
                 break
             record = record_of(line)
             if record is None:
-                if stop is None and _is_unfinished(line, file, expected):
+                if stop is None and _is_unfinished(line, offset, file, expected):
                     return
                 raise damage(path, start.first, expected, "was altered, its checksum differs")
             if record.version != expected:
@@ -81,17 +84,22 @@ def read(folder: Path, start: Position, stop: int | None = None) -> Iterator[tup
         raise damage(path, start.first, expected, "is missing, the file was cut short")
 
 
-def _is_unfinished(line: bytes, file: BinaryIO, version: int) -> bool:
+def _is_unfinished(line: bytes, offset: int, file: BinaryIO, version: int) -> bool:
     """Whether a line that is not whole is due to a writer that died, and not to damage.
 
-    A process that dies leaves the beginning of what it wrote. A machine that dies may leave pages
-    of it out, as zeros, and then lines after those are of the same group: nobody has added to it.
+    A process that dies leaves the beginning of what it wrote. A machine that dies may leave
+    sectors of it out, which read as zeros from where the file ended before, and JSON has none:
+    however few of these bytes the group has, they go on to the end of a sector or of the file.
+    Zeros that end elsewhere were put there. And lines after them are of the same group: nobody has
+    added to it.
     """
     if not line.endswith(b"\n"):
-        return LOST in line or not lost_its_end(line)
-    if LOST not in line:
+        return not lost_its_end(line) or (line[-1] == 0 and (offset + len(line)) % SECTOR == 1)
+    zeros = list(re.finditer(rb"\0+", line))
+    if not zeros or any((offset + run.end()) % SECTOR for run in zeros):
         return False
-    later = [record for record in map(record_of, file) if record is not None]
+    rest = [line[zeros[-1].end() :], *file]
+    later = [record for record in map(record_of, rest) if record is not None]
     return all(one.version - one.before <= version <= one.version for one in later)
 
 

@@ -2,6 +2,10 @@
 
 Nodes are numbered from 1 on in the order in which their filters first came. A number stays with its
 filter for good, also when nobody asks for it any more; so the identities are never dropped.
+
+The ids of all subscriptions that are there are texts, or all are integers: a snapshot holds only
+one kind. Logs that are older than this rule may have both; their ids can be given other filters and
+be dropped, and no new ones come before one kind is gone.
 """
 
 from __future__ import annotations
@@ -9,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tidings.store.records import Id, LogError, Record
+from tidings.model import Id, TidingsError
+from tidings.store.records import LogError, Record
 
 Subscriptions = dict[Id, tuple[str, int]]
 
@@ -42,3 +47,63 @@ def apply(record: Record, subscriptions: Subscriptions) -> None:
         subscriptions.pop(record.id, None)
     else:
         subscriptions[record.id] = (record.filter, record.node)
+
+
+class Living:
+    """The ids that have subscriptions, and how many of them are texts."""
+
+    def __init__(self, ids: Iterable[Id] = ()) -> None:
+        self._ids = set(ids)
+        self._texts = sum(type(id_) is str for id_ in self._ids)
+
+    def __contains__(self, id_: Id) -> bool:
+        return id_ in self._ids
+
+    def counts(self) -> dict[type, int]:
+        """How many there are of each kind."""
+        return {str: self._texts, int: len(self._ids) - self._texts}
+
+    def apply(self, id_: Id, filter_: str | None) -> None:
+        """Let a change take effect."""
+        if (id_ in self._ids) == (filter_ is not None):
+            return
+        (self._ids.discard if filter_ is None else self._ids.add)(id_)
+        if type(id_) is str:
+            self._texts += -1 if filter_ is None else 1
+
+
+class Ahead:
+    """The ids that will have subscriptions after changes that the disk does not have yet."""
+
+    def __init__(self, living: Living, folder: Path) -> None:
+        self._living = living
+        self._folder = folder
+        self._changed: dict[Id, bool] = {}
+        self._counts = living.counts()
+
+    def take(self, changes: Iterable[tuple[Id, str | None]]) -> None:
+        """Take all of these changes, or none and TidingsError where one can't be."""
+        changed, counts = dict[Id, bool](), self._counts.copy()
+        for id_, text in changes:
+            there = changed.get(id_, self._changed.get(id_, id_ in self._living))
+            stays = text is not None
+            if not stays and not there:
+                raise TidingsError(f"there is no subscription with the id {id_!r}")
+            if stays and not there and counts[int if type(id_) is str else str]:
+                raise TidingsError(self._other_kind(id_, counts))
+            counts[type(id_)] += stays - there
+            changed[id_] = stays
+        self._changed |= changed
+        self._counts = counts
+
+    def _other_kind(self, id_: Id, counts: dict[type, int]) -> str:
+        if all(counts.values()):
+            return (
+                f"the ids of the subscriptions in '{self._folder}' are texts and integers; drop "
+                f"those of one kind before new ones are put"
+            )
+        found, others = ("text", "integers") if type(id_) is str else ("integer", "texts")
+        return (
+            f"found the {found} {id_!r:.80} as an id, but the ids of the subscriptions in "
+            f"'{self._folder}' are {others}"
+        )

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.model import TidingsError
+from tidings.model import Id, TidingsError
 from tidings.store import checkpoint
 from tidings.store.disk import Unrepaired, append, cut, sync_end
 from tidings.store.locks import locked
-from tidings.store.records import Id, LogError, Record, encode, line_of
+from tidings.store.records import LogError, Record, encode, line_of
 from tidings.store.segments import Position, firsts, records, start_of
-from tidings.store.state import Nodes
+from tidings.store.state import Ahead, Living, Nodes
 from tidings.store.tail import look
 
 Wish = tuple[Id, str | None, bytes | None]  # id, text, identity; None: the subscription ends
@@ -45,7 +45,7 @@ class Writer:
 
     def _forget(self) -> None:
         self._nodes: Nodes | None = None
-        self._live: set[Id] = set()
+        self._living = Living()
         self._version = 0
         self._end: Position | None = None
 
@@ -80,7 +80,7 @@ class Writer:
         there, known = firsts(self._folder), self._version
         if self._nodes is None or not there or there[0] > self._version + 1:
             base = checkpoint.read(self._folder, ids_only=True)
-            self._nodes, self._live = base.nodes, set(base.subscriptions)
+            self._nodes, self._living = base.nodes, Living(base.subscriptions)
             self._version, self._end = base.version, None
         sight = look(self._folder, self._end)
         end = sight.complete
@@ -96,26 +96,21 @@ class Writer:
             sync_end(self._folder, end)
         for record in records(self._folder, self._version, end):
             self._nodes.apply(record, self._folder)
-            if record.filter is None:
-                self._live.discard(record.id)
-            else:
-                self._live.add(record.id)
+            self._living.apply(record.id, record.filter)
             self._version = record.version
         self._end = end
         return self._nodes, end
 
     def _possible(self, wanted: Iterable[Wanted]) -> list[Wanted]:
-        """Those of which no change ends a subscription that is not there."""
-        alive: dict[Id, bool] = {}
+        """Those that the subscriptions can take, one after the other."""
+        ahead = Ahead(self._living, self._folder)
         taken = []
         for one in wanted:
-            for id_, text, _ in one.changes:
-                if text is None and not alive.get(id_, id_ in self._live):
-                    one.error = TidingsError(f"there is no subscription with the id {id_!r}")
-                    break
-            else:
-                alive.update((id_, text is not None) for id_, text, _ in one.changes)
+            try:
+                ahead.take([(id_, text) for id_, text, _ in one.changes])
                 taken.append(one)
+            except TidingsError as problem:
+                one.error = problem
         return taken
 
     def _append(self, nodes: Nodes, end: Position, taken: list[Wanted]) -> Position:
@@ -144,6 +139,6 @@ class Writer:
         known.update(new)
         for one in taken:
             for id_, text, _ in one.changes:
-                (self._live.discard if text is None else self._live.add)(id_)
+                self._living.apply(id_, text)
         self._version, self._end = end.version, end
         return end

@@ -1,0 +1,45 @@
+"""The ids of subscriptions: texts, or integers of 64 bits.
+
+Whoever takes an id has it checked here, so that what one room takes no other has to refuse. Those
+of one channel are of one kind, for columns hold one; who keeps a channel's ids sees to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tidings.model.errors import TidingsError
+
+Id = str | int
+
+
+def need_id(id_: object) -> None:
+    """TidingsError unless it is an id that JSON and Arrow can hold and give back as it was."""
+    if type(id_) is str:
+        if id_.isascii():
+            return
+        try:
+            id_.encode()
+            return
+        except UnicodeEncodeError:
+            found = "a text that is no valid Unicode"
+    elif type(id_) is int:
+        if -(2**63) <= id_ < 2**63:
+            return
+        found = "an integer beyond 64 bits"
+    else:
+        found = type(id_).__name__
+    raise TidingsError(f"found {found} as an id, expected a text or an integer of 64 bits")
+
+
+def id_pairs(
+    given: Iterable[tuple[Any, Any]] | Mapping[Any, Any],
+) -> Iterator[tuple[Any, Any]]:
+    """What should be pairs of id and filter, or a mapping, as pairs."""
+    for pair in given.items() if isinstance(given, Mapping) else given:
+        try:
+            id_, other = pair
+        except (TypeError, ValueError):
+            raise TidingsError(f"found {pair!r:.80}, expected a pair of id and filter") from None
+        yield id_, other

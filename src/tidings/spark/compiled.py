@@ -1,0 +1,131 @@
+"""The snapshots that pipelines compile of a log: `snapshots/` beside it, one for each version that
+was compiled and for each set of columns that it was compiled with.
+
+    snapshots/00000000000000001000-5d41402abc4b/    version 1000; the columns, as a digest
+        identities.arrow                            those that the log had, by number
+
+Filters mean what the columns make of them, so a snapshot is good only for pipelines that have the
+same columns. Under other columns a version is compiled anew, and both stay: a path never comes to
+mean something else, for processes keep open what they opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.filters import Attributes
+from tidings.matching.folder import as_array, read_manifest, read_table, write_table
+from tidings.model import FilterError
+from tidings.snapshots import Snapshot
+from tidings.snapshots.building import Distinct, build_nodes
+from tidings.snapshots.snapshot import FORMAT, VERSION
+from tidings.spark.durable import sync
+from tidings.spark.restated import Travelling, numbers_of, unfit
+from tidings.store import ChangeLog
+
+IDENTITIES = "identities.arrow"
+
+
+def home_of(log: Path) -> Path:
+    """Where the snapshots of a log are."""
+    return log.absolute() / "snapshots"
+
+
+def path_of(home: Path, version: int, attributes: Attributes | None) -> Path:
+    """Where the snapshot of a version is, or would be."""
+    return home / f"{version:020d}-{_digest(attributes)}"
+
+
+def versions_in(home: Path, attributes: Attributes | None) -> list[int]:
+    """The versions that were compiled with these columns, in order."""
+    return sorted(map(_version, home.glob(f"[0-9]*-{_digest(attributes)}")))
+
+
+def all_versions(home: Path) -> list[int]:
+    """The versions that were compiled with whatever columns, in order."""
+    return sorted({_version(path) for path in home.glob("[0-9]*")})
+
+
+def latest_attributes(home: Path) -> Attributes | None:
+    """The columns of the snapshot that a pipeline made or began with last."""
+    found = max(home.glob("[0-9]*"), key=lambda path: path.stat().st_mtime_ns, default=None)
+    return None if found is None else attributes_of(found)
+
+
+def attributes_of(snapshot: Path) -> Attributes | None:
+    """The columns that a snapshot was compiled with."""
+    notes = read_manifest(snapshot, FORMAT, VERSION, verify=False).notes
+    declared = notes.get("attributes")
+    return None if declared is None else Attributes.from_declared(declared)
+
+
+def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
+    """Write the snapshot of a version of a log, with the log's attributes; Unfit when a filter does
+    not go with them. One that is there stays: tasks may be opening it, and what another process
+    made of the same version is as good."""
+    path = path_of(home, version, log.attributes)
+    if path.exists():
+        return path
+    distinct = Distinct(log.attributes, log.functions)
+    state = log.state(version)
+    filters: list[tuple[str, bytes, int]] = []
+    for id_, (text, node) in state.subscriptions.items():
+        try:
+            filters.append((text, distinct.add(id_, text), node))
+        except FilterError as problem:
+            raise unfit(id_, text, problem) from problem
+    beside = home / f".{path.name}.{uuid.uuid4().hex}"
+    numbers = numbers_of(filters, state.identities)
+    Snapshot(version, *build_nodes(distinct, numbers)).save(beside)
+    write_table(beside / IDENTITIES, {"key": pa.array(state.identities, pa.binary(16))})
+    try:
+        beside.rename(path)  # fails when there is one
+        sync(home)
+    except OSError:
+        shutil.rmtree(beside, ignore_errors=True)
+        if not path.exists():
+            raise
+    return path
+
+
+def travelling_from(snapshot: Path, attributes: Attributes | None) -> Travelling:
+    """What reads the changes since a snapshot."""
+    nodes, identities = (read_table(snapshot / name) for name in ("nodes.arrow", IDENTITIES))
+    numbers, keys = as_array(nodes.column("number")), nodes.column("key")
+    known = identities.column("key")
+
+    def logged(node: int) -> bytes | None:
+        return known[node - 1].as_py() if node <= len(known) else None
+
+    def compiled(number: int) -> bytes | None:
+        place = int(np.searchsorted(numbers, number))
+        there = place < len(numbers) and numbers[place] == number
+        return keys[place].as_py() if there else None
+
+    return Travelling(attributes, logged, compiled)
+
+
+def remove(snapshot: Path) -> None:
+    """Remove a snapshot at one stroke: half of one would be taken for a whole."""
+    hidden = snapshot.with_name(f".{snapshot.name}.{uuid.uuid4().hex}")
+    with suppress(FileNotFoundError):
+        snapshot.rename(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _version(path: Path) -> int:
+    return int(path.name.partition("-")[0])
+
+
+def _digest(attributes: Attributes | None) -> str:
+    declared = None if attributes is None else attributes.declared()
+    told = msgspec.json.encode(declared, order="deterministic")
+    return hashlib.sha256(told).hexdigest()[:12]

@@ -73,7 +73,7 @@ def tag_parquet(
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise TidingsError(f"'{folder}' is there already, expected a new or empty folder")
     pieces, schema = _pieces(source)
-    opened, path = placed(snapshot)
+    opened, path = placed(snapshot, spark)
     kept = _kept(schema, columns, output)
     tested = check_columns(_spark_schema(schema), opened.matcher.tested(), strict=strict)
     aside = folder / f"_temporary-{uuid.uuid4().hex[:12]}"

@@ -54,7 +54,7 @@ def run_pipeline(
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
     nodes, after the batch), seconds.
 
-    Exit code: 0 when it was ended, 2 when it failed or could not start.
+    Exit code: 0 when it was ended, 2 when it failed or could not start, 130 after a second Ctrl-C.
     """
     settings = settings_of(file)
     from tidings.spark.failures import in_one_sentence

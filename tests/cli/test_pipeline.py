@@ -48,6 +48,7 @@ path = "out"
 {trigger}
 """
 NOW, ALWAYS = "available_now = true", "every_seconds = 0.1"
+SINK = 'available_now = true\n[[sinks]]\nkind = "rendezvous"\nhost = "h"\nport = {}'
 GOOD = '{"flight": 1, "dep_delay": 75, "origin": "EWR"}'
 BAD = '{"flight": "x"}'
 
@@ -241,15 +242,45 @@ def one_sentence(result: Result, sentence: str) -> None:
         (('origin = "string"', 'origin = "string"\nnodes = "string"'), "that the outbox uses"),
         (("[outbox]", "[outbox"), "is not TOML"),
         (('kind = "files"', ""), "source"),
+        ((NOW, "every_seconds = nan"), "trigger.every_seconds: found nan, expected 0 to"),
+        ((NOW, "every_seconds = inf"), "trigger.every_seconds: found inf, expected 0 to"),
+        ((NOW, "every_seconds = -1"), "trigger.every_seconds: found -1.0, expected 0 to"),
+        ((NOW, SINK.format("99999999")), "sinks[0].port: found 99999999, expected 1 to 65,535"),
+        ((NOW, SINK.format(f"0x{'f' * 9999}")), "found an integer of more than 20 digits"),
+        (
+            ("files_per_trigger = 1", "files_per_trigger = 0"),
+            "files_per_trigger: found 0",
+        ),
+        (('path = "out"', 'path = "out"\ngrain_minutes = 0'), "grain_minutes: found 0, expected"),
+        (('path = "out"', 'path = "a\\u0000b"'), r"outbox.path: found 'a\x00b', expected a path"),
+        (('path = "out"', 'path = ""'), "outbox.path: found '', expected a path"),
+        (('path = "out"', 'path = "in/out"'), "expected a folder apart from source.path"),
+        (('path = "out"', 'path = "p.toml"'), "p.toml is a file, expected a folder"),
+        (('path = "out"', 'path = "p.toml/out"'), "p.toml is a file, expected a folder"),
+        (('name = "flights"', 'name = "x"\ncheckpoint = "./in"'), "checkpoint: found"),
+        (('name = "flights"', 'name = "x"\ncheckpoint = "p.toml"'), "checkpoint: "),
+        (
+            ("files_per_trigger = 1", 'when_read = "archive"\narchive = "."'),
+            "archive: found",
+        ),
+        (("files_per_trigger = 1", 'archive = "x"'), "source: expected when_read"),
+        (("[trigger]", f"y = {'1' * 5000}\n[trigger]"), "an integer has too many digits"),
+        (("[trigger]", f"y = {'[' * 9999}\n[trigger]"), "nest too deep"),
     ],
 )
-def test_check_refuses_in_one_sentence(
+def test_what_is_refused_is_refused_in_one_sentence(
     run: Run, folder: Path, change: tuple[str, str], sentence: str
 ) -> None:
     file = folder / "p.toml"
+    assert change[0] in file.read_text()
     file.write_text(file.read_text().replace(*change))
     one_sentence(run("pipeline", "check", str(file)), sentence)
     assert not (folder / "nowhere").exists()
+    if "too" in sentence:  # no command can read the file
+        one_sentence(run("pipeline", "status", str(file)), sentence)
+        one_sentence(run("subscriptions", "list", str(file)), sentence)
+    elif "p.toml is a file" in sentence:
+        one_sentence(run("pipeline", "run", str(file)), sentence)
 
 
 def test_check_refuses_an_outbox_of_another_checkpoint(run: Run, folder: Path) -> None:

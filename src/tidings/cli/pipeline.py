@@ -58,13 +58,14 @@ def run_pipeline(
     """
     settings = settings_of(file)
     from tidings.spark.failures import in_one_sentence
-    from tidings.spark.inspection import need_log
+    from tidings.spark.inspection import need_log, need_places
     from tidings.spark.masters import need_driver
     from tidings.spark.outbox import Outbox
     from tidings.spark.running import Watched
 
     need_driver(settings)
     need_log(settings)
+    need_places(settings)
     view = PipelineView(settings.name, json)
     outbox = Outbox(settings.at(settings.outbox.path))
     with in_one_sentence(), ExitStack() as stack:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from tidings.cli.pipeline_view import PipelineView
 from tidings.model import TidingsError
 from tidings.spark.failures import sentence_of
 from tidings.spark.outbox import Commit, Outbox
+from tidings.spark.settings import load_settings
+from tidings.spark.standing import standing
 from tidings.store import ChangeLog
 
 if TYPE_CHECKING:
@@ -315,6 +318,95 @@ def test_status_shows_what_is_open_and_what_is_gone(run: Run, folder: Path) -> N
     assert "30 in 3 batches" in out
     assert "2         4   not subscribed to now" in out
     assert "latest refusals" not in out
+
+
+def refuse(outbox: Outbox, batch: int, reasons: list[str]) -> Path:
+    """A batch of rows that were refused; gives the file."""
+    folder = outbox.dead_folder(batch, "a")
+    folder.mkdir(parents=True)
+    raw = [f"row {at} of {batch}" for at in range(len(reasons))]
+    pq.write_table(pa.table({"reason": reasons, "raw": raw}), folder / "part.parquet")
+    outbox.commit(Commit(batch, "a", 2, 0, 0, 0, 0, len(reasons), {}))
+    return folder / "part.parquet"
+
+
+def test_status_shows_the_latest_reasons(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.spark.standing.ROWS", 3)  # held at once
+    outbox = Outbox(folder / "out")
+    refuse(outbox, 0, ["old"] * 3)
+    refuse(outbox, 1, ["a", "b", "a", "a"])
+    refuse(outbox, 2, ["c", "c", "a", "d", "e", "f", "c", "g", "a"])
+    [found] = run("pipeline", "status", str(folder / "p.toml"), "--json").records
+    assert [tuple(one.values()) for one in found["dead_letters"]] == [
+        ("c", 3, 2, "row 0 of 2"),
+        ("a", 2, 2, "row 2 of 2"),
+        ("d", 1, 2, "row 3 of 2"),
+        ("e", 1, 2, "row 4 of 2"),
+        ("f", 1, 2, "row 5 of 2"),
+    ]
+    assert (found["totals"]["refused"], found["damaged"]) == (16, [])
+
+
+def test_status_of_very_many_dead_letters_takes_little_memory(folder: Path) -> None:
+    reasons = [f"reason {at}" for at in range(1000)] * 300
+    refuse(Outbox(folder / "out"), 0, reasons)
+    settings = load_settings(folder / "p.toml")
+    standing(settings)  # what is loaded once is loaded
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        [*_, last] = standing(settings).dead_letters
+        assert (last.reason, last.rows) == ("reason 4", 300)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+    assert pa.total_allocated_bytes() - before < 4 << 20
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"", None], ids=["garbage", "empty", "columns"])
+def test_status_goes_on_past_dead_letters_that_are_damaged(
+    run: Run, folder: Path, content: bytes | None
+) -> None:
+    outbox = Outbox(folder / "out")
+    refuse(outbox, 0, ["old"])
+    file = refuse(outbox, 1, ["new"])
+    if content is None:
+        pq.write_table(pa.table({"n": [1]}), file)
+    else:
+        file.write_bytes(content)
+    result = run("pipeline", "status", str(folder / "p.toml"))
+    assert result.code == 0
+    assert "old" in result.out
+    assert f"note: {file}: these dead letters can't be read: " in result.err
+    assert len(result.err.splitlines()) == 1
+    [found] = run("pipeline", "status", str(folder / "p.toml"), "--json").records
+    assert [one["file"] for one in found["damaged"]] == [str(file)]
+
+
+def test_status_passes_over_files_of_others(run: Run, folder: Path) -> None:
+    outbox = Outbox(folder / "out")
+    commit(outbox, 0)
+    for kind in ("commits", "pins", "counters"):
+        (outbox.home / kind).mkdir(exist_ok=True)
+        for name in ("notes.json", "0.json", "²2222222.json"):
+            (outbox.home / kind / name).write_text("x")
+    (folder / "subscriptions" / "snapshots" / "1 of mine").mkdir(parents=True)
+    result = run("pipeline", "status", str(folder / "p.toml"))
+    assert (result.code, result.err) == (0, "")
+    assert "10 in 1 batch" in result.out
+    outbox.keep_counters(100, {0: 4})
+    (outbox.path / "data" / "1-my notes").mkdir()
+    outbox.sweep()
+    assert (outbox.path / "data" / "1-my notes").exists()
+    outbox._file("commits", 0).write_text("{}")
+    one_sentence(run("pipeline", "status", str(folder / "p.toml")), "00000000.json of the outbox")
+
+
+def test_status_of_an_outbox_that_is_a_file(run: Run, folder: Path) -> None:
+    (folder / "out").write_text("x")
+    one_sentence(run("pipeline", "status", str(folder / "p.toml")), "out is a file, expected")
 
 
 # -- what is drawn, what is said ---------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import threading
@@ -116,6 +117,22 @@ def test_run_to_the_end_and_status(run: Run, spark: SparkSession, folder: Path) 
     [record] = result.records
     assert (record["batch"], record["version"], record["told"]) == (2, 3, 1)
     assert record["counters"] == {"0": 3, "2": 3}
+
+
+@pytest.mark.spark
+def test_json_is_not_mixed_with_what_the_console_gets(
+    run: Run, spark: SparkSession, folder: Path
+) -> None:
+    file = folder / "p.toml"
+    file.write_text(file.read_text() + '[[sinks]]\nkind = "console"\n')
+    put(folder, "a.json", GOOD)
+    result = run("pipeline", "run", str(file), "--json")
+    assert [one["batch"] for one in result.records] == [0]
+    assert "|     1|       75|   EWR|           1|" in result.err
+    put(folder, "b.json", GOOD)
+    result = run("pipeline", "run", str(file))
+    assert result.err == ""
+    assert "|     1|       75|   EWR|           2|" in result.out
 
 
 @pytest.mark.spark
@@ -438,6 +455,34 @@ def test_the_view_draws_rates_and_counters() -> None:
         "sources": [{"metrics": {"maxOffsetsBehindLatest": "12"}}],
     }
     assert "1.0 rows/s come in, 2.0 are processed; 12 rows behind the source" in drawn()
+
+
+def test_the_highest_counters_are_those_of_all(seed: int) -> None:
+    rng, view, all_ = random.Random(seed), PipelineView("x"), dict[int, int]()
+    console = Console(width=200)
+    for batch in range(30):
+        nodes = rng.sample(range(1, 40), rng.randrange(1, 12))
+        all_ |= {node: all_.get(node, 0) + rng.randrange(1, 9) for node in nodes}
+        counters = {0: batch + 1, **{node: all_[node] for node in nodes}}
+        view.batch_done(Commit(batch, "a", 1, 0, 1, 1, 1, 0, counters), 0.5)
+        highest = sorted(((n, node) for node, n in all_.items()), reverse=True)
+        told = ", ".join(f"node {node} at {n}" for n, node in highest[:5])
+        more = f" and {len(all_) - 5} more" if len(all_) > 5 else ""
+        with console.capture() as got:
+            console.print(view.drawn())
+        assert f"notifications at {batch + 1}; {told}{more}\n" in got.get().replace(" \n", "\n")
+
+
+def test_drawing_does_not_look_at_all_counters() -> None:
+    view = PipelineView("x")
+    counters = {node: node * 7919 % 1_000_003 for node in range(500_000)}
+    view.batch_done(Commit(0, "a", 1, 0, 1, 1, 1, 0, counters), 0.5)
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        view.drawn()
+        taken.append(time.perf_counter() - start)
+    assert min(taken) < 0.05  # it took half a second, four times a second
 
 
 WORKER = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -52,7 +53,7 @@ def run_pipeline(
     by itself when all is read.
 
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
-    nodes, after the batch), seconds.
+    nodes, after the batch), seconds. A sink that is the console then writes to stderr.
 
     Exit code: 0 when it was ended, 2 when it failed or could not start, 130 after a second Ctrl-C.
     """
@@ -76,6 +77,7 @@ def run_pipeline(
             spark = stack.enter_context(_session(settings, verbose))
             note("opening the subscriptions")
             watched = Watched(settings, spark, view.batch_done)
+            watched.console = sys.stderr if json else None  # stdout is for the lines of JSON
         stack.callback(watched.close)
         with view.shown():
             how = _watch(watched, view)

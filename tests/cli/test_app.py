@@ -40,6 +40,12 @@ def test_the_version_is_printed(run: Run) -> None:
     assert run("--version").out == f"tidings {tidings.__version__}\n"
 
 
+def test_it_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "tidings", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"tidings {tidings.__version__}\n"), done.stderr
+
+
 @pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
 def test_help_names_every_command_and_nothing_of_completion(run: Run, args: tuple[str]) -> None:
     result = run(*args)

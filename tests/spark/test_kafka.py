@@ -98,6 +98,22 @@ def test_without_maven(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         kafka.kafka_jars("4.2.0")
 
 
+def test_what_ivy_has_is_not_asked_for_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maven, "CENTRAL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PATH", "")
+    jars = cache / "ivy" / "jars"
+    jars.mkdir(parents=True)
+    (jars / "org.apache.spark_spark-sql-kafka-0-10_2.13-4.1.0.jar").touch()
+    with pytest.raises(EnvironmentProblem, match="Maven Central cannot be reached"):
+        kafka.kafka_settings("4.2.0")  # another version
+    (jars / "org.apache.spark_spark-sql-kafka-0-10_2.13-4.2.0.jar").touch()
+
+    assert kafka.kafka_settings("4.2.0") == {
+        "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "spark.jars.ivy": str(cache / "ivy"),
+    }
+
+
 def test_what_maven_cannot_get(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

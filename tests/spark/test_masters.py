@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tidings.model import TidingsError
+from tidings.snapshots import Snapshot
 from tidings.spark import masters
+from tidings.spark.session import on_this_machine
 from tidings.spark.settings import (
     KafkaSink,
     OutboxSettings,
@@ -17,6 +20,7 @@ from tidings.spark.settings import (
     SparkSettings,
     Subscriptions,
 )
+from tidings.spark.tagging import placed
 
 
 def settings(spark: SparkSettings, *sinks: KafkaSink) -> Settings:
@@ -51,6 +55,34 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_masters(asked: list[Any], master: str, expected: tuple[Any, ...]) -> None:
     masters.session_for(settings(SparkSettings(master)))
     assert asked == [expected]
+
+
+@pytest.mark.parametrize(
+    ("master", "here"),
+    [
+        ("local", True),
+        ("local[*]", True),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://localhost:7077", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://127.0.0.1:7077,10.0.0.2:7077", False),
+        ("spark://localhost.example:7077", False),
+        ("spark://10.0.0.1:7077", False),
+        ("k8s://https://127.0.0.1:6443", False),
+        ("yarn", False),
+    ],
+)
+def test_which_masters_are_surely_on_this_machine(master: str, here: bool) -> None:
+    assert on_this_machine(master) is here
+
+
+def test_a_snapshot_in_a_temporary_folder_is_not_for_other_machines(tmp_path: Path) -> None:
+    spark = SimpleNamespace(_sc=SimpleNamespace(master="spark://10.0.0.1:7077"))
+    built = Snapshot.build({1: "a > 1"})
+    with pytest.raises(TidingsError, match="save the snapshot in a folder that all of them see"):
+        placed(built, spark)
+    built.save(tmp_path / "s")
+    assert placed(tmp_path / "s", spark)[1] == str(tmp_path / "s")
 
 
 def test_the_jars_of_kafka_come_beside_others(asked: list[Any]) -> None:

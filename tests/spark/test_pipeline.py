@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
-from tidings.spark.outbox import Outbox
+from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline
 from tidings.spark.restated import BEYOND
 from tidings.spark.settings import load_settings
@@ -160,6 +164,55 @@ def test_csv(spark: SparkSession, folder: Path) -> None:
     done = Outbox(folder / "out").last()
     assert done is not None
     assert (done.rows, done.refused) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", ["delete", "archive"])
+def test_files_go_once_their_batch_is_committed(
+    spark: SparkSession, folder: Path, kind: str
+) -> None:
+    archive = 'archive = "read"\n' if kind == "archive" else ""
+    text = FILE.format(format="json").replace("path", f'when_read = "{kind}"\n{archive}path', 1)
+    (folder / "pipeline.toml").write_text(text)
+    source, names = folder / "in", ("a.json", "b.json", "c.json")
+    for number, name in enumerate(names):
+        put(folder, name, [json.dumps(flight(n)) for n in range(10 * number, 10 * number + 10)])
+        os.utime(source / name, (number, number))  # they are read in this order
+    written = {path.name: path.read_text() for path in source.iterdir()}
+    batches: list[int] = []
+
+    def told(done: Commit, _: float) -> None:
+        batches.append(done.batch)
+        assert (source / names[done.batch]).exists()  # Spark has yet to note that it is done
+        if batches == [0, 1]:
+            raise TidingsError("stopped between our commit and Spark's")
+
+    for _ in range(2):
+        pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark, told)
+        query = pipeline.start()
+        with contextlib.suppress(StreamingQueryException):
+            query.awaitTermination()
+        pipeline.close()
+    assert batches == [0, 1, 1, 2]
+    assert left_of(source, 1) == ["c.json"]  # it goes when there is a batch after its own
+    put(folder, "d.json", [json.dumps(flight(30))])
+    run(spark, folder)
+    assert left_of(source, 1) == ["d.json"]
+    there = outbox_rows(folder)
+    assert len({row["flight"] for row in there}) == len(there) > 5
+    check_numbers(there)
+    kept = folder / "read" / source.relative_to("/")
+    archived = {path.name: path.read_text() for path in kept.glob("*")}
+    assert archived == (written if kind == "archive" else {})
+
+
+def left_of(folder: Path, count: int) -> list[str]:
+    """The files of a folder once there are so few, for another thread of Spark removes them."""
+    deadline = time.monotonic() + 30
+    while len(found := sorted(p.name for p in folder.iterdir())) > count:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    return found
 
 
 def test_a_batch_that_was_committed_is_not_done_again(spark: SparkSession, folder: Path) -> None:

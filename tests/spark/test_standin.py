@@ -95,6 +95,50 @@ def test_a_broken_end_of_the_log_is_cut_off(tmp_path: Path, tail: bytes) -> None
     assert delivered(tmp_path) == {"s": [b"a"]}
 
 
+def three_records(folder: Path) -> tuple[Path, list[int]]:
+    """A log, and where its records end."""
+    log, ends = folder / "log", [0]
+    with StandIn(folder) as server:
+        for number in range(3):
+            server.answer(Rows("s", 0, 0, 1, number, [b"%d" % number]))
+            ends.append(log.stat().st_size)
+    return log, ends
+
+
+def test_a_flipped_bit_anywhere_is_refused(tmp_path: Path) -> None:
+    log, ends = three_records(tmp_path)
+    whole = log.read_bytes()
+    for at in range(len(whole)):
+        for bit in range(8):
+            flipped = bytearray(whole)
+            flipped[at] ^= 1 << bit
+            log.write_bytes(flipped)
+            begin = max(end for end in ends if end <= at)
+            with pytest.raises(EnvironmentProblem, match=f"is damaged at byte {begin};"):
+                delivered(tmp_path)
+    log.write_bytes(flipped)
+    with pytest.raises(EnvironmentProblem, match="nothing was cut off"):
+        StandIn(tmp_path)
+    assert log.read_bytes() == flipped
+
+
+def test_a_log_may_end_anywhere(tmp_path: Path) -> None:
+    log, ends = three_records(tmp_path)
+    whole = log.read_bytes()
+    for size in range(len(whole)):
+        log.write_bytes(whole[:size])
+        with StandIn(tmp_path):
+            assert log.stat().st_size == max(end for end in ends if end <= size)
+
+
+def test_zeros_in_the_middle_are_refused(tmp_path: Path) -> None:
+    log, ends = three_records(tmp_path)
+    whole = log.read_bytes()
+    log.write_bytes(whole[: ends[1]] + bytes(ends[2] - ends[1]) + whole[ends[2] :])
+    with pytest.raises(EnvironmentProblem, match=f"is damaged at byte {ends[1]};"):
+        StandIn(tmp_path)
+
+
 def test_a_log_that_is_damaged_in_the_middle_is_refused(tmp_path: Path) -> None:
     with StandIn(tmp_path) as server:
         server.answer(Rows("s", 0, 0, 1, 0, [b"aaaa"]))

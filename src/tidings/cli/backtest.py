@@ -64,6 +64,15 @@ def run_backtest(
     master: Annotated[
         str, typer.Option("--master", metavar="URL", help="Where Spark runs.")
     ] = "local[2]",
+    shared: Annotated[
+        Path | None,
+        typer.Option(
+            "--shared",
+            metavar="DIR",
+            help="A folder that all machines of --master see, for the compiled filters.",
+            show_default=False,
+        ),
+    ] = None,
     format_: Annotated[
         str | None,
         typer.Option(
@@ -86,6 +95,9 @@ def run_backtest(
     rows, first and last, and a line over time; then a chart of one filter, or of all together, and
     samples. Times are in UTC. Rows without a time are counted apart.
 
+    Where --master has executors on other machines, they read the table and the compiled filters:
+    --shared names a folder that all of them see at the same path. What is put there is removed.
+
     With --json, one line for the whole (rows, untimed, time, every, stretches, seconds), and one
     for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
     samples); fired has [stretch, times] pairs.
@@ -96,16 +108,22 @@ def run_backtest(
     form = past.format_of(on, format_)
     asked = _asked(filters or [], file, filters_format)
     parsed = {one.id: one.parsed("sql", Declared()) for one in asked}
+    shared = past.shared_folder(master, shared, "--shared")
     if png is not None:
         _need_matplotlib()
-    with past.reading(on), past.session(master) as spark, past.table_of(spark, on, form) as df:
+    with (
+        past.reading(on),
+        past.session(master) as spark,
+        past.table_of(spark, on, form, shared) as df,
+        past.compiled(parsed, shared) as ready,
+    ):
         from tidings.spark import backtest
 
         start = clock.perf_counter()
         with tasks_bar("testing") as bar:
             found = backtest(
                 df,
-                parsed,
+                ready,
                 time=_time(on, time),
                 every=step.name if not step.minutes else step.minutes,
                 samples=samples,

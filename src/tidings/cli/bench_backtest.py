@@ -41,7 +41,8 @@ def bench_backtest(
         typer.Option(
             "--folder",
             metavar="DIR",
-            help="Where the flights are written, and kept. [default: the user's cache]",
+            help="Where the flights are written, and kept; executors elsewhere must see it. "
+            "[default: the user's cache]",
             show_default=False,
         ),
     ] = None,
@@ -66,6 +67,7 @@ def bench_backtest(
     rows_per_second, written_seconds, bytes, memory (driver, java, worker).
     """
     wanted, count = read_amount(rows, "--rows"), read_amount(filters, "--filters")
+    shared = past.shared_folder(master, folder, "--folder")
     load_pyarrow()
     from tidings import studies
     from tidings.studies.many_flights import write_flights
@@ -81,14 +83,14 @@ def bench_backtest(
             note=lambda done: note(f"writing flights: {done:,} of {wanted:,}"),
         )
     written = time.perf_counter() - begun
-    with past.session(master) as spark:
+    with past.session(master) as spark, past.compiled(texts, shared) as ready:
         from tidings.spark import backtest
         from tidings.spark.backtest_worker import peak_memory
 
         begun = time.perf_counter()
         with tasks_bar("testing") as bar:
             found = backtest(
-                spark.read.parquet(str(path)), texts, time="time_hour", every=every, progress=bar
+                spark.read.parquet(str(path)), ready, time="time_hour", every=every, progress=bar
             )
         seconds = time.perf_counter() - begun
         memory = {

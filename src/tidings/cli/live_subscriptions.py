@@ -10,9 +10,10 @@ from tidings.cli import options
 from tidings.cli.declared import Declared
 from tidings.cli.errors import guarded, refused
 from tidings.cli.screen import MOST_ROWS, counted, emit, plain, say, show, show_rest, table, tracked
-from tidings.cli.subscription_logs import alike, as_id, open_log
+from tidings.cli.subscription_logs import alike, as_id, find_log, open_log
 from tidings.cli.subscriptions import read_subscriptions
-from tidings.model import FilterError, Id
+from tidings.filters import parse
+from tidings.model import FilterError, Id, need_id
 from tidings.store import Change
 
 subscriptions = typer.Typer(rich_markup_mode=None)
@@ -46,16 +47,19 @@ def add_subscription(
     """Give the subscription ID the filter FILTER, its first or another.
 
     Once the command has ended, the change is on the disk and has the version that it printed. A
-    FOLDER that is not there is made.
+    FOLDER that is not there is made, unless the filter is refused.
 
     With --json, one object: version, id, filter.
     """
-    log = open_log(where, types, others, make=True)
-    id_ = as_id(log, who)
+    place = find_log(where, types, others)
+    need_id(who)
     try:
-        version = log.put(id_, text)
+        parse(text, attributes=place.attributes)
     except FilterError as problem:
         raise refused(problem, "filter") from None
+    log = place.open()
+    id_ = as_id(log, who)
+    version = log.put(id_, text)
     if json:
         emit({"version": version, "id": id_, "filter": text})
     else:
@@ -78,12 +82,14 @@ def load_subscriptions(
 
     With --json, one object: version, subscriptions (how many were put).
     """
-    log = open_log(where, types, others, make=True)
-    declared = Declared(attributes=log.attributes)
+    place = find_log(where, types, others)
+    declared = Declared(attributes=place.attributes)
     pairs: list[tuple[Id, str]] = []
     for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
+        need_id(one.id)
         one.parsed("sql", declared)
         pairs.append((one.id, one.text.strip()))
+    log = place.open()
     version = log.put_many(alike(log, pairs))
     if json:
         emit({"version": version, "subscriptions": len(pairs)})

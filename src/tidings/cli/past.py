@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli.errors import BadInput, remark
 from tidings.cli.files import EXTENSIONS
+from tidings.filters import Filter
 from tidings.model import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -28,10 +30,10 @@ _MOST_TYPES = 12  # columns whose types are told
 @contextmanager
 def session(master: str) -> Iterator[SparkSession]:
     """A Spark session for one command."""
-    from tidings.spark import local_session
+    from tidings.spark.masters import session_at
 
     try:
-        spark = local_session("tidings backtest", 2, **_SETTINGS, **{"spark.master": master})
+        spark = session_at("tidings backtest", master, **_SETTINGS)
     except EnvironmentProblem:
         raise
     except Exception as problem:
@@ -41,6 +43,53 @@ def session(master: str) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
+    """Where files for executors go: nowhere in particular where all of them are on this machine.
+
+    Others are refused without a folder that they see, before Spark starts: what is written for a
+    backtest would lie in a temporary folder of this machine.
+    """
+    from tidings.spark.session import on_this_machine
+
+    if on_this_machine(master):
+        return None
+    if given is None:
+        raise BadInput(
+            f"--master {master}: executors may be on other machines; expected {option} with a "
+            "folder that all of them see at the same path"
+        )
+    if not given.is_dir():
+        raise BadInput(f"{option} {given}: there is no such folder")
+    return given
+
+
+@contextmanager
+def compiled(filters: Mapping[Any, Filter | str], shared: Path | None) -> Iterator[Any]:
+    """The filters as a backtest takes them: as they are, or compiled in a shared folder."""
+    if shared is None:
+        yield filters
+        return
+    from tidings.snapshots import Snapshot
+
+    with _scratch(shared) as folder:
+        Snapshot.build(filters).save(folder / "filters")
+        yield folder / "filters"
+
+
+@contextmanager
+def _scratch(shared: Path | None) -> Iterator[Path]:
+    """A folder for a while. A shared one can be read by others, whom executors may run as."""
+    if shared is None:
+        folder = Path(tempfile.mkdtemp(prefix="tidings-"))
+    else:
+        folder = shared.absolute() / f"tidings-{uuid.uuid4().hex}"
+        folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -60,14 +109,13 @@ def reading(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def table_of(spark: SparkSession, path: str, form: str) -> Iterator[DataFrame]:
+def table_of(
+    spark: SparkSession, path: str, form: str, shared: Path | None = None
+) -> Iterator[DataFrame]:
     """The table of a path; what had to be written for it is removed at the end."""
     if path == FLIGHTS and not Path(path).exists():
-        folder = Path(tempfile.mkdtemp(prefix="tidings-flights-"))
-        try:
+        with _scratch(shared) as folder:
             yield spark.read.parquet(_written(folder))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         return
     read: Any = spark.read
     if form == "csv":

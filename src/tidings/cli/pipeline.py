@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -52,19 +53,20 @@ def run_pipeline(
     by itself when all is read.
 
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
-    nodes, after the batch), seconds.
+    nodes, after the batch), seconds. A sink that is the console then writes to stderr.
 
-    Exit code: 0 when it was ended, 2 when it failed or could not start.
+    Exit code: 0 when it was ended, 2 when it failed or could not start, 130 after a second Ctrl-C.
     """
     settings = settings_of(file)
     from tidings.spark.failures import in_one_sentence
-    from tidings.spark.inspection import need_log
+    from tidings.spark.inspection import need_log, need_places
     from tidings.spark.masters import need_driver
     from tidings.spark.outbox import Outbox
     from tidings.spark.running import Watched
 
     need_driver(settings)
     need_log(settings)
+    need_places(settings)
     view = PipelineView(settings.name, json)
     outbox = Outbox(settings.at(settings.outbox.path))
     with in_one_sentence(), ExitStack() as stack:
@@ -75,6 +77,7 @@ def run_pipeline(
             spark = stack.enter_context(_session(settings, verbose))
             note("opening the subscriptions")
             watched = Watched(settings, spark, view.batch_done)
+            watched.console = sys.stderr if json else None  # stdout is for the lines of JSON
         stack.callback(watched.close)
         with view.shown():
             how = _watch(watched, view)

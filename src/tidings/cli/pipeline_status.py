@@ -6,6 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from tidings.cli import options
+from tidings.cli.errors import remark
 from tidings.cli.pipeline_files import File, settings_of
 from tidings.cli.screen import (
     MOST_ROWS,
@@ -35,7 +36,8 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
     With --json, one object: name, outbox, totals (batches, rows, matched, told, refused), last (the
     last commit), latest (version of the subscriptions now), subscriptions, snapshots, open_pins,
     notifications, counters (node, number, filter), nodes, dead_letters (reason, rows, batch, raw),
-    feeds (what is wrong with those that could not be read when they were last looked at).
+    damaged (file, problem: dead letters that can't be read), feeds (what is wrong with those that
+    could not be read when they were last looked at).
     """
     settings = settings_of(file)
     from tidings.spark.standing import standing
@@ -89,6 +91,8 @@ def _show_standing(found: Standing) -> None:
             (one.reason, f"{one.rows:,}", one.batch, cut(one.raw, 60)) for one in found.dead_letters
         ]
         show("", table(["latest refusals", "rows#", "batch#", "one of them"], letters))
+    for one in found.damaged:
+        remark(f"{near(one.file)}: these dead letters can't be read: {one.problem}")
 
 
 def _versions(mine: int, latest: int | None) -> str:

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SHOWN = 8  # batches
 NODES = 5  # counters
+ALL = 0  # the counter of all notifications, see numbering.py
 EACH_SECOND = 4  # how often the table is drawn
 SLACK = 1.1  # a stream that reads all it can comes out a little above 1
 
@@ -41,6 +43,7 @@ class PipelineView:
         self._lock = threading.Lock()
         self._batches: deque[tuple[Commit, float]] = deque(maxlen=SHOWN)
         self._counters: dict[int, int] = {}
+        self._highest: list[tuple[int, int]] = []  # counter and node, the highest first
         self.batches = self.rows = self.matched = self.told = self.refused = 0
 
     @contextmanager
@@ -60,6 +63,10 @@ class PipelineView:
         with self._lock:
             self._batches.append((done, seconds))
             self._counters.update(done.counters)
+            # Counters only grow, so one that did not change has not overtaken any. To look at all
+            # of them would take longer than the time between two drawings.
+            nodes = {node for _, node in self._highest} | done.counters.keys() - {ALL}
+            self._highest = nlargest(NODES, ((self._counters[node], node) for node in nodes))
             self.batches += 1
             self.rows += done.rows
             self.matched += done.matched
@@ -85,23 +92,24 @@ class PipelineView:
     def drawn(self) -> RenderableType:
         """The screen as it is now."""
         with self._lock:
-            batches, counters = list(self._batches), dict(self._counters)
+            batches, counters = list(self._batches), self._standing()
         spent = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._began))
         title = plain(self.name, "bold").append(f"  {spent}  {self.state}", "not bold dim")
         parts: list[RenderableType] = [title]
         if batches:
             parts += [Text(), table(COLUMNS, [_row(*one) for one in batches]), Text()]
-            parts.append(facts(self._facts(counters)))
+            rows: list[tuple[str, object]] = [("so far", self.summary()), ("lag", self._lag())]
+            parts.append(facts([*rows, ("counters", counters)] if counters else rows))
         return Group(*parts)
 
-    def _facts(self, counters: dict[int, int]) -> list[tuple[str, object]]:
-        rows: list[tuple[str, object]] = [("so far", self.summary()), ("lag", self._lag())]
-        nodes = sorted(((n, at) for at, n in counters.items() if at), reverse=True)
-        if nodes:
-            told = ", ".join(f"node {at} at {n:,}" for n, at in nodes[:NODES])
-            more = f" and {len(nodes) - NODES:,} more" if len(nodes) > NODES else ""
-            rows.append(("counters", f"notifications at {counters.get(0, 0):,}; {told}{more}"))
-        return rows
+    def _standing(self) -> str:
+        """The highest counters, if there are any."""
+        if not self._highest:
+            return ""
+        told = ", ".join(f"node {node} at {number:,}" for number, node in self._highest)
+        others = len(self._counters) - (ALL in self._counters) - len(self._highest)
+        more = f" and {others:,} more" if others else ""
+        return f"notifications at {self._counters.get(ALL, 0):,}; {told}{more}"
 
     def _lag(self) -> Text:
         coming = _rate(self.progress, "inputRowsPerSecond")

@@ -108,7 +108,7 @@ def show_snapshot(
 
     The largest nodes are those that most subscribe to; the columns are those that filters look at,
     with what they are compared with. A node that several nodes cover is drawn below each of them,
-    and what it covers below the first.
+    and what it covers below the first; deep graphs are drawn as several trees.
 
     With --json, one object: version, subscriptions, nodes, edges, roots, depth, index_bytes,
     deepest (numbers of nodes), largest (node, subscriptions, filter), columns (names with

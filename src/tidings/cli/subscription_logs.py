@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from tidings.cli.declared import read_types
 from tidings.cli.errors import BadInput
 from tidings.filters import Attributes
@@ -14,10 +16,30 @@ from tidings.store import ChangeLog
 from tidings.store.locks import LOCK
 
 
-def open_log(
-    where: str, types: str | None = None, others: bool = False, *, make: bool = False
-) -> ChangeLog:
+class Place(msgspec.Struct, frozen=True):
+    """Where a log is or is to be, and what its filters are checked against.
+
+    Nothing is written until it is opened, so that what is refused before leaves nothing behind.
+    """
+
+    path: Path
+    attributes: Attributes | None
+
+    def open(self) -> ChangeLog:
+        """The log, which is made when it is not there."""
+        return ChangeLog(self.path, self.attributes)
+
+
+def open_log(where: str) -> ChangeLog:
     """The log of a folder or of a pipeline file; BadInput where there is none."""
+    return find_log(where, make=False).open()
+
+
+def find_log(
+    where: str, types: str | None = None, others: bool = False, *, make: bool = True
+) -> Place:
+    """Where the log of a folder or of a pipeline file is; BadInput where there can be none, or
+    where there is none and it is not to be made."""
     path = Path(where)
     declared = read_types(types, others).attributes
     if path.is_file():
@@ -44,7 +66,7 @@ def open_log(
             )
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: found something else, expected a log or an empty folder")
-    return ChangeLog(path, declared)
+    return Place(path, declared)
 
 
 def _compiled_with(path: Path) -> Attributes | None:
@@ -68,7 +90,8 @@ def alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
         return [(str(id_), text) for id_, text in pairs]
     made: list[tuple[Id, str]] = []
     for id_, text in pairs:
-        if not re.fullmatch("-?[0-9]+", str(id_)):
+        # Python reads no integer of more than some thousand digits
+        if not re.fullmatch("-?[0-9]{1,1000}", str(id_)):
             raise BadInput(f"found the id '{id_}', but the ids of {log.path} are integers")
         made.append((int(id_), text))
     return made

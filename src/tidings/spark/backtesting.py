@@ -54,7 +54,8 @@ def backtest(
 ) -> Backtest:
     """How often filters would have fired on the rows of a table, over time.
 
-    - `filters`: one text, a mapping of ids to texts, a Snapshot, or the path of one.
+    - `filters`: one text, a mapping of ids to texts, a Snapshot, or the path of one. Where workers
+      may be on other machines, it must be saved in a folder that all of them see.
     - `time`: the column to count along: date, timestamp, or text that says one. Without it, the
       only column of dates or timestamps; a table that has none is counted as a whole.
     - `every`: minute, hour, day, week (from Monday), month, or a number of minutes; in UTC.
@@ -71,7 +72,7 @@ def backtest(
     step = Every.read(every)
     if samples < 0:
         raise TidingsError(f"found samples={samples}, expected 0 or more")
-    opened, path = _compiled(filters)
+    opened, path = _compiled(filters, df.sparkSession)
     view = opened.view
     if not len(opened):
         raise TidingsError("found no filter, expected at least one")
@@ -122,17 +123,17 @@ def time_column(schema: StructType, given: str | None) -> str | None:
     return given
 
 
-def _compiled(filters: Filters) -> tuple[Snapshot, str]:
+def _compiled(filters: Filters, spark: Any) -> tuple[Snapshot, str]:
     """The filters as a snapshot, and where it lies."""
     if isinstance(filters, str):
         folder = Path(filters)
         with contextlib.suppress(OSError, ValueError):  # a filter may be no name of a file
             if (folder / "manifest.json").is_file():
-                return placed(folder)
+                return placed(folder, spark)
         filters = {filters: filters}
     elif isinstance(filters, Filter):
         filters = {filters.sql(): filters}
-    return placed(Snapshot.build(filters) if isinstance(filters, Mapping) else filters)
+    return placed(Snapshot.build(filters) if isinstance(filters, Mapping) else filters, spark)
 
 
 def _stage(

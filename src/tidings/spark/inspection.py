@@ -6,6 +6,7 @@ session is needed only for sources that know their columns themselves.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,7 @@ from tidings.notifications import decode_json
 from tidings.spark.checkpoint import STREAM
 from tidings.spark.outbox import Outbox
 from tidings.spark.pipeline import check_schema, open_subscriptions
-from tidings.spark.settings import Feeds, Files, Kafka, Settings
+from tidings.spark.settings import Feeds, Files, Kafka, Settings, paths_of
 from tidings.spark.streams import declared_columns, open_source, spark_schema
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
     if isinstance(source, Files):
         sample = _sampled(settings, source)
     need_log(settings)
+    need_places(settings)
     outbox = Outbox(settings.at(settings.outbox.path))
     stream = _check_outbox(outbox, settings.at(settings.checkpoint))
     if isinstance(source, Feeds):
@@ -127,6 +129,19 @@ def need_log(settings: Settings) -> None:
             f"subscriptions.log: there is no log in {settings.at(log)}; "
             f"`tidings subscriptions add` makes one"
         )
+
+
+def need_places(settings: Settings) -> None:
+    """Refuse paths where the folders that a pipeline writes to can't be made or written."""
+    for name, path in paths_of(settings):
+        if name in ("source.path", "subscriptions.log", "subscriptions.snapshot"):
+            continue  # it reads these
+        place = settings.at(path)
+        there = next(one for one in (place, *place.parents) if one.exists() or one.is_symlink())
+        if not there.is_dir():
+            raise TidingsError(f"{name}: {there} is a file, expected a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise TidingsError(f"{name}: {there} is a folder that can't be written to")
 
 
 def _check_outbox(outbox: Outbox, checkpoint: Path) -> str:

@@ -39,16 +39,17 @@ def kafka_jars(version: str | None = None) -> list[Path]:
 def kafka_settings(version: str | None = None) -> dict[str, str]:
     """Return the settings of a session that can use Kafka, for `local_session`.
 
-    Without Maven, Spark fetches the jars itself, with Ivy, each time a session starts.
+    Without Maven, Spark fetches the jars itself, with Ivy, when a session first starts. Later ones
+    find them in Ivy's cache, and need neither Maven Central nor to ask whether it has the version.
     """
     version = version or _spark_version()
     if has_maven() or (cache_folder() / version).is_dir():
         return {"spark.jars": ",".join(jar.as_uri() for jar in kafka_jars(version))}
-    _check(version)
-    return {
-        "spark.jars.packages": f"{GROUP}:{ARTIFACT}:{version}",
-        "spark.jars.ivy": str(cache_folder() / "ivy"),
-    }
+    ivy = cache_folder() / "ivy"
+    # Ivy puts jars there once it has resolved all that the connector needs
+    if not (ivy / "jars" / f"{GROUP}_{ARTIFACT}-{version}.jar").is_file():
+        _check(version)
+    return {"spark.jars.packages": f"{GROUP}:{ARTIFACT}:{version}", "spark.jars.ivy": str(ivy)}
 
 
 def published_versions() -> list[str]:

@@ -1,4 +1,4 @@
-"""The session that a pipeline file asks for: on this machine, on a cluster, or through Connect."""
+"""The session that a master or a pipeline file asks for: here, on a cluster, or through Connect."""
 
 from __future__ import annotations
 
@@ -28,18 +28,27 @@ def session_for(settings: Settings) -> SparkSession:
     try:
         if given.remote is not None:
             return _connected(given.remote, config)
-        local = _LOCAL.fullmatch(given.master)
-        if local is None:
-            return cluster_session(settings.name, given.master, **config)
-        cores = os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
-        if local[2]:
-            config = {"spark.master": f"local[{cores},{local[2]}]"} | config
-        return local_session(settings.name, cores, **config)
+        return session_at(settings.name, given.master, **config)
     except TidingsError:
         raise
     except Exception as problem:
         where = given.remote or given.master
         raise TidingsError(f"no Spark session at {where}: {sentence_of(problem)}") from problem
+
+
+def session_at(name: str, master: str, **config: str) -> SparkSession:
+    """Start a session at a master, in this process and one Java beside it where that is local.
+
+    Executors of any other master may be on other machines, so the driver is not bound to 127.0.0.1,
+    where they would look for it in vain.
+    """
+    local = _LOCAL.fullmatch(master)
+    if local is None:
+        return cluster_session(name, master, **config)
+    cores = os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
+    if local[2]:
+        config = {"spark.master": f"local[{cores},{local[2]}]"} | config
+    return local_session(name, cores, **config)
 
 
 def uses_kafka(settings: Settings) -> bool:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,6 +39,7 @@ from tidings.spark.filing import Filed
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
+_NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # as batches are called, in one way only
 Record = TypeVar("Record")
 
 
@@ -119,7 +121,13 @@ class Outbox:
 
     def commits(self) -> list[int]:
         """The batches that are there, in order."""
-        return sorted(int(path.stem) for path in (self.home / "commits").glob("*.json"))
+        return self.numbers("commits")
+
+    def numbers(self, kind: str) -> list[int]:
+        """The batches that have a file of a kind, in order. A file that is not called as those are
+        was put there by someone else, and is passed over."""
+        stems = (path.stem for path in (self.home / kind).glob("*.json"))
+        return sorted(int(stem) for stem in stems if _NUMBER.fullmatch(stem))
 
     def last(self) -> Commit | None:
         """The latest commit."""
@@ -162,8 +170,10 @@ class Outbox:
         shutil.rmtree(self.home / "work", ignore_errors=True)
         for home in ("data", "dead"):
             found: dict[int, list[Path]] = {}
-            for folder in (self.path / home).glob("[0-9]*-*"):
-                found.setdefault(int(folder.name.partition("-")[0]), []).append(folder)
+            for folder in (self.path / home).glob("*-*"):
+                number = folder.name.partition("-")[0]
+                if _NUMBER.fullmatch(number):
+                    found.setdefault(int(number), []).append(folder)
             there = set(self.commits())
             for batch, folders in found.items():
                 if batch in there and len(folders) == 1:
@@ -199,7 +209,7 @@ class Outbox:
         last = self.last()
         if last is None:
             return {}
-        kept = sorted(int(path.stem) for path in (self.home / "counters").glob("*.json"))
+        kept = self.numbers("counters")
         start, found = -1, dict[int, int]()
         for number in reversed([number for number in kept if number <= last.batch]):
             read = _read(self._file("counters", number), dict[int, int])
@@ -216,8 +226,8 @@ class Outbox:
         """Write all counters down now and then, so that a start need not read every commit."""
         if batch % COUNTERS_EVERY == 0:
             write_whole(self._file("counters", batch), msgspec.json.encode(dict(counters)))
-            for old in sorted((self.home / "counters").glob("*.json"))[:-2]:
-                old.unlink(missing_ok=True)
+            for old in self.numbers("counters")[:-2]:
+                self._file("counters", old).unlink(missing_ok=True)
 
     def folders(self) -> Iterator[Path]:
         """The folders of all batches that are there and told someone something."""

@@ -60,7 +60,7 @@ def tag_parquet(
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise TidingsError(f"'{folder}' is there already, expected a new or empty folder")
     pieces, schema = find_pieces(source)
-    opened, path = placed(snapshot)
+    opened, path = placed(snapshot, spark)
     kept = _kept(schema, columns, output)
     tested = check_columns(
         _spark_schema(schema), opened.matcher.tested(), opened.attributes, strict=strict

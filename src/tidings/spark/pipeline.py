@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
@@ -46,6 +46,9 @@ Told = Callable[[Commit, float], None]  # is told each batch, and how many secon
 
 class Pipeline:
     """One pipeline, ready to start on a session."""
+
+    console: TextIO | None = None
+    """Where sinks that are the console write; stdout, if it is not set."""
 
     def __init__(
         self, settings: Settings, spark: SparkSession, told: Told = lambda _a, _b: None
@@ -197,7 +200,7 @@ class Pipeline:
         if self.settings.sinks and done.matched:
             rows = spark.read.parquet(str(self.outbox.folder(done.batch, done.attempt)))
             for sink in self.settings.sinks:
-                hand_over_to(sink, rows, done, self.stream_id)
+                hand_over_to(sink, rows, done, self.stream_id, self.console)
 
     def close(self) -> None:
         """Let go of the outbox, after a batch that is still at work."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +52,11 @@ def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
     for key, value in (own | config).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def on_this_machine(master: str) -> bool:
+    """Whether all executors of a master are surely here, and see this machine's own folders."""
+    return re.match(r"local\b|spark://(localhost|127\.[\d.]+|\[::1\]):\d+$", master) is not None
 
 
 def prepare() -> None:

@@ -16,7 +16,9 @@ Paths are relative to the file.
 
 from __future__ import annotations
 
+import os
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +26,8 @@ import msgspec
 
 from tidings.filters import Attributes
 from tidings.model import AttributesError, TidingsError
+
+_MOST = 2**31 - 1  # Spark has many of these numbers as integers of 32 bits
 
 
 class SettingsError(TidingsError):
@@ -141,8 +145,12 @@ def load_settings(path: str | Path) -> Settings:
         raw = tomllib.loads(path.read_text("utf-8"))
     except OSError as problem:
         raise SettingsError(f"{path} can't be read: {problem.strerror}") from None
+    except RecursionError:
+        raise SettingsError(f"{path} can't be read: its lists nest too deep") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise SettingsError(f"{path} is not TOML: {problem}") from None
+    except ValueError:  # Python reads thousands of digits, and no more
+        raise SettingsError(f"{path} can't be read: an integer has too many digits") from None
     try:
         found = msgspec.convert(raw, Settings)
     except msgspec.ValidationError as problem:
@@ -161,32 +169,84 @@ def _told(problem: str) -> str:
 
 
 def _check(path: Path, found: Settings) -> None:
-    subscriptions = found.subscriptions
+    for problem in _problems(found):
+        raise SettingsError(f"{path}: {problem}")
+
+
+def _problems(found: Settings) -> Iterator[str]:
+    """What keeps a file from being used, as far as the file alone tells."""
+    source, subscriptions = found.source, found.subscriptions
     if (subscriptions.log is None) == (subscriptions.snapshot is None):
-        raise SettingsError(f"{path}: subscriptions: expected either log or snapshot")
+        yield "subscriptions: expected either log or snapshot"
     try:
         _ = found.attributes
     except AttributesError as problem:
-        raise SettingsError(f"{path}: columns: {problem}") from None
-    needed = isinstance(found.source, Kafka) or (
-        isinstance(found.source, Files) and found.source.format != "parquet"
-    )
+        yield f"columns: {problem}"
+    needed = isinstance(source, Kafka) or (isinstance(source, Files) and source.format != "parquet")
     if needed and not found.columns:
-        raise SettingsError(
-            f"{path}: columns: the source is text, expected the names and types of its columns"
-        )
-    source = found.source
-    if isinstance(source, Files) and (source.when_read == "archive") != bool(source.archive):
-        raise SettingsError(
-            f'{path}: source: expected when_read = "archive" and archive, a folder, or neither'
-        )
-    for name, least, value in (
-        ("trigger.every_seconds", 0, found.trigger.every_seconds),
-        ("outbox.grain_minutes", 1, found.outbox.grain_minutes),
-        ("subscriptions.rebuild_after", 1, subscriptions.rebuild_after),
+        yield "columns: the source is text, expected the names and types of its columns"
+    if isinstance(source, Files) and (source.when_read == "archive") != (
+        source.archive is not None
     ):
-        if value < least:
-            raise SettingsError(f"{path}: {name}: found {value}, expected {least} or more")
+        yield 'source: expected when_read = "archive" and archive, a folder, or neither'
+    if isinstance(source, Feeds) and not source.urls:
+        yield "source.urls: found none, expected at least one"
+    for name, number, least, most in _numbers(found):
+        if number is not None and not least <= number <= most:  # a NaN is not in between either
+            yield f"{name}: found {_shown(number)}, expected {least} to {most:,}"
+    for name, text in paths_of(found):
+        if not text or "\0" in text:
+            yield f"{name}: found {text!r}, expected a path"
+    yield from _overlaps(found)
     time = found.outbox.time
     if time is not None and found.columns and found.columns.get(time) != "timestamp":
-        raise SettingsError(f"{path}: outbox.time: '{time}' is no timestamp among the columns")
+        yield f"outbox.time: '{time}' is no timestamp among the columns"
+
+
+def _numbers(found: Settings) -> Iterator[tuple[str, float | None, int, int]]:
+    """Names of numbers, what they are, and the least and the most that can be made use of."""
+    source = found.source
+    for name in ("files_per_trigger", "rows_per_trigger", "rows_per_second"):
+        yield f"source.{name}", getattr(source, name, None), 1, _MOST
+    yield "trigger.every_seconds", found.trigger.every_seconds, 0, _MOST
+    yield "outbox.grain_minutes", found.outbox.grain_minutes, 1, _MOST
+    yield "subscriptions.rebuild_after", found.subscriptions.rebuild_after, 1, _MOST
+    for at, sink in enumerate(found.sinks):
+        yield f"sinks[{at}].rows", getattr(sink, "rows", None), 0, _MOST
+        yield f"sinks[{at}].port", getattr(sink, "port", None), 1, 65_535
+
+
+def paths_of(found: Settings) -> Iterator[tuple[str, str]]:
+    """The paths of a pipeline file, with their names there."""
+    given: list[tuple[str, str | None]] = [
+        ("checkpoint", found.checkpoint),
+        ("outbox.path", found.outbox.path),
+        ("subscriptions.log", found.subscriptions.log),
+        ("subscriptions.snapshot", found.subscriptions.snapshot),
+        *((f"source.{at}", getattr(found.source, at, None)) for at in ("path", "archive", "spool")),
+    ]
+    return ((name, path) for name, path in given if path is not None)
+
+
+def _overlaps(found: Settings) -> Iterator[str]:
+    """Spark would read as rows what lies in a folder of files, or below it in folders that are
+    called as those of an outbox are."""
+    if not isinstance(found.source, Files):
+        return
+    read = _plain(found.at(found.source.path))
+    for name, path in paths_of(found):
+        own = _plain(found.at(path))
+        below = name in ("outbox.path", "source.archive") and own.is_relative_to(read)
+        above = name == "source.archive" and read.is_relative_to(own)
+        if name != "source.path" and (own == read or below or above):
+            yield f"{name}: found {own}, expected a folder apart from source.path, {read}"
+
+
+def _plain(path: Path) -> Path:
+    return Path(os.path.normpath(path))
+
+
+def _shown(number: float) -> str:
+    if isinstance(number, int) and abs(number) > 10**20:  # Python may refuse to write it
+        return "an integer of more than 20 digits"
+    return f"{number}"

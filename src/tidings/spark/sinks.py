@@ -7,7 +7,8 @@ the notification, tells readers what they have seen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tidings.spark.outbox import Commit
 from tidings.spark.settings import ConsoleSink, KafkaSink, Sink
@@ -16,10 +17,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def hand_over_to(sink: Sink, rows: DataFrame, done: Commit, stream: str) -> None:
-    """Give the rows of a batch to a sink."""
+def hand_over_to(
+    sink: Sink, rows: DataFrame, done: Commit, stream: str, console: TextIO | None = None
+) -> None:
+    """Give the rows of a batch to a sink; one that is the console writes to stdout, or where it is
+    told to."""
     if isinstance(sink, ConsoleSink):
-        rows.orderBy("notification").show(sink.rows, truncate=60)
+        table: Any = rows.orderBy("notification")
+        out = sys.stdout if console is None else console
+        # as `show` does, which knows no other place than stdout
+        out.write(table._show_string(sink.rows, 60, False) + "\n")
+        out.flush()
     elif isinstance(sink, KafkaSink):
         from pyspark.sql import functions as f
 

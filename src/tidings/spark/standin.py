@@ -2,9 +2,11 @@
 
     python -m tidings.spark.standin FOLDER [PORT]
 
-It speaks handover.py over TCP and keeps what it took in FOLDER/log: records, each behind its length
-and a checksum. A record is on the disk before it is answered for. A kill at any moment leaves at
-most one broken record at the end, which nobody was told of; it is cut off at the next start. The
+It speaks handover.py over TCP and keeps what it took in FOLDER/log: records, each behind a head of
+its length, its checksum and a checksum of these two. A record is on the disk before it is answered
+for. A kill at any moment leaves at most the beginning of a record at the end, a power cut also
+zeros; nobody was told of it, and it is cut off at the next start. A log that is broken in any other
+way is refused: what is behind the place was answered for, and must not be lost without a word. The
 log only grows, and the rows delivered are held in memory: that is what makes it a stand-in.
 """
 
@@ -28,6 +30,8 @@ from tidings.spark.handover import Outcome, Point
 from tidings.spark.handover_messages import Frames, Reply, Request, frame
 
 _HEAD = struct.Struct(">II")  # length, checksum
+_CHECK = struct.Struct(">I")  # checksum of the head: a length that is wrong looks like an end
+_BEFORE = _HEAD.size + _CHECK.size  # bytes in front of a record
 _CHUNK = 256 * 1024
 
 
@@ -58,7 +62,8 @@ class Log:
     def append(self, record: Request) -> None:
         self._failed = True
         body = msgspec.msgpack.encode(record)
-        self._file.write(_HEAD.pack(len(body), zlib.crc32(body)) + body)
+        head = _HEAD.pack(len(body), zlib.crc32(body))
+        self._file.write(head + _CHECK.pack(zlib.crc32(head)) + body)
         self._file.flush()
         os.fsync(self._file.fileno())
         self._failed = False
@@ -147,25 +152,35 @@ def main(arguments: list[str]) -> int:
 
 
 def _read(path: Path) -> tuple[list[Request], int]:
-    """The records that are whole, and where the last of them ends."""
+    """The records that are whole, and where the last of them ends; EnvironmentProblem if what
+    follows is not the beginning of one more."""
     data = path.read_bytes()
     decoder: Any = msgspec.msgpack.Decoder(Request)
     records: list[Request] = []
     start = 0
-    while start + _HEAD.size <= len(data):
-        length, checksum = _HEAD.unpack_from(data, start)
-        end = start + _HEAD.size + length
-        body = data[start + _HEAD.size : end]
-        # A power cut can leave zeros at the end.
-        if not length or len(body) < length:
-            break
+    while start + _BEFORE <= len(data) and any(data[start : start + _BEFORE]):
+        head = data[start : start + _HEAD.size]
+        length, checksum = _HEAD.unpack(head)
+        begin = start + _BEFORE
+        if _CHECK.unpack_from(data, start + _HEAD.size)[0] != zlib.crc32(head):
+            raise _damaged(path, start)
+        if begin + length > len(data):
+            return records, start
+        body = data[begin : begin + length]
         if zlib.crc32(body) != checksum:
-            if end < len(data):
-                raise EnvironmentProblem(f"{path} is damaged at byte {start}.")
-            break
+            raise _damaged(path, start)
         records.append(decoder.decode(body))
-        start = end
+        start = begin + length
+    if len(data) - start >= _BEFORE and any(data[start:]):
+        raise _damaged(path, start)
     return records, start
+
+
+def _damaged(path: Path, start: int) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"{path} is damaged at byte {start}; nothing was cut off, for records from there on may "
+        f"have been answered for."
+    )
 
 
 if __name__ == "__main__":

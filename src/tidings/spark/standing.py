@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from tidings.model import TidingsError
 from tidings.spark.outbox import Commit, Outbox, Pin
 from tidings.spark.settings import Feeds, Settings
 
 ALL = 0  # the counter of all notifications, see numbering.py
 LETTERS = 5  # reasons that are shown
 FOLDERS = 20  # of dead letters that are looked into
+ROWS = 16_384  # of dead letters that are held at once
 
 
 class Totals(msgspec.Struct):
@@ -39,6 +45,13 @@ class DeadLetter(msgspec.Struct, frozen=True):
     raw: str  # of one of them
 
 
+class Damaged(msgspec.Struct, frozen=True):
+    """A file of the outbox that can't be read."""
+
+    file: str
+    problem: str
+
+
 class Standing(msgspec.Struct, frozen=True):
     name: str
     outbox: str
@@ -52,27 +65,33 @@ class Standing(msgspec.Struct, frozen=True):
     counters: list[Counted]  # the highest
     nodes: int  # that have a counter
     dead_letters: list[DeadLetter]
+    damaged: list[Damaged]  # dead letters that could not be looked at
     feeds: list[str] = []  # what is wrong with those that could not be read at the last look
 
 
 def standing(settings: Settings, most: int | None = 10) -> Standing:
     """Read the files of a pipeline; `most` nodes are named."""
     outbox = Outbox(settings.at(settings.outbox.path))
+    if outbox.path.is_file():
+        raise TidingsError(f"outbox.path: {outbox.path} is a file, expected a folder")
     totals, last = Totals(), None
     refusing: list[Commit] = []
     for batch in outbox.commits():
-        last = outbox.committed(batch) or last
-        if last is not None:
-            totals.batches += 1
-            totals.rows += last.rows
-            totals.matched += last.matched
-            totals.told += last.told
-            totals.refused += last.refused
-            if last.refused:
-                refusing = [*refusing[-FOLDERS + 1 :], last]
+        done = outbox.committed(batch)
+        if done is None:  # it was there a moment ago
+            continue
+        last = done
+        totals.batches += 1
+        totals.rows += last.rows
+        totals.matched += last.matched
+        totals.told += last.told
+        totals.refused += last.refused
+        if last.refused:
+            refusing = [*refusing[-FOLDERS + 1 :], last]
     counters = outbox.counters()
     everything = counters.pop(ALL, 0)
     ranked = sorted(counters.items(), key=lambda item: (-item[1], item[0]))[:most]
+    letters, damaged = _dead_letters(outbox, refusing)
     latest, subscriptions, snapshots, texts = _subscriptions(settings, [node for node, _ in ranked])
     return Standing(
         settings.name,
@@ -86,7 +105,8 @@ def standing(settings: Settings, most: int | None = 10) -> Standing:
         everything,
         [Counted(node, number, texts.get(node)) for node, number in ranked],
         len(counters),
-        _dead_letters(outbox, refusing),
+        letters,
+        damaged,
         _feed_problems(settings),
     )
 
@@ -102,8 +122,7 @@ def _feed_problems(settings: Settings) -> list[str]:
 
 def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
     """The pins of batches that began and are not committed."""
-    batches = sorted(int(path.stem) for path in (outbox.home / "pins").glob("*.json"))
-    found = [outbox.pinned(batch) for batch in batches if batch > last]
+    found = [outbox.pinned(batch) for batch in outbox.numbers("pins") if batch > last]
     return [pin for pin in found if pin is not None]
 
 
@@ -147,26 +166,43 @@ def _of_snapshot(
     return one.number, len(one), [one.number], texts
 
 
-def _dead_letters(outbox: Outbox, refusing: list[Commit]) -> list[DeadLetter]:
-    """The latest reasons, each with one of the rows; folders that are gone are passed over."""
+def _dead_letters(outbox: Outbox, refusing: list[Commit]) -> tuple[list[DeadLetter], list[Damaged]]:
+    """The latest reasons, each with one of the rows; and files that can't be read. Folders that are
+    gone are passed over. Rows are looked at some thousands at a time, however many there are."""
     rows: Counter[str] = Counter()
     found: dict[str, tuple[int, str]] = {}
+    damaged: list[Damaged] = []
     for commit in reversed(refusing):
-        for reason, raw in _letters(outbox.dead_folder(commit.batch, commit.attempt)):
-            rows[reason] += 1
-            found.setdefault(reason, (commit.batch, raw))
+        folder = outbox.dead_folder(commit.batch, commit.attempt)
+        for file in sorted(folder.glob("*.parquet")):
+            try:
+                for reasons, raw in _letters(file):
+                    _look(reasons, raw, commit.batch, found, rows)
+            except (pa.ArrowException, OSError, KeyError, ValueError) as problem:
+                first = str(problem).partition("\n")[0]
+                damaged.append(Damaged(str(file), first or type(problem).__name__))
         if len(found) >= LETTERS:
             break
-    return [
-        DeadLetter(reason, rows[reason], batch, raw)
-        for reason, (batch, raw) in list(found.items())[:LETTERS]
-    ]
+    letters = [DeadLetter(reason, rows[reason], *one) for reason, one in found.items()]
+    return letters, damaged
 
 
-def _letters(folder: Path) -> list[tuple[str, str]]:
-    if not folder.is_dir():
-        return []
-    import pyarrow.parquet as pq
+def _letters(file: Path) -> Iterator[tuple[Any, Any]]:
+    """The reasons and texts of a file, batch by batch."""
+    with pq.ParquetFile(file, buffer_size=1 << 20) as opened:
+        for batch in opened.iter_batches(ROWS, columns=["reason", "raw"]):
+            yield batch.column("reason"), batch.column("raw")
 
-    table: Any = pq.read_table(folder, columns=["reason", "raw"])
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+def _look(
+    reasons: Any, raw: Any, batch: int, found: dict[str, tuple[int, str]], rows: Counter[str]
+) -> None:
+    """Take in the first reasons that there is room for, and count those that were taken in."""
+    counted = reasons.value_counts()
+    names, counts = counted.field("values"), counted.field("counts")
+    for reason in names[: LETTERS + len(found)].to_pylist():  # in the order of the rows
+        if reason is not None and reason not in found and len(found) < LETTERS:
+            found[reason] = batch, raw[pc.index(reasons, reason).as_py()].as_py() or ""
+    for reason in found:
+        at = pc.index(names, reason).as_py()
+        rows[reason] += counts[at].as_py() if at >= 0 else 0

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.contracts import check_columns
+from tidings.spark.session import on_this_machine
 from tidings.spark.worker import Pinned, tagger
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def tag(
     - `subscriptions`: the ids of the subscriptions that match it;
     - `pairs`: one row for each row and subscription that match, with the subscription's id.
 
-    `snapshot` is a directory that every worker can read, or a Snapshot. A column that filters test
+    `snapshot` is a directory that every worker can read, or a Snapshot, which must be saved in such
+    a directory when workers may be on other machines. A column that filters test
     and the table lacks, or has in a type that they can't be compared with, is refused by name;
     `strict=False` lets the first pass, as if it were null everywhere.
     """
@@ -49,7 +51,7 @@ def tag(
     for name in df.columns:
         if _same(df, name, output):
             raise AttributesError(f"the table has a column '{name}' already; rename it before")
-    opened, path = placed(snapshot)
+    opened, path = placed(snapshot, df.sparkSession)
     wanted = "subscriptions" if output == "pairs" else output
     pinned = Pinned(path, opened.number, identity=identity_of(path))
     column = tags(df, pinned, opened.view, (wanted,), strict=strict)
@@ -99,13 +101,20 @@ def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:
     return StructType([StructField(name, kinds[name], False) for name in outputs])
 
 
-def placed(snapshot: Snapshot | str | Path) -> tuple[Snapshot, str]:
-    """A snapshot and a directory that it is in; one that was only built is saved for a while."""
+def placed(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapshot, str]:
+    """A snapshot and a directory that it is in; one that was only built is saved for a while, in a
+    temporary folder, which is refused where workers may be on other machines and not see it."""
     if not isinstance(snapshot, Snapshot):
         path = str(Path(snapshot).absolute())
         return Snapshot.open(path), path
     if snapshot.path is not None:
         return snapshot, str(snapshot.path)
+    context = getattr(spark, "_sc", None)  # none: Spark Connect, whose server may be anywhere
+    if context is not None and not on_this_machine(context.master):
+        raise TidingsError(
+            f"Spark runs at {context.master}, whose machines do not see temporary folders of this "
+            "one: save the snapshot in a folder that all of them see, and give its path"
+        )
     known = _saved.get(snapshot)
     if known is None:
         folder = tempfile.mkdtemp(prefix="tidings-snapshot-")

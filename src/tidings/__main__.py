@@ -1,0 +1,6 @@
+"""`python -m tidings`: the command line, where the program `tidings` is not on the path."""
+
+from tidings.cli import main
+
+if __name__ == "__main__":
+    main()

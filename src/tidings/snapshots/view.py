@@ -1,58 +1,29 @@
 """What subscribers want at one version, ready to be asked: nodes, edges, members, and an index.
 
     places     0 ... N-1 | N ... N+D-1
-    nodes      compiled  | new since, not tied to the graph yet
-    edges      parents   | found when an event matches both, and remembered
+    nodes      compiled  | new since, tied to the graph by newcomers.py
 
-A notification is tagged with the *lowest* living nodes that match it. A node is alive when someone
-subscribes to it; the dead stay where they are, and what they cover is looked through. For new nodes
-the definition is applied to the nodes that match one event together: of two of which one covers the
-other, the upper is struck out; of two that cover each other, the one with the higher number. So the
-tag is the one that a fresh compilation would give. One thing differs: of filters that were written
-differently and share a compiled node, the node keeps the number of the first until the next
-compilation, also when only others of them have subscribers left.
+A notification is tagged with the *lowest* living nodes that match it: of two of which one covers
+the other, the upper is struck out; of two that cover each other, the one with the higher number. A
+node is alive when someone subscribes to it; the dead stay where they are, and what they cover is
+looked through. So the tag is the one that a fresh compilation would give. One thing differs: of
+filters that were written differently and share a compiled node, the node keeps the number of the
+first until the next compilation, also when only others of them have subscribers left.
 
-Cost of new nodes: a covering test for each pair (new, other) that ever match together, once.
+Cost: one look per edge between the nodes that match an event, be they compiled or new.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters import Filter
 from tidings.matching import Matcher, memory, tag_kernels
 
 Array = npt.NDArray[Any]
-
-
-class Coverings:
-    """Which of two nodes covers the other, by place; what was asked once is known."""
-
-    def __init__(self, filter_of: Callable[[int], Filter]) -> None:
-        self._filter_of = filter_of
-        self._filters: dict[int, Filter] = {}
-        self._known: dict[tuple[int, int], bool] = {}
-        self._lock = threading.Lock()
-
-    def covers(self, above: int, below: int) -> bool:
-        pair = above, below
-        with self._lock:
-            found = self._known.get(pair)
-            if found is None:
-                found = self._known[pair] = self._filter(above).covers(self._filter(below))
-        return found
-
-    def _filter(self, place: int) -> Filter:
-        found = self._filters.get(place)
-        if found is None:
-            found = self._filters[place] = self._filter_of(place)
-        return found
 
 
 class View:
@@ -64,19 +35,12 @@ class View:
         numbers: Array,
         parents: tuple[Array, Array],
         members: tuple[Array, Any],
-        coverings: Coverings | None = None,
     ) -> None:
         self.matcher = matcher
         self.numbers = numbers  # int64 [N + D]: of the node at each place
-        self.parent_starts, self.parents = parents  # int64 [N + 1], uint32
+        self.parent_starts, self.parents = parents  # int64 [N + D + 1], uint32
         self.member_starts, self.ids = members  # int64 [N + D + 1], an Arrow array
-        self._coverings = coverings
-        self._compiled = len(self.parent_starts) - 1
         self._alive = (np.diff(self.member_starts) > 0).astype(np.uint8)
-        extra = len(numbers) - self._compiled
-        self._all_starts = np.append(
-            self.parent_starts, np.full(extra, self.parent_starts[-1], np.int64)
-        )
 
     @property
     def has_integer_ids(self) -> bool:
@@ -123,36 +87,9 @@ class View:
         out_starts = np.zeros(len(starts), np.int64)
         out = memory.empty(len(places), np.int64)
         count = tag_kernels.keep_lowest(
-            starts, places, self._all_starts, self.parents, self._alive, covered, out_starts, out
+            starts, places, self.parent_starts, self.parents, self._alive, covered, out_starts, out
         )
-        lowest = out[:count]
-        if len(self.numbers) == self._compiled or not (lowest >= self._compiled).any():
-            return out_starts, lowest
-        return self._settle_new(starts, places, out_starts, lowest)
-
-    def _settle_new(
-        self, starts: Array, places: Array, low_starts: Array, lowest: Array
-    ) -> tuple[Array, Array]:
-        """Strike out what covers another, of pairs in which one or both are new."""
-        keep = np.ones(len(lowest), bool)
-        events = np.repeat(np.arange(len(starts) - 1), np.diff(low_starts))
-        for event in np.unique(events[lowest >= self._compiled]).tolist():
-            matched = places[starts[event] : starts[event + 1]]
-            matched = matched[self._alive[matched] != 0].tolist()
-            new = [place for place in matched if place >= self._compiled]
-            for at in range(int(low_starts[event]), int(low_starts[event + 1])):
-                above = int(lowest[at])
-                others = matched if above >= self._compiled else new
-                if any(self._strikes(below, above) for below in others):
-                    keep[at] = False
-        return _kept(low_starts, lowest, keep)
-
-    def _strikes(self, below: int, above: int) -> bool:
-        coverings = self._coverings
-        if below == above or coverings is None or not coverings.covers(above, below):
-            return False
-        higher = self.numbers[above] > self.numbers[below]
-        return bool(higher) or not coverings.covers(below, above)
+        return out_starts, out[:count]
 
 
 def as_lists(starts: Array, values: Any) -> Any:

@@ -15,6 +15,8 @@ Cost: one look per edge between the nodes that match an event, be they compiled 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,9 @@ import pyarrow as pa
 from tidings.matching import Matcher, memory, tag_kernels
 
 Array = npt.NDArray[Any]
+MOST_BYTES = 128 << 20  # of the ids that are told at once
+MOST_TEXT = 2**31 - 2**20  # bytes of texts that positions of 32 bits reach
+_POSITIONS = 16  # bytes beside each id, while lists are made
 
 
 class View:
@@ -76,11 +81,47 @@ class View:
         return as_lists(starts, pa.array(numbers))
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
+        """All at once, so that a batch of many matches may take more memory than there is: `pieces`
+        divides it. Texts of over 2 GB come with positions of 64 bits."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = memory.empty(int(out_starts[-1]), np.int64)
         tag_kernels.put_members(places, self.member_starts, out)
-        return as_lists(out_starts, self.ids.take(pa.array(out)))
+        ids = self.ids
+        if pa.types.is_string(ids.type):
+            size = np.zeros(len(starts), np.int64)
+            tag_kernels.count_members(starts, places, self._id_bytes, size)
+            ids = ids.cast(pa.large_string()) if size[-1] > MOST_TEXT else ids
+        return as_lists(out_starts, ids.take(pa.array(out)))
+
+    def pieces(
+        self, starts: Array, places: Array, each: int = 0
+    ) -> Iterator[tuple[int, int, tuple[Array, Array]]]:
+        """What matched a batch as (first event, one after the last, its part of what matched), such
+        that the ids of each piece take no more than MOST_BYTES, or it is a single event.
+
+        `each`: further bytes that go with each id. A batch of no events is one piece.
+        """
+        size = np.zeros(len(starts), np.int64)
+        weights = self._id_bytes + (_POSITIONS + each) * self.member_starts
+        tag_kernels.count_members(starts, places, weights, size)
+        first, count = 0, len(starts) - 1
+        while first < max(count, 1):
+            last = int(np.searchsorted(size, size[first] + MOST_BYTES, "right")) - 1
+            last = min(max(last, first + 1), count)
+            begin, end = int(starts[first]), int(starts[last])
+            yield first, last, (starts[first : last + 1] - begin, places[begin:end])
+            first = max(last, first + 1)
+
+    @cached_property
+    def _id_bytes(self) -> Array:
+        """int64 [N + D + 1]: the bytes of the texts of all members before those of each place."""
+        if self.has_integer_ids or not len(self.ids):
+            return np.zeros(len(self.member_starts), np.int64)
+        kind = np.int64 if pa.types.is_large_string(self.ids.type) else np.int32
+        ends = np.frombuffer(self.ids.buffers()[1], kind)[self.ids.offset :]
+        found: Array = ends[self.member_starts].astype(np.int64)
+        return found
 
     def _lowest(self, starts: Array, places: Array) -> tuple[Array, Array]:
         covered = np.full(len(self.numbers), -1, np.int64)

@@ -11,7 +11,7 @@ from tests.filters.strategies import event
 from tests.matching import tables
 from tests.snapshots.test_snapshot import ROWS, many_filters
 
-from tidings import parse
+from tidings import Filter, parse
 from tidings.model import TidingsError
 from tidings.snapshots import Live, Snapshot
 
@@ -86,6 +86,51 @@ def test_filters_written_differently_are_one_node_with_the_lower_number() -> Non
     live = Live(Snapshot.build({}, number=0))
     live.apply(book.changes)
     assert live.view().nodes(rows).to_pylist() == book.compiled(2).nodes(rows).to_pylist()
+
+
+def test_the_lowest_number_stays_also_when_it_came_later() -> None:
+    book = Book()
+    for id_ in "abc":
+        book.put(id_, "x > 0" if id_ == "a" else "x >= 0 AND x != 0 OR x > 5")
+    book.put("a", None)
+    live = Live(book.compiled(4))
+    book.put("d", "x > 0")  # its number is lower than that of the compiled one
+    book.put("e", "x > 1 OR x > 0 AND x <= 1 OR x IS NULL AND x = 1")
+    book.put("d", None)
+    live.apply(book.changes)
+    rows = pa.RecordBatch.from_pylist([{"x": 1}, {"x": -1}])
+    for version in (4, 5, 6, 7):
+        fresh = book.compiled(version).nodes(rows).to_pylist()
+        assert live.view(version).nodes(rows).to_pylist() == fresh
+
+
+def test_new_nodes_are_tied_once_and_not_by_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Filter] = []
+    covers = Filter.covers
+
+    def noted(one: Filter, other: Filter) -> bool:
+        asked.append(other)
+        return covers(one, other)
+
+    monkeypatch.setattr(Filter, "covers", noted)
+    book = Book()
+    for number in range(400):
+        book.put(f"s{number}", f"a > {number % 40} AND c{number // 40} > 0")
+    live = Live(book.compiled(400))
+    for number in range(60):
+        book.put(f"n{number}", f"a > {number} AND c{number % 10} > 0")
+        book.put(f"m{number}", f"a > {number}" if number % 2 else f"a > {number}.5 AND c1 = 1")
+    live.apply(book.changes)
+    view = live.view()
+    ties = len(asked)
+    assert ties < 120 * 30  # new ones that have a chance; there are 48,000 pairs with compiled ones
+    rows = [{"a": at, **{f"c{one}": 1 for one in range(at % 11)}} for at in range(80)]
+    batch = pa.RecordBatch.from_pylist(rows, pa.schema({"a": pa.int64(), **_COLUMNS}))
+    assert view.nodes(batch).to_pylist() == book.compiled(live.version).nodes(batch).to_pylist()
+    assert len(asked) == ties
+
+
+_COLUMNS = {f"c{one}": pa.int64() for one in range(10)}
 
 
 def test_changes_must_follow_each_other() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from tests.filters.strategies import Writer, event, schema
 from tests.matching import tables
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, GraphError, Ontology, parse
+from tidings.matching import Matcher
 from tidings.matching.folder import SnapshotError
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot
@@ -163,3 +167,119 @@ def test_numbers_that_were_given_before_stay() -> None:
     assert snapshot.parents(12) == [7]
     rows = pa.RecordBatch.from_pylist([{"a": 2.5}, {"a": 9}])
     assert snapshot.nodes(rows).to_pylist() == [[7], [12]]
+
+
+class Replaced:
+    """Two snapshots of one path, whose tables do not fit each other's index."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.old = Snapshot.build({"ana": "x > 1", "ben": "x < 0"}, number=1)
+        self.new = Snapshot.build({"ben": "x < 0", "ana": "x > 1"}, number=2)
+        self.old.save(path)
+
+    def told(self) -> tuple[int, list[str]]:
+        found = Snapshot.open(self.path)
+        return found.number, found.subscriptions(pa.record_batch({"x": [5]})).to_pylist()[0]
+
+    def beside(self) -> list[str]:
+        return [one.name for one in self.path.parent.iterdir() if one != self.path]
+
+
+@pytest.fixture
+def replaced(tmp_path: Path) -> Replaced:
+    return Replaced(tmp_path / "s")
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "terms.arrow", "nodes.arrow"])
+def test_a_snapshot_that_is_replaced_while_it_is_opened_is_opened_anew(
+    replaced: Replaced, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = [replaced.new]
+
+    def just_before(name: str) -> None:
+        if name == file and waiting:
+            waiting.pop().save(replaced.path)
+
+    monkeypatch.setattr(pa, "memory_map", _told(pa.memory_map, just_before))
+    monkeypatch.setattr(Path, "read_bytes", _told(Path.read_bytes, just_before))
+    assert replaced.told() == (2, ["ana"])
+    assert not waiting
+
+
+def test_a_snapshot_that_is_replaced_all_the_time_is_refused(
+    replaced: Replaced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Matcher.open
+
+    def opening(*args: Any, **more: Any) -> Matcher:
+        found = whole(*args, **more)
+        replaced.new.save(replaced.path)
+        return found
+
+    monkeypatch.setattr(Matcher, "open", opening)
+    with pytest.raises(SnapshotError, match="was replaced again and again while it was opened"):
+        replaced.told()
+
+
+def test_between_two_renames_the_old_one_is_opened(
+    replaced: Replaced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed there leaves it so; the next save clears up."""
+    aside = replaced.path.parent / ".s.old.abc"
+    aside.mkdir()
+    replaced.path.rename(aside / "snapshot")
+    assert replaced.told() == (1, ["ana"])
+    assert Snapshot.open(replaced.path).path == replaced.path
+    replaced.new.save(replaced.path)
+    assert replaced.told() == (2, ["ana"])
+    assert replaced.beside() == []
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])
+def test_one_of_both_is_there_when_a_save_is_interrupted(
+    replaced: Replaced, problem: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, left = Path.rename, [None, problem]
+
+    def failing(one: Path, target: Path) -> Path:
+        if one.parent == replaced.path.parent and left and left.pop(0) is not None:
+            raise problem
+        return rename(one, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(problem):
+        replaced.new.save(replaced.path)
+    monkeypatch.undo()
+    assert not left
+    assert replaced.told() == (1, ["ana"])
+    assert replaced.beside() == []
+
+
+def test_readers_and_a_writer_at_once(replaced: Replaced) -> None:
+    seen: set[int] = set()
+    done = threading.Event()
+
+    def write() -> None:
+        for turn in range(60):
+            (replaced.new, replaced.old)[turn % 2].save(replaced.path)
+        done.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(write)
+        while not done.is_set():
+            number, told = replaced.told()
+            assert told == ["ana"]
+            seen.add(number)
+        work.result()
+    assert seen
+
+
+def _told(function: Any, note: Callable[[str], None]) -> Any:
+    """The same function of a path, after someone was told its name."""
+
+    def run(path: Any, *more: Any) -> Any:
+        note(Path(path).name)
+        return function(path, *more)
+
+    return run

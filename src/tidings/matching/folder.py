@@ -3,9 +3,16 @@
     manifest.json    format, version, whatever the owner notes, size and checksum of every file
     NAME.arrow       a table each
 
-Files are written to a new directory that then takes the place of the old one; between the two
-renames there is for a moment none, and a reader who comes just then tries again. Every process that
-opens it maps the same pages.
+Files are written to a new directory that then takes the place of the old one, which goes:
+
+    .NAME.x          written to ──────────────┐ second rename
+    NAME             the snapshot ─┐ first    └─> NAME
+    .NAME.old.y/snapshot  <────────┘              and then this one is removed
+
+Between the two renames there is none at the path, for a moment or, if the process was killed just
+then, until the next save; who opens it takes the old one, which is whole. Files are opened one
+after the other, so a reader looks afterwards whether it is still the same directory, and otherwise
+begins anew. Every process that opens it maps the same pages.
 """
 
 from __future__ import annotations
@@ -14,11 +21,11 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,6 +34,9 @@ import pyarrow as pa
 from tidings.model import TidingsError
 
 MANIFEST = "manifest.json"
+ASIDE = "snapshot"  # the name of a snapshot that was moved aside, in a folder of its own
+TRIES = 20  # at a snapshot that is replaced while it is opened
+Made = TypeVar("Made")
 
 
 class SnapshotError(TidingsError):
@@ -65,6 +75,55 @@ def replacing(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def read_whole(path: Path, read: Callable[[Path], Made]) -> Made:
+    """What `read` makes of the snapshot at a path, all of it from one and the same."""
+    for _ in range(TRIES):
+        folder = _standing(path)
+        before = _identity(folder)
+        try:
+            found = read(folder)
+        except Exception:
+            now = _identity(folder if before is not None else _standing(path))
+            if now == before:
+                raise
+            continue
+        if before is not None and _identity(folder) == before:
+            return found
+    raise SnapshotError(f"snapshot '{path}' was replaced again and again while it was opened")
+
+
+def _standing(path: Path) -> Path:
+    """Where the snapshot of a path is: there, or aside if it is just being replaced."""
+    if not path.exists():
+        for found in _asides(path):
+            if (found / ASIDE / MANIFEST).exists():
+                return found / ASIDE
+    return path
+
+
+def _asides(path: Path) -> list[Path]:
+    """The folders that snapshots of a path were moved to, the last one first."""
+    try:
+        found = [one for one in path.parent.iterdir() if one.name.startswith(_aside_prefix(path))]
+        return sorted(found, key=lambda one: one.stat().st_mtime_ns, reverse=True)
+    except OSError:  # one went just now, or there is no folder at all
+        return []
+
+
+def _aside_prefix(path: Path) -> str:
+    return f".{path.name}.old."
+
+
+def _identity(folder: Path) -> tuple[Any, ...] | None:
+    """What two snapshots never share; None if there is none."""
+    try:
+        of_folder, of_file = folder.stat(), (folder / MANIFEST).stat()
+        raw = (folder / MANIFEST).read_bytes()
+    except OSError:
+        return None
+    return of_folder.st_dev, of_folder.st_ino, of_file.st_ino, of_file.st_mtime_ns, raw
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
@@ -151,18 +210,22 @@ def _checksums(paths: Sequence[Path]) -> list[str]:
 def _take_place(folder: Path, path: Path) -> None:
     folder.chmod(0o755)
     if path.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-        path.rename(old / "snapshot")
+        aside = Path(tempfile.mkdtemp(prefix=_aside_prefix(path), dir=path.parent)) / ASIDE
         try:
+            path.rename(aside)
             folder.rename(path)
-        except OSError:
-            (old / "snapshot").rename(path)
+        except BaseException:  # also when the user interrupts: one of the two has to be there
+            if aside.exists() and not path.exists():
+                aside.rename(path)
             raise
         finally:
-            shutil.rmtree(old, ignore_errors=True)
+            if not aside.exists():
+                aside.parent.rmdir()
     else:
         folder.rename(path)
     _sync(path.parent)
+    for old in _asides(path):  # this one, and what a process left that was killed
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:

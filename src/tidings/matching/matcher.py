@@ -37,6 +37,7 @@ from tidings.matching.columns import as_batch, conformed
 from tidings.matching.courtesy import giving_way, let_in
 from tidings.matching.fresh import Fresh
 from tidings.matching.merging import merged
+from tidings.matching.neighbours import Neighbours
 from tidings.matching.part import Part
 from tidings.matching.register import Register
 from tidings.matching.segment import Segment, build_segment, gathered, segment_of
@@ -495,6 +496,11 @@ class Matcher:
         """The filter of an id."""
         register = self._state.register
         return self._parsed(register.text(register.slot(id)))
+
+    def neighbours(self, count: int) -> Neighbours:
+        """What the first `count` filters cover and are covered by, as they were compiled or opened:
+        all of them must be in one part, with their slots for ids."""
+        return Neighbours(self._state.parts[0].part.segment, count)
 
     def tested(self) -> Tested:
         """The attributes that filters look at, by path, with what they are compared with."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import numpy as np
@@ -127,7 +127,7 @@ class Others:
         self, box: int, term: str, node: Expression, values: ValueSet, left: list[Any]
     ) -> None:
         """Take a test that no column is for; what has to be evaluated goes to `left`."""
-        if isinstance(node, Call) and _is_element(node):
+        if is_element(node):
             self._add_element(box, node, values)
         else:
             left.append((term, values))
@@ -179,10 +179,11 @@ class Gathering(Others):
 
 def is_indexed(node: Expression) -> bool:
     """Whether a term may have a column of its own."""
-    return not _is_element(node) and not is_opaque(node)
+    return not is_element(node) and not is_opaque(node)
 
 
-def _is_element(node: Expression) -> bool:
+def is_element(node: Expression) -> TypeGuard[Call]:
+    """Whether a term asks for one element of a list."""
     return (
         isinstance(node, Call)
         and node.name == "array_contains"

@@ -25,6 +25,7 @@ from tidings.matching.folder import (
     as_array,
     read_manifest,
     read_table,
+    read_whole,
     replacing,
     write_manifest,
     write_table,
@@ -117,8 +118,12 @@ def read(
     verify: bool = True,
 ) -> Opened:
     """Open a snapshot. `verify` reads every byte once to compare checksums."""
-    manifest = read_manifest(path, FORMAT, VERSION, verify=verify)
     context = Context(attributes, functions or {})
+    return read_whole(path, lambda folder: _read_files(folder, context, verify))
+
+
+def _read_files(path: Path, context: Context, verify: bool) -> Opened:
+    manifest = read_manifest(path, FORMAT, VERSION, verify=verify)
     arrays = Arrays(**{n: _array(path / f"{n}.arrow") for n in Arrays.__struct_fields__})
     rows = {n: _array(path / f"{n}.arrow") for n in Probe.__struct_fields__}
     probe = Probe(**{n: a.reshape(-1, ROW[n]) if n in ROW else a for n, a in rows.items()})

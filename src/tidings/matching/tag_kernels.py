@@ -75,3 +75,33 @@ def put_members(places, member_starts, out):  # type: ignore[no-untyped-def]
         for member in range(member_starts[places[at]], member_starts[places[at] + 1]):
             out[count] = np.int64(member)
             count += 1
+
+
+@kernel
+def sink(child_starts, children, waiting, depths):  # type: ignore[no-untyped-def]
+    """How many nodes the longest path down to each node has. Gives how many edges it went along.
+
+    A node goes on once all its parents have: each edge is looked at once. child_starts int64
+    [N + 1], children int64; waiting int64 [N]: how many parents a node has, used up; depths int64
+    [N], out.
+    """
+    ready = np.empty(depths.shape[0], np.int64)
+    count = 0
+    for node in range(depths.shape[0]):
+        depths[node] = 1
+        if waiting[node] == 0:
+            ready[count] = node
+            count += 1
+    at, edges = 0, 0
+    while at < count:
+        node = ready[at]
+        at += 1
+        for edge in range(child_starts[node], child_starts[node + 1]):
+            edges += 1
+            child = children[edge]
+            depths[child] = max(depths[child], depths[node] + 1)
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                ready[count] = child
+                count += 1
+    return edges

@@ -6,7 +6,8 @@ out anew for each version that is asked for. So an older version can be asked ag
 other members over the same index.
 
 Cost: a view of S subscriptions is a pass over their ids (some 20 ms per million); a new filter is
-one `Matcher.add`. Past a few thousand changes it is time for a new snapshot.
+one `Matcher.add`, and is tied to the graph once (4 ms on 100,000 nodes, see newcomers.py). Past a
+few thousand changes it is time for a new snapshot.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ import pyarrow as pa
 
 from tidings.model import Id, TidingsError
 from tidings.snapshots.building import id_type
+from tidings.snapshots.newcomers import Newcomers
 from tidings.snapshots.snapshot import Snapshot
-from tidings.snapshots.view import Coverings, View
+from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]
 
@@ -49,10 +51,10 @@ class Live:
         """The latest version that is known here."""
         self._changes: list[ChangeLike] = []
         self._numbers: list[int] = []  # of new nodes, by place
-        self._place: dict[int, int] = {}  # of new nodes, by number
+        self._place: dict[int, int] = {}  # of nodes that changes name, by number
         self._lock = threading.Lock()
         self._views: dict[int, View] = {}
-        self._coverings = Coverings(base.matcher.filter)
+        self._newcomers = Newcomers(base)
         self._positions: dict[Id, int] | None = None
 
     def apply(self, changes: Iterable[ChangeLike]) -> None:
@@ -72,11 +74,14 @@ class Live:
                 self.version = change.version
 
     def _need_place(self, node: int, text: str) -> None:
-        if self._compiled(node) is None and node not in self._place:
+        if node in self._place:
+            return
+        place = self._compiled(node)
+        if place is None:
             place = len(self.base.numbers) + len(self._numbers)
             self.base.matcher.add(place, text)
             self._numbers.append(node)
-            self._place[node] = place
+        self._place[node] = place
 
     def _compiled(self, node: int) -> int | None:
         numbers = self.base.numbers
@@ -112,7 +117,7 @@ class Live:
         stay[[positions[id_] for id_ in net if id_ in positions]] = False
         owners = np.repeat(np.arange(len(base.numbers)), np.diff(base.view.member_starts))[stay]
         now = [change for change in net.values() if change.filter is not None]
-        places = [self._place_of(change.node) for change in now]
+        places = [self._place[change.node] for change in now]
         owners = np.concatenate([owners, np.array(places, np.int64)])
         order = np.argsort(owners, kind="stable")
         added = [change.id for change in now]
@@ -123,17 +128,12 @@ class Live:
         return View(
             base.matcher,
             np.concatenate([base.numbers, np.array(self._numbers, np.int64)]),
-            (base.view.parent_starts, base.view.parents),
+            self._newcomers.tied(self._numbers),
             (
                 np.searchsorted(owners[order], np.arange(count + 1)).astype(np.int64),
                 ids.take(pa.array(order)),
             ),
-            self._coverings,
         )
-
-    def _place_of(self, node: int) -> int:
-        place = self._compiled(node)
-        return self._place[node] if place is None else place
 
     def _known_positions(self) -> dict[Id, int]:
         if self._positions is None:

@@ -29,6 +29,7 @@ from tidings.matching.folder import (
     as_array,
     read_manifest,
     read_table,
+    read_whole,
     replacing,
     write_manifest,
     write_table,
@@ -118,7 +119,16 @@ class Snapshot:
 
         Attributes that were declared are known from the snapshot; functions must be given again.
         """
-        folder = Path(path)
+        snapshot = read_whole(
+            Path(path), lambda folder: cls._read(folder, attributes, functions, verify)
+        )
+        snapshot.path = Path(path).absolute()
+        return snapshot
+
+    @classmethod
+    def _read(
+        cls, folder: Path, attributes: Attributes | None, functions: Functions | None, verify: bool
+    ) -> Snapshot:
         manifest = read_manifest(folder, FORMAT, VERSION, verify=verify)
         if attributes is None and manifest.notes.get("attributes") is not None:
             attributes = Attributes.from_declared(manifest.notes["attributes"])
@@ -136,9 +146,7 @@ class Snapshot:
             np.append(as_array(table.column("members")), len(ids)),
             ids,
         )
-        snapshot = cls(manifest.count("number"), nodes, matcher)
-        snapshot.path = folder.absolute()
-        return snapshot
+        return cls(manifest.count("number"), nodes, matcher)
 
     # -- what is in it -------------------------------------------------------------------------
 

@@ -1,58 +1,34 @@
 """What subscribers want at one version, ready to be asked: nodes, edges, members, and an index.
 
     places     0 ... N-1 | N ... N+D-1
-    nodes      compiled  | new since, not tied to the graph yet
-    edges      parents   | found when an event matches both, and remembered
+    nodes      compiled  | new since, tied to the graph by newcomers.py
 
-A notification is tagged with the *lowest* living nodes that match it. A node is alive when someone
-subscribes to it; the dead stay where they are, and what they cover is looked through. For new nodes
-the definition is applied to the nodes that match one event together: of two of which one covers the
-other, the upper is struck out; of two that cover each other, the one with the higher number. So the
-tag is the one that a fresh compilation would give. One thing differs: of filters that were written
-differently and share a compiled node, the node keeps the number of the first until the next
-compilation, also when only others of them have subscribers left.
+A notification is tagged with the *lowest* living nodes that match it: of two of which one covers
+the other, the upper is struck out; of two that cover each other, the one with the higher number. A
+node is alive when someone subscribes to it; the dead stay where they are, and what they cover is
+looked through. So the tag is the one that a fresh compilation would give. One thing differs: of
+filters that were written differently and share a compiled node, the node keeps the number of the
+first until the next compilation, also when only others of them have subscribers left.
 
-Cost of new nodes: a covering test for each pair (new, other) that ever match together, once.
+Cost: one look per edge between the nodes that match an event, be they compiled or new.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters import Filter
 from tidings.matching import Matcher, memory, tag_kernels
 
 Array = npt.NDArray[Any]
-
-
-class Coverings:
-    """Which of two nodes covers the other, by place; what was asked once is known."""
-
-    def __init__(self, filter_of: Callable[[int], Filter]) -> None:
-        self._filter_of = filter_of
-        self._filters: dict[int, Filter] = {}
-        self._known: dict[tuple[int, int], bool] = {}
-        self._lock = threading.Lock()
-
-    def covers(self, above: int, below: int) -> bool:
-        pair = above, below
-        with self._lock:
-            found = self._known.get(pair)
-            if found is None:
-                found = self._known[pair] = self._filter(above).covers(self._filter(below))
-        return found
-
-    def _filter(self, place: int) -> Filter:
-        found = self._filters.get(place)
-        if found is None:
-            found = self._filters[place] = self._filter_of(place)
-        return found
+MOST_BYTES = 128 << 20  # of the ids that are told at once
+MOST_TEXT = 2**31 - 2**20  # bytes of texts that positions of 32 bits reach
+_POSITIONS = 16  # bytes beside each id, while lists are made
 
 
 class View:
@@ -64,19 +40,12 @@ class View:
         numbers: Array,
         parents: tuple[Array, Array],
         members: tuple[Array, Any],
-        coverings: Coverings | None = None,
     ) -> None:
         self.matcher = matcher
         self.numbers = numbers  # int64 [N + D]: of the node at each place
-        self.parent_starts, self.parents = parents  # int64 [N + 1], uint32
+        self.parent_starts, self.parents = parents  # int64 [N + D + 1], uint32
         self.member_starts, self.ids = members  # int64 [N + D + 1], an Arrow array
-        self._coverings = coverings
-        self._compiled = len(self.parent_starts) - 1
         self._alive = (np.diff(self.member_starts) > 0).astype(np.uint8)
-        extra = len(numbers) - self._compiled
-        self._all_starts = np.append(
-            self.parent_starts, np.full(extra, self.parent_starts[-1], np.int64)
-        )
 
     @property
     def has_integer_ids(self) -> bool:
@@ -112,47 +81,56 @@ class View:
         return as_lists(starts, pa.array(numbers))
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
+        """All at once, so that a batch of many matches may take more memory than there is: `pieces`
+        divides it. Texts of over 2 GB come with positions of 64 bits."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = memory.empty(int(out_starts[-1]), np.int64)
         tag_kernels.put_members(places, self.member_starts, out)
-        return as_lists(out_starts, self.ids.take(pa.array(out)))
+        ids = self.ids
+        if pa.types.is_string(ids.type):
+            size = np.zeros(len(starts), np.int64)
+            tag_kernels.count_members(starts, places, self._id_bytes, size)
+            ids = ids.cast(pa.large_string()) if size[-1] > MOST_TEXT else ids
+        return as_lists(out_starts, ids.take(pa.array(out)))
+
+    def pieces(
+        self, starts: Array, places: Array, each: int = 0
+    ) -> Iterator[tuple[int, int, tuple[Array, Array]]]:
+        """What matched a batch as (first event, one after the last, its part of what matched), such
+        that the ids of each piece take no more than MOST_BYTES, or it is a single event.
+
+        `each`: further bytes that go with each id. A batch of no events is one piece.
+        """
+        size = np.zeros(len(starts), np.int64)
+        weights = self._id_bytes + (_POSITIONS + each) * self.member_starts
+        tag_kernels.count_members(starts, places, weights, size)
+        first, count = 0, len(starts) - 1
+        while first < max(count, 1):
+            last = int(np.searchsorted(size, size[first] + MOST_BYTES, "right")) - 1
+            last = min(max(last, first + 1), count)
+            begin, end = int(starts[first]), int(starts[last])
+            yield first, last, (starts[first : last + 1] - begin, places[begin:end])
+            first = max(last, first + 1)
+
+    @cached_property
+    def _id_bytes(self) -> Array:
+        """int64 [N + D + 1]: the bytes of the texts of all members before those of each place."""
+        if self.has_integer_ids or not len(self.ids):
+            return np.zeros(len(self.member_starts), np.int64)
+        kind = np.int64 if pa.types.is_large_string(self.ids.type) else np.int32
+        ends = np.frombuffer(self.ids.buffers()[1], kind)[self.ids.offset :]
+        found: Array = ends[self.member_starts].astype(np.int64)
+        return found
 
     def _lowest(self, starts: Array, places: Array) -> tuple[Array, Array]:
         covered = np.full(len(self.numbers), -1, np.int64)
         out_starts = np.zeros(len(starts), np.int64)
         out = memory.empty(len(places), np.int64)
         count = tag_kernels.keep_lowest(
-            starts, places, self._all_starts, self.parents, self._alive, covered, out_starts, out
+            starts, places, self.parent_starts, self.parents, self._alive, covered, out_starts, out
         )
-        lowest = out[:count]
-        if len(self.numbers) == self._compiled or not (lowest >= self._compiled).any():
-            return out_starts, lowest
-        return self._settle_new(starts, places, out_starts, lowest)
-
-    def _settle_new(
-        self, starts: Array, places: Array, low_starts: Array, lowest: Array
-    ) -> tuple[Array, Array]:
-        """Strike out what covers another, of pairs in which one or both are new."""
-        keep = np.ones(len(lowest), bool)
-        events = np.repeat(np.arange(len(starts) - 1), np.diff(low_starts))
-        for event in np.unique(events[lowest >= self._compiled]).tolist():
-            matched = places[starts[event] : starts[event + 1]]
-            matched = matched[self._alive[matched] != 0].tolist()
-            new = [place for place in matched if place >= self._compiled]
-            for at in range(int(low_starts[event]), int(low_starts[event + 1])):
-                above = int(lowest[at])
-                others = matched if above >= self._compiled else new
-                if any(self._strikes(below, above) for below in others):
-                    keep[at] = False
-        return _kept(low_starts, lowest, keep)
-
-    def _strikes(self, below: int, above: int) -> bool:
-        coverings = self._coverings
-        if below == above or coverings is None or not coverings.covers(above, below):
-            return False
-        higher = self.numbers[above] > self.numbers[below]
-        return bool(higher) or not coverings.covers(below, above)
+        return out_starts, out[:count]
 
 
 def as_lists(starts: Array, values: Any) -> Any:

@@ -128,26 +128,32 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
     writer: Any = None
     try:
         for batch in read_piece(piece, schema, ROWS):
-            out = _tagged(view, work, batch)
-            rows_in, rows_out = rows_in + batch.num_rows, rows_out + out.num_rows
-            if writer is None:
-                writer = open_writer(path, out.schema, plain=is_plain(schema))
-            writer.write_batch(out)
+            rows_in += batch.num_rows
+            for out in _tagged(view, work, batch):
+                rows_out += out.num_rows
+                if writer is None:
+                    writer = open_writer(path, out.schema, plain=is_plain(schema))
+                writer.write_batch(out)
     finally:
         if writer is not None:
             writer.close()
     return {"rows_in": rows_in, "rows_out": rows_out}
 
 
-def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> pa.RecordBatch:
-    matched = view.matched(batch.select(work.tested) if work.tested else batch)
+def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The tagged rows of a batch, in several pieces where there would be too many bytes in one."""
+    starts, places = view.matched(batch.select(work.tested) if work.tested else batch)
     # Spark and pandas note their own columns in a file's metadata, which has one more now
     kept = batch.select(work.kept).replace_schema_metadata(None)
-    if work.output != "pairs":
-        return kept.append_column(work.output, lists_of(view, work.output, matched))
-    lists = view.subscription_lists(*matched)
-    rows = kept.take(pa.compute.list_parent_indices(lists))
-    return rows.append_column("pairs", lists.flatten())
+    each = kept.nbytes // max(1, kept.num_rows) if work.output == "pairs" else 0
+    for first, last, matched in view.pieces(starts, places, each):
+        rows = kept.slice(first, last - first)
+        if work.output != "pairs":
+            yield rows.append_column(work.output, lists_of(view, work.output, matched))
+            continue
+        lists = view.subscription_lists(*matched)
+        rows = rows.take(pa.compute.list_parent_indices(lists))
+        yield rows.append_column("pairs", lists.flatten())
 
 
 def _kept(schema: pa.Schema, columns: Sequence[str] | None, output: str) -> list[str]:

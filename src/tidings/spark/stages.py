@@ -123,28 +123,33 @@ def _stage_batch(
 ) -> None:
     decoded = _decoded(schema, stage, batch)
     staged, good = files.staged, decoded.good
-    starts, places = view.matched(good)
-    told = view.subscription_lists(starts, places)
-    # a node that nobody subscribes to any more may match alone
-    kept = pc.greater(pc.list_value_length(told), 0)
-    count = pc.sum(kept).as_py() or 0
     staged.seen += good.num_rows
-    staged.matched += count
-    if count:
-        nodes, told = view.node_lists(starts, places).filter(kept), told.filter(kept)
-        columns = [*(column.filter(kept) for column in good.columns), nodes, told]
-        names = [*good.schema.names, NODES, TOLD]
-        files.put_rows(pa.RecordBatch.from_arrays(columns, names=names))
-        staged.told += len(pc.list_flatten(told))
-        distinct, counts = np.unique(pc.list_flatten(nodes).to_numpy(), return_counts=True)
-        total = Counter(staged.nodes)
-        total.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
-        staged.nodes = dict(total)
+    for first, last, matched in view.pieces(*view.matched(good)):
+        _stage_rows(view, good.slice(first, last - first), matched, files)
     if decoded.reasons:
         staged.refused += len(decoded.reasons)
         raw = pa.array(_raw(stage, batch, decoded), pa.string())
         reasons = pa.array(decoded.reasons, pa.string())
         files.put_dead(pa.RecordBatch.from_arrays([reasons, raw], schema=DEAD))
+
+
+def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files) -> None:
+    """Write the rows that are told to someone."""
+    staged, told = files.staged, view.subscription_lists(*matched)
+    # a node that nobody subscribes to any more may match alone
+    kept = pc.greater(pc.list_value_length(told), 0)
+    count = pc.sum(kept).as_py() or 0
+    if not count:
+        return
+    nodes, told = view.node_lists(*matched).filter(kept), told.filter(kept)
+    columns = [*(column.filter(kept) for column in good.columns), nodes, told]
+    files.put_rows(pa.RecordBatch.from_arrays(columns, names=[*good.schema.names, NODES, TOLD]))
+    staged.matched += count
+    staged.told += len(pc.list_flatten(told))
+    distinct, counts = np.unique(pc.list_flatten(nodes).to_numpy(), return_counts=True)
+    total = Counter(staged.nodes)
+    total.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
+    staged.nodes = dict(total)
 
 
 def _decoded(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:

@@ -71,9 +71,9 @@ def tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> Callab
     def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         view = view_of(pinned)
         for batch in joined(_named(batches, names)):
-            matched = view.matched(batch)
-            found = [lists_of(view, output, matched) for output in outputs]
-            yield found[0] if len(found) == 1 else pa.StructArray.from_arrays(found, outputs)
+            for _, _, matched in view.pieces(*view.matched(batch)):
+                found = [lists_of(view, output, matched) for output in outputs]
+                yield found[0] if len(found) == 1 else pa.StructArray.from_arrays(found, outputs)
 
     return tag
 

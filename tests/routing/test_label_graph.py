@@ -126,19 +126,22 @@ def test_what_a_neighbour_is_told(seed: int) -> None:
 
 def test_what_is_told_late_is_added(seed: int) -> None:
     chance = random.Random(seed)
-    sets = random_sets(chance, 20)
-    graph = LabelGraph[str]()
-    for number in sets:
-        graph.insert(number, (), ())
-        graph.subscribe(number, "F")
-    wanted = {"F": set(sets)}
-    pairs = sorted(reduction(sets, set(sets)))
-    chance.shuffle(pairs)
-    for above, below in pairs:
-        graph.insert(below, [above, 999], [998])
-        labels = {number: dict(node.labels) for number, node in graph.nodes.items()}
-        assert labels == labels_by_definition(graph, wanted)
-    assert edges(graph) == set(pairs)
+    for _ in range(20):
+        sets = random_sets(chance, 20)
+        graph = LabelGraph[str]()
+        wanted = {one: set(chance.sample(list(sets), 7)) for one in "FG"}
+        for number in sets:
+            graph.insert(number, (), ())
+            for one in "FG":
+                if number in wanted[one]:
+                    graph.subscribe(number, one)
+        pairs = sorted(reduction(sets, set(sets)))
+        chance.shuffle(pairs)
+        for above, below in pairs:
+            graph.insert(below, [above, 999], [998])
+            labels = {number: dict(node.labels) for number, node in graph.nodes.items()}
+            assert labels == labels_by_definition(graph, wanted)
+        assert edges(graph) == set(pairs)
 
 
 def test_what_is_refused() -> None:

@@ -237,7 +237,30 @@ class Matcher:
             with self._lock:
                 now = self._state
                 self._state = State((*now.parts, sealed), now.fresh[-1:], now.register)
-            return replace(state, parts=(*state.parts, sealed)), dead
+        if not self._background:
+            self._join_small()
+        return replace(state, parts=(*state.parts, sealed)), dead
+
+    def _join_small(self) -> None:
+        """Where no thread merges: have few parts all the same, by joining the last two while they
+        are of one size, as a binary counter carries."""
+        if not self._merging.acquire(blocking=False):
+            return  # all of them are about to be one
+        try:
+            while True:
+                with self._lock:
+                    parts = self._state.parts
+                    dead = self._state.register.dead[: self._state.register.size].copy()
+                sizes = [len(sealed.part.segment.arrays.box_slot) for sealed in parts[-2:]]
+                if len(sizes) < 2 or sizes[0] > 2 * sizes[1]:
+                    return
+                loose = merged([sealed.part.segment for sealed in parts[-2:]], dead)
+                joined = sealed_from(loose, parts[-2:])
+                with self._lock:
+                    newer = self._state.parts[len(parts) :]
+                    self._state = replace(self._state, parts=(*parts[:-2], joined, *newer))
+        finally:
+            self._merging.release()
 
     def _tidy(self) -> None:
         """Start a merge when there is enough to merge."""

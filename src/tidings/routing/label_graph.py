@@ -103,17 +103,21 @@ class LabelGraph(Generic[Neighbour]):
     def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> None:
         """Put a node between those that cover it and those that it covers; or, where it is here
         already, add what is told of them. Those that are not here are passed over."""
-        node = self.nodes.get(number)
-        if node is None:
-            node = self.nodes[number] = LabelNode()
         above = [one for one in parents if one in self.nodes and one != number]
         below = [one for one in children if one in self.nodes and one != number]
+        # Is it news of two nodes that were here before that one covers the other? Then of labels
+        # beneath them that have both, one goes, though nothing right above changes.
+        news = number in self.nodes or any(
+            not self._reach(parent, up=False).issuperset(below) for parent in above
+        )
+        self.nodes.setdefault(number, LabelNode())
         changed = {number}
         for parent in above:
             changed |= self._tie(parent, number)
         for child in below:
             changed |= self._tie(number, child)
-        self._relabel_all(changed)
+        if len(changed) > 1 or above:
+            self._relabel_all(changed, everything=news)
 
     def remove(self, number: int) -> None:
         """Take a node out; what covered it goes on covering what it covered."""
@@ -207,21 +211,24 @@ class LabelGraph(Generic[Neighbour]):
         self.nodes[below].parents.add(above)
         return changed
 
-    def _relabel_all(self, changed: Iterable[int]) -> None:
+    def _relabel_all(self, changed: Iterable[int], *, everything: bool) -> None:
         seen: dict[Neighbour, None] = {}  # in an order that does not depend on chance
-        for number in sorted(changed):
+        for number in sorted(self._in_order(changed)) if everything else sorted(changed):
             node = self.nodes[number]
             seen.update(dict.fromkeys(node.labels))
             for parent in sorted(node.parents):
                 seen.update(dict.fromkeys(self.nodes[parent].labels))
         for neighbour in seen:
-            self._relabel(changed, neighbour)
+            self._relabel(changed, neighbour, everything=everything)
 
-    def _relabel(self, changed: Iterable[int], neighbour: Neighbour) -> None:
-        """Work out labels anew, from some nodes on down to where they stay as they are."""
+    def _relabel(
+        self, changed: Iterable[int], neighbour: Neighbour, *, everything: bool = False
+    ) -> None:
+        """Work out labels anew, from some nodes on down to where they stay as they are; or for
+        everything beneath."""
         dirty = set(changed)
         for number in self._in_order(dirty):
-            if number not in dirty:
+            if number not in dirty and not everything:
                 continue
             node = self.nodes[number]
             label = self._label(number, node, neighbour)

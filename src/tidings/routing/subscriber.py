@@ -73,8 +73,8 @@ class Subscriber:
         self.begun = 0  # the serial after which notifications are due
         self.complete = 0  # the serial up to which nothing is missing
         self._tracker = Tracker({})
-        self._base = 0  # the total of the node, less what came since
-        self._came = 0
+        self._total = 0  # of the node, up to there
+        self._came: list[int] = []  # the serials after it that came
         self._recent: dict[tuple[str, int], None] = {}  # what came last, across epochs
         self._request = 0
         self._counting: float | None = None  # when it was asked
@@ -144,7 +144,7 @@ class Subscriber:
         self.node = message.node
         self.begun = self.complete = message.serial
         self._tracker = Tracker(message.counts)
-        self._base, self._came = message.total, 0
+        self._total, self._came = message.total, []
         self._join()
 
     def _on_setup(self, message: m.Setup) -> None:
@@ -174,10 +174,12 @@ class Subscriber:
             return
         if self._counting is not None or self._recovering is not None:
             return
-        if message.sum - self._base > self._came:  # the sum of one node is its total
+        came = sum(serial <= message.serial for serial in self._came)
+        new = message.sum - self._total  # the sum of one node is its total
+        if new > came:
             self._count()
-        elif message.sum - self._base == self._came:
-            self.complete = max(self.complete, message.serial)
+        elif new == came and message.serial > self.complete:
+            self._complete_up_to(message.serial, message.sum)
 
     def _on_counted(self, message: m.Counted) -> None:
         if message.request != self._request or message.node != self.node:
@@ -186,9 +188,12 @@ class Subscriber:
         self._tracker.learn(message.counts)
         if not self._tracker.is_complete():
             self._recover()
-        else:
-            self.complete = max(self.complete, message.serial)
-            self._base = message.total - self._came  # whatever was given up is accounted for
+        elif message.serial >= self.complete:
+            self._complete_up_to(message.serial, message.total)
+
+    def _complete_up_to(self, serial: int, total: int) -> None:
+        self.complete, self._total = serial, total
+        self._came = [one for one in self._came if one > serial]
 
     def _on_recovered(self, message: m.Recovered) -> None:
         for notification in message.notifications:
@@ -212,7 +217,7 @@ class Subscriber:
     # -- what goes out -------------------------------------------------------------------------
 
     def _deliver(self, message: m.Notification) -> None:
-        self._came += 1
+        self._came.append(message.serial)
         identity = message.publisher, message.stamp
         if identity in self._recent:  # published again, after the rendezvous point lost its disk
             return

@@ -54,7 +54,8 @@ class Downstream:
         self.neighbours: dict[Name, Neighbour] = {}
         self.wants: dict[int, set[Name]] = {}  # who wants a node
         self.epoch = 0
-        self.serial = 0  # up to which the totals of nodes are right
+        self.serial = 0  # up to which the totals of nodes are right,
+        self.lagging: dict[int, int] = {}  # but for these, which are right up to another
         self.begun: float | None = None  # when the first message came
         self.now = 0.0
         self.ignored = 0  # messages that made no sense
@@ -122,10 +123,16 @@ class Downstream:
         known = self.neighbours[name]
         totals = {node: total for node, total in changed.items() if node in known.nodes}
         beat = m.Beat(
-            self.epoch, self.serial, totals, m.Digest(len(known.nodes), known.mixed),
+            self.epoch, self._serial_for(name), totals, m.Digest(len(known.nodes), known.mixed),
             sum(map(self.total, known.nodes)), self._edges_of(name) if edges else None,
         )  # fmt: skip
         self.send(name, beat)
+
+    def _serial_for(self, name: Name) -> int:
+        """Up to which the totals of a neighbour's nodes are right."""
+        nodes = self.neighbours[name].nodes
+        late = (serial for node, serial in self.lagging.items() if node in nodes)
+        return min(self.serial, *late, self.serial)
 
     # -- receiving -----------------------------------------------------------------------------
 
@@ -153,6 +160,7 @@ class Downstream:
         """Forget everything that has a name of the old one, and tell the neighbours."""
         self.epoch = epoch
         self.serial = 0
+        self.lagging.clear()
         self.graph = LabelGraph()
         self.wants.clear()
         self.cache.clear()
@@ -189,7 +197,7 @@ class Downstream:
         nodes = [node for node in self.neighbours[sender].nodes if node in self.graph]
         parents = {node: self.parents_for(node, sender) for node in nodes}
         totals = {node: self.total(node) for node in nodes}
-        self.send(sender, m.Graph(self.epoch, self.serial, parents, totals))
+        self.send(sender, m.Graph(self.epoch, self._serial_for(sender), parents, totals))
 
     def _on_publish(self, sender: Name, message: m.Publish) -> None:
         self._publishers[message.publisher] = sender
@@ -294,7 +302,8 @@ class Downstream:
 
     def _tell(self, node: int, name: Name) -> None:
         parents, children = self.graph.around(node, name)
-        self.send(name, m.Setup(self.epoch, node, parents, children, self.total(node)))
+        total, serial = self.total(node), self.lagging.get(node, self.serial)
+        self.send(name, m.Setup(self.epoch, node, parents, children, total, serial))
 
     def parents_for(self, node: int, name: Name) -> Label:
         """The parents that a node has in the graph of a neighbour that is subscribed to it."""

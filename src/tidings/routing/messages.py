@@ -132,12 +132,13 @@ class Notification(Down, frozen=True, tag="notification"):
 
 class Setup(Down, frozen=True, tag="setup"):
     """Where a node belongs among those that the neighbour subscribes to, and how many notifications
-    matched it so far."""
+    matched it up to a serial."""
 
     node: int
     parents: Label
     children: Label
     total: int
+    serial: int
 
 
 class Gone(Down, frozen=True, tag="gone"):

@@ -123,6 +123,8 @@ class Router(Downstream):
 
     def _on_setup(self, message: m.Setup) -> None:
         self._told = message
+        if message.serial < self.serial and message.node in self.held:
+            self.lagging[message.node] = message.serial
         self._learn({message.node: message.total})
         self._step(message.node, Event.TOLD)
 
@@ -150,7 +152,9 @@ class Router(Downstream):
             if message.sum != sum(self.held[node].total for node in mine):
                 self.send(self.upstream, m.Redraw(self.epoch))
             else:
-                self.serial = max(self.serial, message.serial)
+                self.serial = message.serial
+                for node in self.lagging.keys() & set(mine):
+                    del self.lagging[node]
                 if message.edges is not None and message.edges != self._edges(mine):
                     self.send(self.upstream, m.Redraw(self.epoch))
         self.beat(changed, edges=message.edges is not None)
@@ -177,7 +181,7 @@ class Router(Downstream):
             self.graph.insert(node, (), ())
         changed = self._learn(message.totals)
         for node, parents in mine.items():
-            self._told = m.Setup(self.epoch, node, parents, (), 0)
+            self._told = m.Setup(self.epoch, node, parents, (), 0, 0)
             self._step(node, Event.TOLD)
         self.beat(changed, edges=False)
 
@@ -209,6 +213,7 @@ class Router(Downstream):
         self.send(self.upstream, m.Subscribe(self.epoch, (node,)))
 
     def _leave(self, node: int) -> None:
+        self.lagging.setdefault(node, self.serial)  # no beat will tell of it any more
         self.send(self.upstream, m.Unsubscribe(self.epoch, (node,)))
 
     def _join(self, node: int) -> None:
@@ -218,6 +223,7 @@ class Router(Downstream):
         self.serve_waiting(node)
 
     def _forget(self, node: int) -> None:
+        self.lagging.pop(node, None)
         if node in self.graph:
             self.graph.remove(node)
             self.graph_changed()

@@ -123,7 +123,7 @@ class Router(Downstream):
 
     def _on_setup(self, message: m.Setup) -> None:
         self._told = message
-        if message.serial < self.serial and message.node in self.held:
+        if message.node in self.held:
             self.lagging[message.node] = message.serial
         self._learn({message.node: message.total})
         self._step(message.node, Event.TOLD)
@@ -201,6 +201,7 @@ class Router(Downstream):
         if after is not State.ABSENT:
             if held is None:
                 held = self.held[node] = Held()
+                self.lagging[node] = 0  # nothing is known of it
             held.state = after
             if after is not state or actions:
                 held.since = self.now

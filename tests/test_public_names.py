@@ -47,7 +47,7 @@ def test_exported_names() -> None:
 def test_nothing_else_is_there() -> None:
     shown = {name for name in vars(tidings) if not name.startswith("_")}
     loaded_by_other_tests = {
-        "cli", "matching", "notifications", "snapshots", "spark", "store", "studies"
+        "cli", "matching", "notifications", "routing", "snapshots", "spark", "store", "studies"
     }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
     on_demand = {"Matcher"}

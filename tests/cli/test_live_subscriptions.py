@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.cli.conftest import Run, Write
 
@@ -176,3 +178,25 @@ def test_ids_of_the_other_kind_once_nobody_subscribes(run: Run, log: str) -> Non
     ChangeLog(log).drop(8)
     assert run("subscriptions", "add", log, "ana", "a > 3").code == 0
     assert list(ChangeLog(log).subscriptions()) == ["ana"]
+
+
+def test_sources_with_columns_of_their_own(run: Run, write: Write, tmp_path: Path) -> None:
+    """A filter on a column that is not there would match nothing, silently and for ever."""
+    columns = PIPELINE[PIPELINE.index("[columns]") : PIPELINE.index("[subscriptions]")]
+    text = PIPELINE.replace(columns, "").format(subscriptions='log = "log"')
+    feeds = text.replace('kind = "files"\npath = "in"', 'kind = "feeds"\nurls = ["http://x.org/"]')
+    rate = text.replace('kind = "files"\npath = "in"', 'kind = "rate"')
+    typed = text.replace('path = "in"', 'path = "in"\nformat = "parquet"')
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "in" / "a.parquet")
+    for name, file, good, bad, hint in (
+        ("feeds", feeds, "title = 'x'", "titel = 'x'", "'titel'; did you mean title?"),
+        ("rate", rate, "value > 1", "vaule > 1", "'vaule'; did you mean value?"),
+        ("typed", typed, "x > 1", "why > 1", "'why'; it has x"),
+    ):
+        path = write(f"{name}.toml", file)
+        assert run("subscriptions", "add", path, "a", good).code == 0
+        refused = run("subscriptions", "add", path, "b", bad)
+        assert (refused.code, hint in refused.err) == (2, True), refused.err
+        filters = write("f.jsonl", f'{{"id": "c", "filter": "{bad}"}}\n')
+        assert hint in run("subscriptions", "load", path, filters).err

@@ -11,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 from tidings.filters import Attributes
+from tidings.model import AttributesError
 from tidings.snapshots import Snapshot
 from tidings.spark import live
 from tidings.spark.compiled import compile_version
 from tidings.spark.live import Followed
+from tidings.spark.pipeline import checked_view
 from tidings.spark.restated import BEYOND, Unfit
+from tidings.spark.settings import OutboxSettings, Rate, Settings, Subscriptions
 from tidings.spark.worker import view_of
 from tidings.store import ChangeLog, LogError
 
@@ -254,3 +257,17 @@ def test_changes_under_any_columns_are_like_a_fresh_compilation(
         assert list(map(sorted, found)) == list(map(sorted, expected))
         told = [sorted(ids) for ids in view.subscriptions(rows).to_pylist()]
         assert told == [sorted(ids) for ids in fresh.subscriptions(rows).to_pylist()]
+
+
+def test_a_filter_that_was_dropped_is_in_nobodys_way(log: ChangeLog, tmp_path: Path) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    log.put("a", "price > 1")
+    settings = Settings("x", Rate(), Subscriptions(log="log"), OutboxSettings("out"))
+    schema = StructType([StructField("price", LongType())])
+    checked_view(settings, schema, Followed(log.path))
+    log.put("b", "prise > 1")
+    with pytest.raises(AttributesError, match="'prise', which the table does not have"):
+        checked_view(settings, schema, Followed(log.path))
+    log.drop("b")
+    assert len(checked_view(settings, schema, Followed(log.path)).ids) == 1

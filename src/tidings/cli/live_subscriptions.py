@@ -54,9 +54,10 @@ def add_subscription(
     place = find_log(where, types, others)
     need_id(who)
     try:
-        parse(text, attributes=place.attributes)
+        parsed = parse(text, attributes=place.attributes)
     except FilterError as problem:
         raise refused(problem, "filter") from None
+    place.check(parsed, "filter")
     log = place.open()
     id_ = as_id(log, who)
     version = log.put(id_, text)
@@ -87,7 +88,7 @@ def load_subscriptions(
     pairs: list[tuple[Id, str]] = []
     for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
         need_id(one.id)
-        one.parsed("sql", declared)
+        place.check(one.parsed("sql", declared), one.where)
         pairs.append((one.id, one.text.strip()))
     log = place.open()
     version = log.put_many(alike(log, pairs))

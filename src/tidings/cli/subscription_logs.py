@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,8 @@ import msgspec
 
 from tidings.cli.declared import read_types
 from tidings.cli.errors import BadInput
-from tidings.filters import Attributes
+from tidings.filters import Attributes, Filter
+from tidings.filters.expression import attributes_of
 from tidings.model import Id
 from tidings.store import ChangeLog
 from tidings.store.locks import LOCK
@@ -24,6 +26,19 @@ class Place(msgspec.Struct, frozen=True):
 
     path: Path
     attributes: Attributes | None
+    columns: list[str] | None = None  # of a source that has its own
+
+    def check(self, filter_: Filter, where: str) -> None:
+        """Refuse a filter on a column that the source does not have: it would match nothing."""
+        for path in sorted(attributes_of(filter_.expression)):
+            if self.columns is not None and path[0] not in self.columns:
+                near = difflib.get_close_matches(path[0], self.columns, n=3)
+                hint = (
+                    f"did you mean {' or '.join(near)}?"
+                    if near
+                    else "it has " + ", ".join(self.columns[:8])
+                )
+                raise BadInput(f"{where}: the source has no column '{path[0]}'; {hint}")
 
     def open(self) -> ChangeLog:
         """The log, which is made when it is not there."""
@@ -41,15 +56,17 @@ def find_log(
     """Where the log of a folder or of a pipeline file is; BadInput where there can be none, or
     where there is none and it is not to be made."""
     path = Path(where)
+    columns: list[str] | None = None
     declared = read_types(types, others).attributes
     if path.is_file():
         if types is not None:
             raise BadInput(
                 f"{where}: the columns of a pipeline file are its own; leave out --types"
             )
-        from tidings.spark.settings import load_settings
+        from tidings.spark.settings import known_columns, load_settings
 
         settings = load_settings(path)
+        columns = known_columns(settings)
         if settings.subscriptions.log is None:
             raise BadInput(
                 f"{where}: its subscriptions are a snapshot, which stays as it is; expected a log"
@@ -66,7 +83,7 @@ def find_log(
             )
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: found something else, expected a log or an empty folder")
-    return Place(path, declared)
+    return Place(path, declared, columns)
 
 
 def _compiled_with(path: Path) -> Attributes | None:

@@ -54,11 +54,9 @@ from tidings.spark.checkpoint import stream_of
 from tidings.spark.feed_documents import Entry, FeedProblem, Validators
 from tidings.spark.feed_looks import Looker, Lookers, Task
 from tidings.spark.feed_spool import Spool
+from tidings.spark.settings import FEED_COLUMNS
 
-SCHEMA = (
-    "feed string, id string, link string, title string, summary string, author string, "
-    "categories array<string>, published timestamp, updated timestamp"
-)
+SCHEMA = ", ".join(f"{name} {kind}" for name, kind in FEED_COLUMNS.items())
 
 _log = logging.getLogger(__name__)
 _ROWS = 5_000  # in one partition

@@ -19,7 +19,7 @@ from tidings.model import TidingsError
 from tidings.notifications import decode_json
 from tidings.spark.checkpoint import STREAM
 from tidings.spark.outbox import Outbox
-from tidings.spark.pipeline import check_schema, open_subscriptions
+from tidings.spark.pipeline import checked_view, open_subscriptions
 from tidings.spark.settings import Feeds, Files, Kafka, Settings, paths_of
 from tidings.spark.streams import declared_columns, open_source, spark_schema
 
@@ -73,17 +73,16 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
         from tidings.spark.feed_spool import check_spool
 
         check_spool(settings.at(source.spool), stream)
-    subscriptions = open_subscriptions(settings)
-    try:
-        version = subscriptions.version
-        view = subscriptions.view(version)
-    finally:
-        subscriptions.close()
     if settings.columns and isinstance(source, Files | Kafka):
         schema: Any = spark_schema(declared_columns(settings))
     else:
         schema = open_source(settings, session()).schema
-    check_schema(settings, schema, view)
+    subscriptions = open_subscriptions(settings)
+    try:
+        version = subscriptions.version
+        view = checked_view(settings, schema, subscriptions)
+    finally:
+        subscriptions.close()
     alive = view.member_starts[1:] > view.member_starts[:-1]
     tested: dict[str, set[str]] = {}
     for path, families in view.matcher.tested().items():

@@ -66,6 +66,9 @@ class Fixed:
         """What subscribers want, in this process."""
         return view_of(self.pinned(version))
 
+    def compile_latest(self) -> None:
+        """There is nothing that was dropped since."""
+
     def close(self) -> None:
         pass
 
@@ -118,6 +121,10 @@ class Followed:
     def view(self, version: int) -> View:
         """What subscribers want at a version, in this process."""
         return view_of(self.pinned(version))
+
+    def compile_latest(self) -> None:
+        """Have a snapshot without what was dropped."""
+        compile_version(self.log, self.log.version, self.home)
 
     def close(self) -> None:
         """Wait for a compilation that is under way, for a while."""

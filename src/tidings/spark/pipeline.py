@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from tidings.model import TidingsError
+from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.checkpoint import SparkCheckpoint
 from tidings.spark.contracts import check_columns
@@ -63,8 +63,7 @@ class Pipeline:
         self._counters: tuple[int, dict[int, int]] | None = None  # after which batch
         self._lock: int | None = None
         self._at_work = threading.Lock()
-        view = self.subscriptions.view(self.subscriptions.version)
-        check_schema(settings, self.source.schema, view)
+        checked_view(settings, self.source.schema, self.subscriptions)
 
     def start(self) -> StreamingQuery:
         """Start the stream; it goes on until it is stopped, or until all is read.
@@ -220,6 +219,20 @@ def open_subscriptions(settings: Settings) -> Fixed | Followed:
     if given.snapshot is not None:
         return Fixed(settings.at(given.snapshot))
     return Followed(settings.at(given.log or ""), settings.attributes, given.rebuild_after)
+
+
+def checked_view(settings: Settings, schema: StructType, wanted: Fixed | Followed) -> View:
+    """What subscribers want now, once it goes with the columns of the source. Filters that were
+    dropped since the last compilation are still looked at, so before one is refused for what it
+    tests there is another."""
+    view = wanted.view(wanted.version)
+    try:
+        check_schema(settings, schema, view)
+    except AttributesError:
+        wanted.compile_latest()
+        view = wanted.view(wanted.version)
+        check_schema(settings, schema, view)
+    return view
 
 
 def check_schema(settings: Settings, schema: StructType, view: View) -> None:

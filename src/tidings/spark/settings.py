@@ -54,6 +54,14 @@ class Kafka(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka", forbid_u
     options: dict[str, str] = {}
 
 
+FEED_COLUMNS = {
+    "feed": "string", "id": "string", "link": "string", "title": "string", "summary": "string",
+    "author": "string", "categories": "array<string>", "published": "timestamp",
+    "updated": "timestamp",
+}  # fmt: skip
+"""The columns of feeds, with the types that Spark has for them."""
+
+
 class Feeds(msgspec.Struct, frozen=True, tag_field="kind", tag="feeds", forbid_unknown_fields=True):
     """RSS and Atom."""
 
@@ -136,6 +144,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def attributes(self) -> Attributes | None:
         """The columns as declared attributes, if any are declared."""
         return Attributes(self.columns) if self.columns else None  # type: ignore[arg-type]
+
+
+def known_columns(settings: Settings) -> list[str] | None:
+    """The columns that a source is known to have though the file does not declare them; None where
+    it declares them, or where nothing is there yet to tell."""
+    source = settings.source
+    if settings.columns:
+        return None
+    if isinstance(source, Rate):
+        return ["timestamp", "value"]
+    if isinstance(source, Feeds):
+        return list(FEED_COLUMNS)
+    if isinstance(source, Files):
+        for path in sorted(settings.at(source.path).glob("*.parquet"))[:1]:
+            import pyarrow.parquet as pq
+
+            return list(pq.read_schema(path).names)
+    return None
 
 
 def load_settings(path: str | Path) -> Settings:

@@ -1,0 +1,179 @@
+"""Messages as bytes: frames behind their length, with all that routers look at in front.
+
+    0   u32  length of what follows
+    4   u8   kind: 1 a notification, 2 any other message
+    5   u8   version of this format
+    6   u16  marks                                 of a notification only, from here on
+    8   u32  bytes of the labels
+    12  u32  bytes of the publisher's name
+    16  u64  epoch
+    24  u64  serial
+    32  u64  stamp
+    40       for each mark: u64 node, u64 number
+        labels: for each mark u16 how many, then a u64 for each node
+        publisher, payload
+
+A router decides by the labels alone. Frames whose labels stay as they are for a neighbour are
+passed on as they came, as slices of what was received; where they change, the front is written anew
+and the payload copied. Other messages are MessagePack behind the bytes of kind and version.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from tidings.model import TidingsError
+from tidings.routing import messages as m
+
+VERSION = 1
+NOTIFICATION, OTHER = 1, 2
+LARGEST = 16 << 20
+"""Bytes of the largest frame that is taken, unless another bound is given."""
+
+_HEAD = struct.Struct("<IBBHIIQQQ")
+_MARK = struct.Struct("<QQ")
+_COUNT = struct.Struct("<H")
+_LENGTH = struct.Struct("<I")
+_SHORT = struct.Struct("<IBB")
+HEAD = _HEAD.size
+_MOST_MARKS = (1 << 16) - 1
+
+_OTHERS: msgspec.msgpack.Decoder[m.UP | m.DOWN] = msgspec.msgpack.Decoder(m.UP | m.DOWN)
+
+
+class FrameError(TidingsError):
+    """Bytes that are no frame of ours: whoever sent them is not to be listened to any more."""
+
+
+class Front(NamedTuple):
+    """Where the parts of a notification are in a buffer."""
+
+    start: int  # of the frame, at its length
+    marks: int  # how many
+    labels: int  # where they begin
+    rest: int  # where publisher and payload begin
+    end: int
+
+
+def encode(message: m.Message) -> bytes:
+    """A message as a frame."""
+    if isinstance(message, m.Notification):
+        return _encode_notification(message)
+    body = msgspec.msgpack.encode(message)
+    return _SHORT.pack(2 + len(body), OTHER, VERSION) + body
+
+
+def _encode_notification(message: m.Notification) -> bytes:
+    if len(message.marks) > _MOST_MARKS:
+        raise FrameError(f"found {len(message.marks)} marks, expected at most {_MOST_MARKS}")
+    marks = b"".join(_MARK.pack(mark.node, mark.number) for mark in message.marks)
+    labels = encode_labels([mark.label for mark in message.marks])
+    name = message.publisher.encode()
+    length = HEAD - 4 + len(marks) + len(labels) + len(name) + len(message.payload)
+    head = _HEAD.pack(
+        length, NOTIFICATION, VERSION, len(message.marks), len(labels), len(name),
+        message.epoch, message.serial, message.stamp,
+    )  # fmt: skip
+    return b"".join((head, marks, labels, name, message.payload))
+
+
+def encode_labels(labels: Sequence[m.Label]) -> bytes:
+    return b"".join(
+        _COUNT.pack(len(label)) + struct.pack(f"<{len(label)}Q", *label) for label in labels
+    )
+
+
+def decode_labels(data: bytes, marks: int) -> list[m.Label]:
+    """The labels of a notification; FrameError where there are not as many."""
+    found: list[m.Label] = []
+    at = 0
+    try:
+        for _ in range(marks):
+            (count,) = _COUNT.unpack_from(data, at)
+            found.append(struct.unpack_from(f"<{count}Q", data, at + 2))
+            at += 2 + 8 * count
+    except struct.error:
+        raise FrameError(f"labels end after {len(data)} bytes, expected more") from None
+    if at != len(data):
+        raise FrameError(f"found {len(data) - at} bytes behind the labels, expected none")
+    return found
+
+
+def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tuple[list[int], int]:
+    """Where the whole frames of a buffer begin, and where they end. FrameError where one is larger
+    than allowed, or no frame."""
+    starts: list[int] = []
+    at, size = 0, len(buffer)
+    unpack = _SHORT.unpack_from
+    while at + 6 <= size:
+        length, kind, version = unpack(buffer, at)
+        if version != VERSION or kind not in (NOTIFICATION, OTHER) or length < 2:
+            raise FrameError(f"found a frame of kind {kind} and version {version}, "
+                             f"expected kinds 1 and 2 of version {VERSION}")  # fmt: skip
+        if length > largest:
+            raise FrameError(f"found a frame of {length:,} bytes, expected at most {largest:,}")
+        if at + 4 + length > size:
+            break
+        starts.append(at)
+        at += 4 + length
+    return starts, at
+
+
+def front_of(buffer: bytes | memoryview, start: int) -> Front:
+    """The parts of the notification that begins at a place; FrameError where they do not fit."""
+    (length,) = _LENGTH.unpack_from(buffer, start)
+    if length + 4 < HEAD:
+        raise FrameError("found a notification that is shorter than its head")
+    _, _, _, marks, labels, name, *_ = _HEAD.unpack_from(buffer, start)
+    first = start + HEAD + _MARK.size * marks
+    end = start + 4 + length
+    if first + labels + name > end:
+        raise FrameError("found a notification that is shorter than its parts")
+    return Front(start, marks, first, first + labels, end)
+
+
+def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
+    """The message of the frame that begins at a place; FrameError where it is none of ours."""
+    (length,) = _LENGTH.unpack_from(buffer, start)
+    if buffer[start + 4] != NOTIFICATION:
+        try:
+            return _OTHERS.decode(buffer[start + 6 : start + 4 + length])
+        except (msgspec.DecodeError, ValueError, RecursionError) as problem:
+            raise FrameError(f"found a message that can't be read: {problem}") from None
+    front = front_of(buffer, start)
+    _, _, _, count, _, name, epoch, serial, stamp = _HEAD.unpack_from(buffer, start)
+    labels = decode_labels(bytes(buffer[front.labels : front.rest]), count)
+    numbers = _MARK.iter_unpack(buffer[start + HEAD : front.labels])
+    marks = tuple(
+        m.Mark(node, number, label) for (node, number), label in zip(numbers, labels, strict=True)
+    )
+    try:
+        publisher = bytes(buffer[front.rest : front.rest + name]).decode()
+    except UnicodeDecodeError:
+        raise FrameError("found a publisher whose name is not UTF-8") from None
+    payload = bytes(buffer[front.rest + name : front.end])
+    return m.Notification(epoch, serial, marks, payload, publisher, stamp)
+
+
+def decode_all(buffer: bytes) -> Iterator[m.Message]:
+    """The messages of whole frames."""
+    starts, _ = split(buffer)
+    return (decode(buffer, start) for start in starts)
+
+
+def relabelled(
+    buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes
+) -> bytes:
+    """A notification with some of its marks, and other labels."""
+    _, kind, version, _, _, name, *rest = _HEAD.unpack_from(buffer, front.start)
+    first = front.start + HEAD
+    size = _MARK.size
+    marks = b"".join(bytes(buffer[first + size * at : first + size * (at + 1)]) for at in kept)
+    tail = bytes(buffer[front.rest : front.end])
+    length = HEAD - 4 + len(marks) + len(labels) + len(tail)
+    head = _HEAD.pack(length, kind, version, len(kept), len(labels), name, *rest)
+    return b"".join((head, marks, labels, tail))

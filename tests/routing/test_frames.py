@@ -1,0 +1,105 @@
+"""Frames: what is written is read again; whatever else comes is refused, and nothing crashes."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tidings.routing import frames, messages as m
+from tidings.routing.frames import FrameError
+
+numbers = st.integers(0, 2**63 - 1)
+labels = st.lists(numbers, max_size=4).map(tuple)
+marks = st.builds(m.Mark, numbers, numbers, labels)
+some_marks = st.lists(marks, max_size=4).map(tuple)
+notifications = st.builds(
+    m.Notification,
+    numbers,
+    numbers,
+    some_marks,
+    st.binary(max_size=40),
+    st.text(max_size=8),
+    numbers,
+)
+digests = st.builds(m.Digest, numbers, numbers)
+ranges = st.lists(st.builds(m.Range, numbers, numbers, numbers), max_size=3).map(tuple)
+tables = st.dictionaries(numbers, numbers, max_size=3)
+others = st.one_of(
+    st.builds(m.Subscribe, numbers, labels),
+    st.builds(m.Resubscribe, numbers, digests, numbers),
+    st.builds(m.Redraw, numbers),
+    st.builds(m.Ask, numbers, st.binary(max_size=9)),
+    st.builds(m.Recover, numbers, numbers, ranges),
+    st.builds(m.Publish, st.text(max_size=5), numbers, numbers, st.binary(), st.binary()),
+    st.builds(m.Setup, numbers, numbers, labels, labels, numbers, numbers),
+    st.builds(m.Beat, numbers, numbers, tables, digests, numbers, st.none() | numbers),
+    st.builds(m.Graph, numbers, numbers, st.dictionaries(numbers, labels, max_size=3), tables),
+    st.builds(m.Answer, numbers, numbers, numbers, numbers, numbers, tables, st.text(max_size=5)),
+    st.builds(m.Recovered, numbers, numbers, st.lists(notifications, max_size=2).map(tuple)),
+    st.builds(m.Settled, numbers, numbers, ranges),
+    st.builds(m.Published, numbers, st.text(max_size=5), numbers, st.text(max_size=5)),
+)
+
+
+@given(st.lists(notifications | others, max_size=5), st.binary(max_size=5))
+def test_what_is_written_is_read(given_: list[m.Message], rest: bytes) -> None:
+    whole = b"".join(map(frames.encode, given_))
+    assert list(frames.decode_all(whole)) == given_
+    starts, end = frames.split(whole + (frames.encode(m.Redraw(1)) + rest)[:5])
+    assert (len(starts), end) == (len(given_), len(whole))
+
+
+@given(notifications, st.data())
+def test_other_labels(given_: m.Notification, data: st.DataObject) -> None:
+    whole = frames.encode(given_)
+    front = frames.front_of(whole, 0)
+    kept = [at for at in range(len(given_.marks)) if data.draw(st.booleans())]
+    new = [data.draw(labels) for _ in kept]
+    changed = frames.relabelled(whole, front, kept, frames.encode_labels(new))
+    expected = tuple(
+        given_.marks[at]._replace(label=label) for at, label in zip(kept, new, strict=True)
+    )
+    assert frames.decode(changed) == m.Notification(
+        given_.epoch, given_.serial, expected, given_.payload, given_.publisher, given_.stamp
+    )
+
+
+def test_what_is_refused() -> None:
+    good = frames.encode(m.Redraw(1))
+    with pytest.raises(FrameError, match="kind 9 and version 1"):
+        frames.split(good[:4] + b"\x09" + good[5:])
+    with pytest.raises(FrameError, match="of kind 2 and version 7"):
+        frames.split(good[:5] + b"\x07" + good[6:])
+    with pytest.raises(FrameError, match="found a frame of 1,000 bytes, expected at most 999"):
+        frames.split(struct.pack("<IBB", 1000, 2, 1), largest=999)
+    with pytest.raises(FrameError, match="can't be read"):
+        frames.decode(struct.pack("<IBB", 3, 2, 1) + b"x")
+    assert frames.split(good[:5]) == ([], 0)
+
+
+def test_random_and_mutated_bytes(seed: int) -> None:
+    """Any bytes are messages or refused, and take no more than they are long."""
+    chance = random.Random(seed)
+    mark = m.Mark(3, 4, (3, 5))
+    seeds = [
+        frames.encode(m.Notification(1, 2, (mark, mark), b"payload", "me", 9)),
+        frames.encode(m.Beat(1, 2, {3: 4}, m.Digest(1, 2), 4)),
+        frames.encode(m.Publish("p", 1, 1, b"{}", b"x")),
+    ]
+    refused = 0
+    for _ in range(60_000):
+        if chance.random() < 0.2:
+            data = chance.randbytes(chance.randrange(60))
+        else:
+            mutated = bytearray(chance.choice(seeds))
+            for _ in range(chance.randrange(1, 4)):
+                mutated[chance.randrange(len(mutated))] = chance.randrange(256)
+            data = bytes(mutated[: chance.choice((len(mutated), chance.randrange(len(mutated))))])
+        try:
+            list(frames.decode_all(data))
+        except FrameError:
+            refused += 1
+    assert refused > 1000

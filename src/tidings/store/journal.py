@@ -1,0 +1,291 @@
+"""The journal of a rendezvous point, in SQLite: nodes, notifications, publishers, counters.
+
+    add_node, append ...   ──> waiting, in memory
+    take ──> batch ──write, in a thread──> one transaction, one sync ──> all of it is on the disk
+
+Many things share a sync, so that publishing stays fast though each acknowledgment waits for one.
+Counters are written down now and then, and what came after that is counted again when the journal
+is opened. Write-ahead logging with full synchronisation: what was committed is on the disk.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from tidings.model import EnvironmentProblem
+from tidings.routing.messages import Mark, Notification, Range
+from tidings.routing.rendezvous import Memory, Placed, Record
+
+FORMAT = 1
+CHECKPOINT = 10_000  # records after which counters are written down
+KEEP = 10_000  # records that stay though nobody seems to need them
+
+_SCHEMA = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE nodes (node INTEGER PRIMARY KEY, interest BLOB NOT NULL);
+CREATE TABLE records (serial INTEGER PRIMARY KEY, publisher TEXT NOT NULL, stamp INTEGER NOT NULL,
+                      marks BLOB NOT NULL, matched BLOB NOT NULL, payload BLOB NOT NULL);
+CREATE TABLE marks (node INTEGER NOT NULL, number INTEGER NOT NULL, serial INTEGER NOT NULL,
+                    PRIMARY KEY (node, number)) WITHOUT ROWID;
+CREATE TABLE publishers (name TEXT PRIMARY KEY, stamp INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE counters (node INTEGER PRIMARY KEY, count INTEGER NOT NULL, total INTEGER NOT NULL,
+                       latest INTEGER NOT NULL);
+"""
+
+
+class Added(msgspec.Struct, frozen=True):
+    node: int
+    interest: bytes
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    node: int
+
+
+Thing = Added | Dropped | Record
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Things that are written together; `upto` of all that the journal was ever given."""
+
+    things: list[Thing]
+    upto: int
+
+
+class Counter(msgspec.Struct):
+    count: int = 0
+    total: int = 0
+    latest: int = 0
+
+
+class SqliteJournal:
+    """See the top of the module. `write` may run in another thread than all else."""
+
+    def __init__(self, path: str | Path, epoch: int) -> None:
+        """Open the journal at a path; one that is not there is made, for a new epoch."""
+        self.path = Path(path)
+        self._lock = threading.Lock()  # of the connection
+        self._connection = self._opened(epoch)
+        self.epoch = self._about("epoch")
+        self.last_node = self._about("last_node")
+        """The highest number that a node ever had: numbers are not used again."""
+        self._counters = self._read_counters()
+        self._changed: set[int] = set()
+        self._since = 0  # records since counters were written
+        self._waiting: list[Thing] = []
+        self._given = 0
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    # -- what a rendezvous point does ----------------------------------------------------------
+
+    def add_node(self, node: int, interest: bytes) -> None:
+        self._give(Added(node, interest))
+
+    def drop_node(self, node: int) -> None:
+        self._give(Dropped(node))
+
+    def append(self, record: Record) -> None:
+        self._give(record)
+
+    def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
+        found: dict[int, Notification] = {}
+        lost: list[Range] = []
+        with self._lock:
+            for node, first, last in ranges:
+                rows = self._connection.execute(
+                    "SELECT m.number, r.* FROM marks m JOIN records r ON r.serial = m.serial "
+                    "WHERE m.node = ? AND m.number BETWEEN ? AND ? ORDER BY m.number",
+                    (node, max(first, 1), min(last, 2**63 - 1)),
+                )
+                for number, *row in rows:
+                    record = _record(*row)
+                    found[record.serial] = record.notification(self.epoch)
+                    if number > first:
+                        lost.append(Range(node, first, number - 1))
+                    first = number + 1
+                if first <= last:
+                    lost.append(Range(node, first, last))
+        return [found[serial] for serial in sorted(found)], lost
+
+    def prune(self, upto: int) -> None:
+        """Remove records that nobody needs, but for the last ones."""
+        with self._lock:
+            (last,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
+            upto = min(upto, (last or 0) - KEEP, self._about_locked("counted"))
+            if upto > 0:
+                self._connection.execute("DELETE FROM marks WHERE serial <= ?", (upto,))
+                self._connection.execute("DELETE FROM records WHERE serial <= ?", (upto,))
+                self._connection.commit()
+
+    # -- what its owner does -------------------------------------------------------------------
+
+    def take(self) -> Batch | None:
+        """What waits to be written."""
+        if not self._waiting:
+            return None
+        things, self._waiting = self._waiting, []
+        return Batch(things, self._given)
+
+    def write(self, batch: Batch) -> None:
+        """Put a batch on the disk, all of it or nothing. EnvironmentProblem where it can't be; the
+        journal must then be opened anew, as counters here are ahead of it."""
+        with self._lock:
+            try:
+                self._put(batch.things)
+                self._connection.commit()
+            except sqlite3.Error as problem:
+                self._connection.rollback()
+                raise EnvironmentProblem(f"the journal {self.path} can't be written: {problem}") \
+                    from problem  # fmt: skip
+
+    def interests(self) -> list[tuple[int, bytes]]:
+        """The nodes that there are, in the order of their numbers."""
+        with self._lock:
+            rows = self._connection.execute("SELECT node, interest FROM nodes ORDER BY node")
+            return [(node, bytes(interest)) for node, interest in rows]
+
+    def memory(self, placed: list[Placed]) -> Memory:
+        """What a rendezvous point begins with; `placed` are its nodes, each after its parents."""
+        with self._lock:
+            publishers = dict(self._connection.execute("SELECT name, stamp FROM publishers"))
+            (serial,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
+        there = {one.node for one in placed}
+        counters = {node: one for node, one in self._counters.items() if node in there}
+        return Memory(
+            self.epoch,
+            max(serial or 0, self._about("counted")),
+            placed,
+            {node: one.count for node, one in counters.items() if one.count},
+            {node: one.total for node, one in counters.items() if one.total},
+            {node: one.latest for node, one in counters.items() if one.latest},
+            publishers,
+        )
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _give(self, thing: Thing) -> None:
+        self._waiting.append(thing)
+        self._given += 1
+
+    def _put(self, things: list[Thing]) -> None:
+        execute, many = self._connection.execute, self._connection.executemany
+        records = [one for one in things if isinstance(one, Record)]
+        for one in things:
+            if isinstance(one, Added):
+                execute("INSERT INTO nodes VALUES (?, ?)", (one.node, one.interest))
+                execute("UPDATE about SET value = ? WHERE key = 'last_node'", (one.node,))
+            elif isinstance(one, Dropped):
+                execute("DELETE FROM nodes WHERE node = ?", (one.node,))
+                execute("DELETE FROM counters WHERE node = ?", (one.node,))
+                self._counters.pop(one.node, None)
+                self._changed.discard(one.node)
+        many(
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)",
+            (_row(one) for one in records if one.serial),
+        )
+        many(
+            "INSERT INTO marks VALUES (?, ?, ?)",
+            ((mark.node, mark.number, one.serial) for one in records for mark in one.marks),
+        )
+        many("INSERT OR REPLACE INTO publishers VALUES (?, ?)",
+             {one.publisher: one.stamp for one in records}.items())  # fmt: skip
+        for record in records:
+            self._count(record)
+        self._since += len(records)
+        if self._since >= CHECKPOINT:
+            self._write_counters()
+
+    def _count(self, record: Record) -> None:
+        for mark in record.marks:
+            counter = self._counters.setdefault(mark.node, Counter())
+            counter.count, counter.latest = mark.number, record.serial
+        for node in record.matched:
+            self._counters.setdefault(node, Counter()).total += 1
+        self._changed.update(record.matched)
+
+    def _write_counters(self) -> None:
+        (last,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
+        counters = ((node, self._counters[node]) for node in self._changed)
+        rows = ((node, one.count, one.total, one.latest) for node, one in counters)
+        self._connection.executemany("INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?)", rows)
+        self._connection.execute("UPDATE about SET value = ? WHERE key = 'counted'", (last or 0,))
+        self._changed.clear()
+        self._since = 0
+
+    def _read_counters(self) -> dict[int, Counter]:
+        found = {
+            node: Counter(count, total, latest)
+            for node, count, total, latest in self._connection.execute("SELECT * FROM counters")
+        }
+        self._counters, self._changed = found, set()
+        for record in self._records_after(self._about("counted")):
+            self._count(record)
+        return found
+
+    def _records_after(self, serial: int) -> Iterator[Record]:
+        rows = self._connection.execute(
+            "SELECT * FROM records WHERE serial > ? ORDER BY serial", (serial,)
+        )
+        return (_record(*row) for row in rows)
+
+    def _about(self, key: str) -> int:
+        with self._lock:
+            return self._about_locked(key)
+
+    def _about_locked(self, key: str) -> int:
+        row = self._connection.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def _opened(self, epoch: int) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection: sqlite3.Connection = sqlite3.connect(self.path, check_same_thread=False)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if not tables:
+                connection.executescript(f"BEGIN;{_SCHEMA}COMMIT;")
+                about = {"format": FORMAT, "epoch": epoch, "last_node": 0, "counted": 0}
+                connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+                connection.commit()
+            found = connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()
+        except (OSError, sqlite3.Error) as problem:
+            raise EnvironmentProblem(
+                f"the journal {self.path} can't be opened: {problem}"
+            ) from None
+        if found is None or found[0] != FORMAT:
+            raise EnvironmentProblem(
+                f"the journal {self.path} is of format {found and found[0]}, expected {FORMAT}"
+            )
+        return connection
+
+
+def _row(record: Record) -> tuple[object, ...]:
+    marks = struct.pack(
+        f"<{2 * len(record.marks)}q", *(n for mark in record.marks for n in mark[:2])
+    )
+    matched = struct.pack(f"<{len(record.matched)}q", *record.matched)
+    return record.serial, record.publisher, record.stamp, marks, matched, record.payload
+
+
+def _record(
+    serial: int, publisher: str, stamp: int, marks: bytes, matched: bytes, payload: bytes
+) -> Record:
+    numbers = struct.iter_unpack("<qq", marks)
+    return Record(
+        serial,
+        publisher,
+        stamp,
+        tuple(Mark(node, number, (node,)) for node, number in numbers),
+        struct.unpack(f"<{len(matched) // 8}q", matched),
+        bytes(payload),
+    )

@@ -1,0 +1,117 @@
+"""The journal of a rendezvous point against one in memory, opened again at any moment."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tidings.model import EnvironmentProblem
+from tidings.routing.messages import Mark, Range
+from tidings.routing.rendezvous import Memory, Placed, Record, memory_of
+from tidings.store import journal as module
+from tidings.store.journal import SqliteJournal
+
+
+def write(journal: SqliteJournal) -> None:
+    batch = journal.take()
+    if batch is not None:
+        journal.write(batch)
+
+
+def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(module, "CHECKPOINT", 7)
+    monkeypatch.setattr(module, "KEEP", 20)
+    chance = random.Random(seed)
+    journal = SqliteJournal(tmp_path / "j" / "journal.db", epoch=77)
+    nodes: dict[int, bytes] = {}
+    counts: dict[int, int] = {}
+    kept: list[Record] = []
+    pruned, next_node, stamps = 0, 1, dict[str, int]()
+    for _ in range(300):
+        what = chance.random()
+        if what < 0.1 or not nodes:
+            nodes[next_node] = chance.randbytes(3)
+            journal.add_node(next_node, nodes[next_node])
+            next_node += 1
+        elif what < 0.13:
+            gone = chance.choice(list(nodes))
+            del nodes[gone]
+            counts.pop(gone, None)
+            journal.drop_node(gone)
+        elif what < 0.9:
+            marked = chance.sample(list(nodes), chance.randrange(min(3, len(nodes)) + 1))
+            for node in marked:
+                counts[node] = counts.get(node, 0) + 1
+            matched = sorted({*marked, *chance.sample(list(nodes), min(2, len(nodes)))})
+            who = chance.choice("pq")
+            stamps[who] = stamps.get(who, 0) + 1
+            marks = tuple(Mark(node, counts[node], (node,)) for node in marked)
+            serial = len(kept) + 1
+            kept.append(Record(serial, who, stamps[who], marks, tuple(matched), b"%d" % serial))
+            journal.append(kept[-1])
+        elif what < 0.95:
+            write(journal)
+            pruned = max(pruned, len(kept) // 2)
+            journal.prune(pruned)
+        else:
+            write(journal)
+            journal.close()
+            journal = SqliteJournal(tmp_path / "j" / "journal.db", epoch=1)
+            assert journal.epoch == 77
+            assert journal.last_node == next_node - 1
+            assert journal.interests() == sorted(nodes.items())
+            placed = [Placed(node, (), ()) for node in sorted(nodes)]
+            expected = memory_of(kept, Memory(77), {one.node: one for one in placed})
+            assert journal.memory(placed) == expected
+    write(journal)
+    check_finding(journal, kept, pruned, chance)
+
+
+def check_finding(
+    journal: SqliteJournal, kept: list[Record], pruned: int, chance: random.Random
+) -> None:
+    there = {(mark.node, mark.number): one for one in kept for mark in one.marks}
+    for node in {node for node, _ in there}:
+        first = chance.randrange(1, 5)
+        asked = Range(node, first, first + chance.randrange(10))
+        found, lost = journal.find([asked])
+        wanted = {(node, number) for number in range(asked.first, asked.last + 1)}
+        missing = {(r.node, n) for r in lost for n in range(r.first, r.last + 1)}
+        have = {(mark.node, mark.number) for one in found for mark in one.marks} & wanted
+        assert have | missing == wanted
+        assert not have & missing
+        for key in missing & there.keys():
+            assert there[key].serial <= pruned
+        assert all(one == there[key].notification(77) for one in found for key in
+                   [(mark.node, mark.number) for mark in one.marks])  # fmt: skip
+
+
+def test_a_range_without_end(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "journal.db", 1)
+    journal.append(Record(1, "p", 1, (Mark(5, 3, (5,)),), (5,), b"x"))
+    write(journal)
+    found, lost = journal.find([Range(5, 1, 2**64 - 1), Range(6, 0, 4)])
+    assert [one.serial for one in found] == [1]
+    assert lost == [Range(5, 1, 2), Range(5, 4, 2**64 - 1), Range(6, 0, 4)]
+
+
+def test_what_can_not_be_opened_or_written(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    path.write_text("no database, and longer than the head of one" * 30)
+    with pytest.raises(EnvironmentProblem, match=r"journal\.db can't be opened: file is not"):
+        SqliteJournal(path, 1)
+    path.unlink()
+    journal = SqliteJournal(path, 1)
+    journal.append(Record(1, "p", 1, (), (), b""))
+    write(journal)
+    journal.append(Record(1, "p", 1, (), (), b""))
+    with pytest.raises(EnvironmentProblem, match="can't be written: UNIQUE"):
+        write(journal)
+    journal.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE about SET value = 9 WHERE key = 'format'")
+    with pytest.raises(EnvironmentProblem, match="is of format 9, expected 1"):
+        SqliteJournal(path, 1)

@@ -75,9 +75,10 @@ class SqliteJournal:
         self.epoch = self._about("epoch")
         self.last_node = self._about("last_node")
         """The highest number that a node ever had: numbers are not used again."""
-        self._counters = self._read_counters()
-        self._changed: set[int] = set()
-        self._since = 0  # records since counters were written
+        self._counters: dict[int, Counter] = {}
+        self._changed: set[int] = set()  # since counters were written
+        self._since = 0  # records since then
+        self._read_counters()
         self._waiting: list[Thing] = []
         self._given = 0
 
@@ -221,15 +222,12 @@ class SqliteJournal:
         self._changed.clear()
         self._since = 0
 
-    def _read_counters(self) -> dict[int, Counter]:
-        found = {
-            node: Counter(count, total, latest)
-            for node, count, total, latest in self._connection.execute("SELECT * FROM counters")
-        }
-        self._counters, self._changed = found, set()
+    def _read_counters(self) -> None:
+        for node, *numbers in self._connection.execute("SELECT * FROM counters"):
+            self._counters[node] = Counter(*numbers)
         for record in self._records_after(self._about("counted")):
             self._count(record)
-        return found
+            self._since += 1
 
     def _records_after(self, serial: int) -> Iterator[Record]:
         rows = self._connection.execute(

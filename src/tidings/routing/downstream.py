@@ -59,6 +59,7 @@ class Downstream:
         self.begun: float | None = None  # when the first message came
         self.now = 0.0
         self.ignored = 0  # messages that made no sense
+        self.version = 0  # of the graph: it counts its changes
         self._requests: dict[int, Request] = {}
         self._next_request = (life << 32) + 1  # an answer to a life before must not be taken
         self._publishers: dict[str, Name] = {}
@@ -110,6 +111,7 @@ class Downstream:
         return found
 
     def graph_changed(self) -> None:
+        self.version += 1
         self._routes.clear()
         for neighbour in self.neighbours.values():
             neighbour.edges = None

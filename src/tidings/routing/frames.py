@@ -42,7 +42,9 @@ _SHORT = struct.Struct("<IBB")
 HEAD = _HEAD.size
 _MOST_MARKS = (1 << 16) - 1
 
-_OTHERS: msgspec.msgpack.Decoder[m.UP | m.DOWN] = msgspec.msgpack.Decoder(m.UP | m.DOWN)
+_OTHERS: msgspec.msgpack.Decoder[m.UP | m.DOWN | m.LINK] = msgspec.msgpack.Decoder(
+    m.UP | m.DOWN | m.LINK
+)
 
 
 class FrameError(TidingsError):

@@ -50,6 +50,27 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
     """The root of all messages."""
 
 
+# -- between the two ends of a link ----------------------------------------------------------------
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """Whoever connects says who it is, before anything else."""
+
+    name: str
+    channel: str = ""
+    token: str = ""
+
+
+class Welcome(Message, frozen=True, tag="welcome"):
+    name: str
+
+
+class Goodbye(Message, frozen=True, tag="goodbye"):
+    """The link ends here, and why."""
+
+    reason: str
+
+
 # -- up --------------------------------------------------------------------------------------------
 
 
@@ -218,6 +239,7 @@ class Published(Down, frozen=True, tag="published"):
     refusal: str = ""
 
 
+LINK = Hello | Welcome | Goodbye
 UP = Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Ask | Count | Recover | Publish
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Answer | Counted | Recovered
         | Settled | Published)  # fmt: skip

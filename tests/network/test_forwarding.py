@@ -1,0 +1,84 @@
+"""Forwarding by fronts: what the router itself forwards, frame by frame."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from tidings.network.forwarding import Forwarder
+from tidings.routing import frames, messages as m
+from tidings.routing.frames import FrameError
+from tidings.routing.router import Router
+
+
+def grown(chance: random.Random) -> Router:
+    """A router with a tree of nodes, and three neighbours that want some."""
+    router = Router("r", "up")
+    router.epoch = 1
+    for node in range(1, 30):
+        router.graph.insert(node, [node // 2] if node > 1 else [], [])
+        for neighbour in "abc":
+            if chance.random() < 0.3:
+                router.graph.subscribe(node, neighbour)
+    router.graph_changed()
+    return router
+
+
+def notification(chance: random.Random, serial: int) -> m.Notification:
+    marks = tuple(
+        m.Mark(chance.randrange(1, 40), serial, (chance.randrange(1, 40),))
+        for _ in range(chance.randrange(4))
+    )
+    return m.Notification(1, serial, marks, chance.randbytes(chance.randrange(9)), "p", serial)
+
+
+def test_against_the_router(seed: int) -> None:
+    chance = random.Random(seed)
+    router = grown(chance)
+    forwarder = Forwarder(router)
+    serial = 0
+    for _ in range(30):
+        given = [notification(chance, serial := serial + 1) for _ in range(chance.randrange(20))]
+        buffer = b"".join(map(frames.encode, given))
+        starts, end = frames.split(buffer)
+        expected = defaultdict(list)
+        for one in given:
+            router.forward(one)
+            for to, message in router.taken():
+                expected[to].append(message)
+        sent = forwarder.forward(buffer, starts, [*starts[1:], end][: len(starts)])
+        found = {
+            to: list(frames.decode_all(b"".join(bytes(piece) for piece in pieces)))
+            for to, (pieces, _) in sent.items()
+        }
+        assert found == expected
+        assert {to: count for to, (_, count) in sent.items()} == {
+            to: len(messages) for to, messages in expected.items()
+        }
+        node, neighbour = chance.randrange(1, 30), chance.choice("abc")
+        if not router.graph.subscribe(node, neighbour):
+            router.graph.unsubscribe(node, neighbour)
+        router.graph_changed()
+
+
+def test_frames_that_stay_as_they_are_go_as_one_slice() -> None:
+    router = Router("r", "up")
+    router.graph.insert(1, (), ())
+    router.graph.subscribe(1, "a")
+    given = [m.Notification(1, n, (m.Mark(1, n, (1,)),), b"x" * 200) for n in range(50)]
+    buffer = b"".join(map(frames.encode, given))
+    starts, end = frames.split(buffer)
+    pieces, count = Forwarder(router).forward(buffer, starts, [*starts[1:], end])["a"]
+    assert (len(pieces), count) == (1, 50)
+    assert bytes(pieces[0]) == buffer
+
+
+def test_fronts_that_do_not_fit() -> None:
+    router = Router("r", "up")
+    good = frames.encode(m.Notification(1, 1, (m.Mark(1, 1, (1,)),), b""))
+    bad = bytearray(good)
+    bad[8] = 255  # the labels' size
+    with pytest.raises(FrameError, match="shorter than its parts"):
+        Forwarder(router).forward(bytes(bad), [0], [len(bad)])

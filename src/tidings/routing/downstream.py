@@ -61,7 +61,8 @@ class Downstream:
         self.ignored = 0  # messages that made no sense
         self.version = 0  # of the graph: it counts its changes
         self._requests: dict[int, Request] = {}
-        self._next_request = (life << 32) + 1  # an answer to a life before must not be taken
+        # an answer to a question of a life before must not be taken for one to this
+        self._next_request = ((life & 0x7FFFFFFF) << 32) + 1
         self._publishers: dict[str, Name] = {}
         self._routes: dict[Label, dict[Name, Label]] = {}
         self._out: list[Sent] = []

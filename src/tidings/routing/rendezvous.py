@@ -29,11 +29,13 @@ EDGES_EVERY = 5  # beats
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A node and its place in the content graph."""
+    """A node and its place in the content graph; and the new places of others, where it showed
+    that they are the same as it is."""
 
     node: int
     parents: Label
     children: Label
+    also: tuple[Placed, ...] = ()
 
 
 class Interests(Protocol):
@@ -195,7 +197,8 @@ class Rendezvous(Downstream):
             return
         node = placed.node
         if node not in self.graph:
-            self.graph.insert(node, placed.parents, placed.children)
+            for one in (placed, *placed.also):
+                self.graph.insert(one.node, one.parents, one.children)
             self.graph_changed()
             self.journal.add_node(node, message.interest)
             self._written += 1
@@ -278,6 +281,19 @@ class Rendezvous(Downstream):
     def _hold(self, sent: Sent) -> None:
         """Send something when all that was written by now is on the disk."""
         self._held.append((self._written, sent))
+
+    def fail(self, reason: str) -> list[Sent]:
+        """What was written could not be put on the disk: whoever waits for it is told so. The owner
+        begins anew with what is there."""
+        for _, what in self._held:
+            if isinstance(what, Record):
+                to = self._publishers.get(what.publisher)
+                if to is not None:
+                    self.send(to, m.Published(self.epoch, what.publisher, what.stamp, reason))
+            elif isinstance(what[1], m.Answer):
+                self.send(what[0], m.Answer(self.epoch, what[1].request, refusal=reason))
+        self._held.clear()
+        return self.taken()
 
     # -- nodes ---------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ class Router(Downstream):
         cache: Cache | None = None,
         life: int = 1,
     ) -> None:
-        """`life` is another one, a larger number, each time that it is started."""
+        """`life` is another number each time that it is started."""
         super().__init__(name, times or Times(), cache or Cache(), life)
         self.upstream = upstream
         self.held: dict[int, Held] = {}
@@ -79,6 +79,13 @@ class Router(Downstream):
                     self.pass_down(message)
         elif sender != self.upstream:
             self.from_below(sender, message)
+        return self.taken()
+
+    def connected(self, now: float) -> list[Sent]:
+        """There is a link to the one above, the first or another: say what is wanted."""
+        self.now = now
+        self._say_wanted(self._mine())
+        self._resubscribe()
         return self.taken()
 
     def tick(self, now: float) -> list[Sent]:

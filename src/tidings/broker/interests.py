@@ -1,0 +1,117 @@
+"""The preprocessor of a rendezvous point: filters as texts, notifications as JSON objects.
+
+A filter that comes later can show that two nodes cover each other. The content graph makes them one
+then; out in the network both have subscribers. So their numbers stay, side by side between the same
+parents and children, and notifications are marked with both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tidings.filters import Attributes, Filter, parse
+from tidings.graph import ContentGraph, Node
+from tidings.model import NotificationError
+from tidings.routing.rendezvous import Placed
+
+
+class GraphInterests:
+    """The filters of a channel, by the numbers of their nodes."""
+
+    def __init__(
+        self,
+        attributes: Attributes | None = None,
+        interests: Iterable[tuple[int, bytes]] = (),
+        last: int = 0,
+    ) -> None:
+        """`interests` are those that there were before, with their numbers; `last` is the highest
+        number that was ever given."""
+        self.attributes = attributes
+        self._graph = ContentGraph()
+        self._filters: dict[int, Filter] = {}
+        self._same: dict[int, list[int]] = {}  # by the graph's own number: ours, in their order
+        self._last = last
+        for number, interest in interests:
+            self._insert(number, self._parsed(interest))
+
+    def place(self, interest: bytes) -> Placed:
+        filter_ = self._parsed(interest)
+        known = self._graph.node(filter_)
+        if known is not None:
+            return self.placed(self._same[known.id][0])
+        self._last += 1
+        self._insert(self._last, filter_)
+        others = (number for number in self._same[self._node(self._last).id])
+        also = tuple(self.placed(number) for number in others if number != self._last)
+        return msgspec.structs.replace(self.placed(self._last), also=also)
+
+    def all_placed(self) -> list[Placed]:
+        """Every node, each after its parents, which it names."""
+        done: set[int] = set()
+        out: list[Placed] = []
+        todo = list(self._graph)
+        while todo:
+            node = todo[-1]
+            above = [one for one in self._graph.parents(node) if one.id not in done]
+            if above:
+                todo += above
+                continue
+            todo.pop()
+            if node.id not in done:
+                done.add(node.id)
+                out += [self.placed(number) for number in self._same[node.id]]
+        return [msgspec.structs.replace(one, children=()) for one in out]
+
+    def placed(self, number: int) -> Placed:
+        """A node between those that are right above and right below it."""
+        node = self._node(number)
+        return Placed(
+            number,
+            tuple(n for one in self._graph.parents(node) for n in self._same[one.id]),
+            tuple(n for one in self._graph.children(node) for n in self._same[one.id]),
+        )
+
+    def tag(self, content: bytes) -> list[int]:
+        try:
+            event = msgspec.json.decode(content, type=dict[str, object])
+        except (msgspec.DecodeError, RecursionError) as problem:
+            raise NotificationError(f"the notification is not a JSON object: {problem}") from None
+        if self.attributes is not None:
+            event = self.attributes.read(event)
+        found = self._graph.lowest(self._graph.matching(event))
+        return [number for node in found for number in self._same[node.id]]
+
+    def remove(self, number: int) -> None:
+        node = self._node(number)
+        self._same[node.id].remove(number)
+        del self._filters[number]
+        if not self._same[node.id]:
+            del self._same[node.id]
+            self._graph.remove(node)
+
+    def _parsed(self, interest: bytes) -> Filter:
+        try:
+            text = interest.decode()
+        except UnicodeDecodeError:
+            raise NotificationError("the filter is not UTF-8") from None
+        return parse(text, attributes=self.attributes)
+
+    def _insert(self, number: int, filter_: Filter) -> None:
+        before = len(self._graph)
+        node = self._graph.insert(filter_)
+        self._filters[number] = filter_
+        self._same.setdefault(node.id, []).append(number)
+        if len(self._graph) <= before:  # nodes have become one
+            self._same = {}
+            for known, one in sorted(self._filters.items()):
+                self._same.setdefault(self._node_of(one).id, []).append(known)
+
+    def _node(self, number: int) -> Node:
+        return self._node_of(self._filters[number])
+
+    def _node_of(self, filter_: Filter) -> Node:
+        node = self._graph.node(filter_)
+        assert node is not None
+        return node

@@ -1,0 +1,83 @@
+"""A rendezvous point that runs: what it promises is on the disk first, many promises to a sync."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+from tidings.broker.interests import GraphInterests
+from tidings.broker.node import Door, Node
+from tidings.filters import Attributes
+from tidings.model import EnvironmentProblem
+from tidings.routing.rendezvous import Rendezvous
+from tidings.routing.router import Times
+from tidings.store.journal import SqliteJournal
+
+_log = logging.getLogger(__name__)
+
+
+class RootNode(Node):
+    """The rendezvous point of a channel."""
+
+    machine: Rendezvous
+
+    def __init__(
+        self,
+        name: str,
+        journal: str | Path,
+        door: Door,
+        *,
+        attributes: Attributes | None = None,
+        times: Times | None = None,
+    ) -> None:
+        self._path = Path(journal)
+        self._attributes = attributes
+        self._times = times
+        self._name = name
+        super().__init__(self._opened(), door)
+        self._writing: asyncio.Task[None] | None = None
+
+    def _opened(self) -> Rendezvous:
+        now = time.time_ns()
+        self.journal = SqliteJournal(self._path, epoch=now)
+        interests = GraphInterests(
+            self._attributes, self.journal.interests(), self.journal.last_node
+        )
+        memory = self.journal.memory(interests.all_placed())
+        return Rendezvous(self._name, interests, self.journal, memory, self._times, life=now)
+
+    async def stop(self) -> None:
+        await super().stop()
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+        self.journal.close()
+
+    def after_receiving(self) -> None:
+        """Write what there is to write, unless that is being done: what comes meanwhile shares the
+        next sync."""
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            batch = self.journal.take()
+            if batch is None:
+                # what waited for things that were written before
+                self.dispatch(self.machine.stored(self.machine.written(), self.now))
+                return
+            try:
+                await loop.run_in_executor(None, self.journal.write, batch)
+            except EnvironmentProblem as problem:
+                _log.error("%s", problem)
+                self._begin_anew(str(problem))
+                return
+            self.dispatch(self.machine.stored(batch.upto, self.now))
+
+    def _begin_anew(self, reason: str) -> None:
+        """Tell those who wait, and go on from what is on the disk."""
+        self.dispatch(self.machine.fail(reason))
+        self.journal.close()
+        self.machine = self._opened()

@@ -1,0 +1,316 @@
+"""The agent of an application: it subscribes, publishes, and sees to it that nothing is lost.
+
+    async with connect("tidings://127.0.0.1:7400") as agent:
+        await agent.publish({"price": 95.0}, b"...")        when this returns, it is on the disk
+        async with agent.subscribe("price > 90") as told:
+            async for notification in told: ...
+
+Inside is a router of its own, with the application's subscriptions as neighbours: what several of
+them match comes over the link once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tidings.model import EnvironmentProblem, TidingsError
+from tidings.network.link import Link
+from tidings.routing import frames, messages as m
+from tidings.routing.cache import Cache
+from tidings.routing.downstream import Name, Sent
+from tidings.routing.publisher import Publisher
+from tidings.routing.router import Router, Times
+from tidings.routing.subscriber import Break, Lost, Phase, Subscriber, Told
+
+PORT = 7400
+UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
+RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
+
+
+class Refusal(TidingsError):
+    """The router, or the rendezvous point, did not take something; the sentence says why."""
+
+
+class Subscription:
+    """What an application is told of one interest: an asynchronous iterator.
+
+    It gives `Told` with the payload; `Lost`, where notifications can't be had any more; and
+    `Break`, where it is not known how many there were.
+    """
+
+    def __init__(self, agent: Agent, machine: Subscriber) -> None:
+        self._agent = agent
+        self._machine = machine
+        self._news = asyncio.Event()
+        self._closed = False
+
+    async def __aenter__(self) -> Subscription:
+        """Wait until every notification from now on will come; Refusal where the filter is one
+        that can't be had."""
+        while self._machine.phase is not Phase.ON:
+            if self._machine.phase is Phase.REFUSED:
+                raise Refusal(self._machine.refusal)
+            await self._agent.changed()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._news.set()
+            self._agent.unsubscribe(self._machine)
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Told | Lost | Break:
+        while not self._machine.inbox:
+            if self._closed:
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        return self._machine.inbox.popleft()
+
+    def wake(self) -> None:
+        if self._machine.inbox:
+            self._news.set()
+
+
+class Agent:
+    """One link to a router, and everything that an application does over it."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        name: str,
+        channel: str = "",
+        token: str = "",
+        tls: ssl.SSLContext | None = None,
+        times: Times | None = None,
+    ) -> None:
+        self.name = name
+        self._address = host, port
+        self._tls = tls
+        self._hello = m.Hello(name, channel, token)
+        self._times = times or Times()
+        self._router = Router(name, UPSTREAM, self._times, Cache(1000), life=time.time_ns())
+        self._publisher = Publisher(name, LOCAL, self._times)
+        self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
+        self._next = 1
+        self._link: Link | None = None
+        self._refusal = ""
+        self._lost = asyncio.Event()
+        self._change = asyncio.Event()
+        self._acks: dict[int, asyncio.Future[None]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- what an application does --------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Connect; EnvironmentProblem or Refusal where that can't be done."""
+        await self._connect()
+        self._tasks = [
+            asyncio.create_task(self._ticking()),
+            asyncio.create_task(self._reconnecting()),
+        ]
+
+    async def close(self) -> None:
+        for machine, subscription in [*self._subscriptions.values()]:
+            subscription.close()
+            self.unsubscribe(machine)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._link is not None:
+            self._link.close("the agent is done")
+        for waiting in self._acks.values():
+            if not waiting.done():
+                waiting.set_exception(Refusal("the agent was closed before it was acknowledged"))
+                waiting.exception()  # whoever does not wait is not to be warned
+        await asyncio.sleep(0)
+
+    def subscribe(self, interest: str) -> Subscription:
+        """What matches a filter; enter it to wait until it is in force."""
+        number, self._next = self._next, self._next + 1
+        machine = Subscriber(number, LOCAL, interest.encode(), self._times)
+        subscription = Subscription(self, machine)
+        self._subscriptions[number] = machine, subscription
+        self._local(number, machine.start(self._now))
+        return subscription
+
+    def unsubscribe(self, machine: Subscriber) -> None:
+        number = machine.name
+        assert isinstance(number, int)
+        if self._subscriptions.pop(number, None) is not None:
+            self._local(number, machine.stop(self._now))
+            self._router.now = self._now
+            self._router.drop(number)
+            self._sent(self._router.taken())
+
+    async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> None:
+        """Publish a notification; when this returns, it is on the disk of the rendezvous point.
+        Refusal where it did not take it."""
+        await self.publish_soon(attributes, payload)
+
+    def publish_soon(
+        self, attributes: Mapping[str, Any], payload: bytes = b""
+    ) -> asyncio.Future[None]:
+        """Publish a notification without waiting: what is given back is done when it is."""
+        content = msgspec.json.encode(attributes)
+        sent = self._publisher.publish(content, payload, self._now)
+        stamp = self._publisher.acknowledged + self._publisher.waiting
+        done = self._acks[stamp] = asyncio.get_running_loop().create_future()
+        self._local(PUBLISHER, sent)
+        return done
+
+    async def changed(self) -> None:
+        """Wait until something happens."""
+        self._change.clear()
+        await self._change.wait()
+
+    # -- the link ------------------------------------------------------------------------------
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._lost.clear()
+        self._refusal = ""
+        host, port = self._address
+        try:
+            _, link = await loop.create_connection(
+                lambda: Link(self._received, self._ended), host, port, ssl=self._tls
+            )
+        except (OSError, ssl.SSLError) as problem:
+            raise EnvironmentProblem(f"{host}:{port} can't be connected to: {problem}") from None
+        link.send(self._hello)
+        while not link.name and not self._lost.is_set():
+            await self.changed()
+        if not link.name:
+            raise Refusal(self._refusal or f"{host}:{port} ended the connection")
+
+    async def _reconnecting(self) -> None:
+        pause = RETRY[0]
+        while True:
+            await self._lost.wait()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY[1])
+            with contextlib.suppress(TidingsError):
+                await self._connect()
+                pause = RETRY[0]
+
+    def _ended(self, link: Link, reason: str) -> None:
+        if self._link is link or self._link is None:
+            self._link = None
+            self._refusal = self._refusal or reason
+            self._lost.set()
+            self._change.set()
+
+    def _received(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+        for start in starts:
+            message = frames.decode(buffer, start)
+            if isinstance(message, m.Welcome):
+                link.name = UPSTREAM
+                self._link = link
+                self._sent(self._router.connected(self._now))
+            elif isinstance(message, m.Goodbye):
+                self._refusal = message.reason
+                link.close("goodbye")
+            elif link.name:
+                self._sent(self._router.receive(UPSTREAM, message, self._now))
+        self._change.set()
+
+    async def _ticking(self) -> None:
+        pause = min(self._times.beat, self._times.retry) / 2
+        while True:
+            await asyncio.sleep(pause)
+            now = self._now
+            self._sent(self._router.tick(now))
+            self._local(PUBLISHER, self._publisher.tick(now))
+            for number, (machine, _) in [*self._subscriptions.items()]:
+                self._local(number, machine.tick(now))
+
+    # -- between the machines ------------------------------------------------------------------
+
+    @property
+    def _now(self) -> float:
+        return time.monotonic()
+
+    def _local(self, sender: Name, sent: list[Sent]) -> None:
+        """What a machine of ours says goes to our router."""
+        for _, message in sent:
+            self._sent(self._router.receive(sender, message, self._now))
+
+    def _sent(self, sent: list[Sent]) -> None:
+        """What our router says goes over the link, or to a machine of ours."""
+        for to, message in sent:
+            if to == UPSTREAM:
+                if self._link is not None:
+                    self._link.send(message)
+            elif to == PUBLISHER:
+                self._local(PUBLISHER, self._publisher.receive(message, self._now))
+                self._acknowledge()
+            elif to in self._subscriptions:
+                machine, subscription = self._subscriptions[to]
+                self._local(to, machine.receive(message, self._now))
+                subscription.wake()
+
+    def _acknowledge(self) -> None:
+        refused = {one.stamp: one.reason for one in self._publisher.refused}
+        self._publisher.refused.clear()
+        for stamp in [*self._acks]:
+            if stamp > self._publisher.acknowledged:
+                break
+            waiting = self._acks.pop(stamp)
+            if waiting.done():
+                continue
+            if stamp in refused:
+                waiting.set_exception(Refusal(refused[stamp]))
+            else:
+                waiting.set_result(None)
+
+
+@contextlib.asynccontextmanager
+async def connect(
+    address: str,
+    *,
+    name: str | None = None,
+    token: str = "",
+    tls: ssl.SSLContext | None = None,
+    times: Times | None = None,
+) -> AsyncIterator[Agent]:
+    """An agent of the router at an address, such as "tidings://host:7400/channel".
+
+    `name` tells the agent apart from all others, and its publications too: one that is to go on
+    where it was after a restart must have the same.
+    """
+    parts = urlsplit(address)
+    if parts.scheme != "tidings" or not parts.hostname:
+        raise EnvironmentProblem(
+            f"found the address {address!r}, expected one such as 'tidings://127.0.0.1:7400'"
+        )
+    agent = Agent(
+        parts.hostname,
+        parts.port or PORT,
+        name=name or f"agent-{uuid.uuid4().hex}",
+        channel=parts.path.lstrip("/"),
+        token=token,
+        tls=tls,
+        times=times,
+    )
+    await agent.start()
+    try:
+        yield agent
+    finally:
+        await agent.close()

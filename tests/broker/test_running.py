@@ -1,0 +1,177 @@
+"""Nodes and agents over real connections, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tidings.broker import RootNode, RouterNode
+from tidings.broker.node import Address, Door
+from tidings.network.agent import Agent, Refusal, Subscription, connect
+from tidings.routing.router import Times
+from tidings.routing.subscriber import Told
+
+FAST = Times(beat=0.1, resubscribe=0.2, retry=0.2, silent=1.0, expire=2.0, request=5.0)
+Network = tuple[RootNode, list[RouterNode]]
+
+
+def running(work: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(work(), 30))
+
+
+async def started(folder: Path, routers: int, **door: object) -> Network:
+    """A root, and a chain of routers beneath it."""
+    root = RootNode("root", folder / "journal.db", Door(**door), times=FAST)  # type: ignore[arg-type]
+    await root.start()
+    chain: list[RouterNode] = []
+    for number in range(routers):
+        above = chain[-1].port if chain else root.port
+        node = RouterNode(f"r{number}", Address("127.0.0.1", above), Door(**door), times=FAST)  # type: ignore[arg-type]
+        await node.start()
+        chain.append(node)
+    return root, chain
+
+
+async def stopped(network: Network) -> None:
+    root, chain = network
+    for node in (*reversed(chain), root):
+        await node.stop()
+
+
+def at(node: RootNode | RouterNode) -> str:
+    return f"tidings://127.0.0.1:{node.port}"
+
+
+async def payloads(subscription: Subscription, count: int) -> list[bytes]:
+    found = []
+    async for one in subscription:
+        assert isinstance(one, Told)
+        found.append(one.payload)
+        if len(found) == count:
+            return found
+    raise AssertionError("it ended")
+
+
+@pytest.mark.parametrize("routers", [0, 1, 3])
+def test_from_publisher_to_subscriber(tmp_path: Path, routers: int) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, routers)
+        last = network[1][-1] if routers else network[0]
+        async with (
+            connect(at(last), times=FAST) as reader,
+            connect(at(last), times=FAST) as writer,
+            reader.subscribe("price > 90") as dear,
+            reader.subscribe("price > 50 AND symbol = 'SNE'") as ours,
+        ):
+            for price in (10, 60, 95, 99):
+                note = {"symbol": "SNE", "price": price}
+                await writer.publish(note, str(price).encode())
+            assert await payloads(dear, 2) == [b"95", b"99"]
+            assert await payloads(ours, 3) == [b"60", b"95", b"99"]
+        await stopped(network)
+
+    running(work)
+
+
+def test_many_at_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        async with (
+            connect(at(network[1][0]), times=FAST) as agent,
+            agent.subscribe("n >= 0") as everything,
+        ):
+            done = [agent.publish_soon({"n": n}, str(n).encode()) for n in range(3000)]
+            assert await payloads(everything, 3000) == [b"%d" % n for n in range(3000)]
+            await asyncio.gather(*done)
+        await stopped(network)
+
+    running(work)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 1, tokens={"secret": "*", "bobs": "bob"})
+        router = network[1][0]
+        for token, name in (("", None), ("wrong", None), ("bobs", "ana")):
+            with pytest.raises(Refusal, match="token"):
+                async with connect(at(network[0]), token=token, name=name):
+                    pass
+        async with connect(at(network[0]), token="bobs", name="bob", times=FAST) as agent:
+            with pytest.raises(Refusal, match="expected"):
+                async with agent.subscribe("price >"):
+                    pass
+            agent._publisher.publish(b"[1", b"", agent._now)
+        assert "<upstream>" not in router.links
+        await stopped(network)
+
+    running(work)
+
+
+def test_a_root_that_is_started_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        root, (router,) = network
+        port = root.port
+        async with connect(at(router), times=FAST) as agent, agent.subscribe("n >= 0") as told:
+            await agent.publish({"n": 1}, b"1")
+            assert await payloads(told, 1) == [b"1"]
+            await root.stop()
+            waiting = agent.publish_soon({"n": 2}, b"2")
+            door = Door(Address("127.0.0.1", port))
+            again = RootNode("root", tmp_path / "journal.db", door, times=FAST)
+            await again.start()
+            await waiting
+            assert await payloads(told, 1) == [b"2"]
+            await agent.publish({"n": 3}, b"3")
+            assert await payloads(told, 1) == [b"3"]
+        await stopped((again, [router]))
+
+    running(work)
+
+
+def test_a_router_that_is_started_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        root, (router,) = await started(tmp_path, 1)
+        port = router.port
+        async with (
+            connect(at(router), times=FAST) as agent,
+            connect(at(root), times=FAST) as writer,
+            agent.subscribe("n >= 0") as told,
+        ):
+            await writer.publish({"n": 1}, b"1")
+            assert await payloads(told, 1) == [b"1"]
+            await router.stop()
+            await writer.publish({"n": 2}, b"2")
+            again = RouterNode("r0", Address("127.0.0.1", root.port),
+                               Door(Address("127.0.0.1", port)), times=FAST)  # fmt: skip
+            await again.start()
+            await writer.publish({"n": 3}, b"3")
+            assert sorted(await payloads(told, 2)) == [b"2", b"3"]
+        await stopped((root, [again]))
+
+    running(work)
+
+
+def test_agents_that_leave(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        root, (router,) = network
+
+        async def one(agent: Agent) -> None:
+            async with agent.subscribe("n > 3"):
+                assert router.machine.graph.nodes
+
+        async with connect(at(router), times=FAST) as agent:
+            await one(agent)
+        for _ in range(100):
+            if not router.machine.graph.nodes and not root.machine.graph.nodes:
+                break
+            await asyncio.sleep(0.1)
+        assert not router.machine.graph.nodes
+        assert not root.machine.graph.nodes
+        await stopped(network)
+
+    running(work)

@@ -32,6 +32,7 @@ NAMES = [
     "Preprocessor",
     "TestReport",
     "TidingsError",
+    "connect",
     "parse",
 ]
 # The rooms that are loaded with the package are there as attributes; they are not public.
@@ -47,10 +48,11 @@ def test_exported_names() -> None:
 def test_nothing_else_is_there() -> None:
     shown = {name for name in vars(tidings) if not name.startswith("_")}
     loaded_by_other_tests = {
-        "cli", "matching", "notifications", "routing", "snapshots", "spark", "store", "studies"
+        "broker", "cli", "matching", "network", "notifications", "routing", "snapshots", "spark",
+        "store", "studies",
     }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
-    on_demand = {"Matcher"}
+    on_demand = {"Matcher", "connect"}
     assert shown - ROOMS - loaded_by_other_tests - for_types == set(NAMES) - on_demand
 
 

@@ -31,6 +31,7 @@ from tidings.model import (
 
 if TYPE_CHECKING:
     from tidings.matching import Matcher
+    from tidings.network.agent import connect
 
 __version__ = "0.1.0"
 
@@ -52,14 +53,19 @@ __all__ = [
     "Preprocessor",
     "TestReport",
     "TidingsError",
+    "connect",
     "parse",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The matcher is loaded when it is first asked for: Numba takes its time."""
+    """What takes its time to load is loaded when it is first asked for."""
     if name == "Matcher":
         from tidings.matching import Matcher
 
         return Matcher
+    if name == "connect":
+        from tidings.network.agent import connect
+
+        return connect
     raise AttributeError(f"module 'tidings' has no attribute '{name}'")

@@ -38,27 +38,32 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Door(msgspec.Struct, frozen=True):
-    """How others come in: where, with which certificate, and with which tokens. Without tokens
-    anybody may."""
+    """How others come in: where, with which certificate of ours, and who may: with a token that is
+    known, or, where certificates count, with one that has the name in it. Without tokens and
+    certificates anybody may."""
 
     address: Address = Address("127.0.0.1", 0)
     tls: ssl.SSLContext | None = None
     tokens: Mapping[str, str] | None = None  # token to name; "*" for any name
+    certificates: bool = False
     channel: str = ""
     policy: Policy = Policy.DROP
     largest: int = frames.LARGEST
 
-    def refusal(self, hello: m.Hello) -> str:
+    def refusal(self, hello: m.Hello, certified: frozenset[str] = frozenset()) -> str:
         """Why somebody may not come in; empty if it may."""
         if hello.channel != self.channel:
             return f"found the channel {hello.channel!r}, expected {self.channel!r}"
         if not hello.name or hello.name == UPSTREAM:
             return "found no name"
-        if self.tokens is not None:
-            allowed = self.tokens.get(hello.token)
-            if allowed is None or allowed not in ("*", hello.name):
-                return "the token is not one that is known here"
-        return ""
+        if self.tokens is None and not self.certificates:
+            return ""
+        if self.certificates and hello.name in certified:
+            return ""
+        allowed = (self.tokens or {}).get(hello.token)
+        if allowed is not None and allowed in ("*", hello.name):
+            return ""
+        return "the token is not one that is known here, and no certificate has the name"
 
 
 class Node:
@@ -126,7 +131,7 @@ class Node:
         timer.cancel()
         refusal = "expected a greeting"
         if isinstance(message, m.Hello):
-            refusal = self.door.refusal(message)
+            refusal = self.door.refusal(message, link.certified())
             if not refusal:
                 link.name = message.name
                 older = self.links.pop(message.name, None)

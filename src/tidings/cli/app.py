@@ -17,6 +17,7 @@ from tidings.cli.errors import INTERRUPTED, guarded
 from tidings.cli.explain import explain_event
 from tidings.cli.live_subscriptions import subscriptions
 from tidings.cli.match import match_events
+from tidings.cli.network import publish_notification, run_router, subscribe_to
 from tidings.cli.pipeline import pipeline
 from tidings.cli.snapshot import snapshot
 
@@ -59,6 +60,9 @@ app.command("match")(guarded(match_events))
 app.command("explain")(guarded(explain_event))
 app.command("doctor")(guarded(examine_file))
 app.command("backtest")(guarded(run_backtest))
+app.command("router")(guarded(run_router))
+app.command("publish")(guarded(publish_notification))
+app.command("subscribe")(guarded(subscribe_to))
 app.command("demo")(guarded(show_demo))
 bench.command("spark")(guarded(bench_spark))
 bench.command("stream")(guarded(bench_stream))

@@ -95,6 +95,17 @@ class Link(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(b"".join(out))
 
+    def certified(self) -> frozenset[str]:
+        """The names in the certificate of the other end, if it has one that was verified."""
+        transport = self._transport
+        found = None if transport is None else transport.get_extra_info("peercert")
+        if not found:
+            return frozenset()
+        names = {value for kind, value in found.get("subjectAltName", ()) if kind == "DNS"}
+        for part in found.get("subject", ()):
+            names |= {value for kind, value in part if kind == "commonName"}
+        return frozenset(names)
+
     def close(self, reason: str) -> None:
         """End the link, after what was sent before; the other end is told why."""
         if self._over or self._transport is None:

@@ -1,0 +1,148 @@
+"""A router's file, read and checked.
+
+    name = "edge-1"
+    listen = "127.0.0.1:7401"
+    upstream = "127.0.0.1:7400"      the router above; without one it is the rendezvous point
+    journal = "journal.db"           of a rendezvous point: what it must not forget
+    channel = "quotes"
+    token = "..."                    by which it is let in above
+    policy = "drop"                  what becomes of neighbours that are too slow, or "disconnect"
+
+    [columns]                        of a rendezvous point: declared attributes
+    price = "double"
+
+    [tokens]                         who may come in: names, or "*", by their tokens
+    "..." = "edge-1"
+
+    [tls]
+    certificate = "edge-1.pem"
+    key = "edge-1.key"
+    authorities = "ca.pem"           whose certificates let a router in that has the name in them
+
+Paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from tidings.broker.node import Address, Door, Node, RouterNode
+from tidings.broker.root import RootNode
+from tidings.filters import Attributes
+from tidings.model import TidingsError
+from tidings.network import Policy
+from tidings.routing.router import Times
+
+
+class ConfigError(TidingsError):
+    """A router's file that can't be used; the sentence says where and what was expected."""
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    certificate: str
+    key: str
+    authorities: str | None = None
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    listen: str
+    upstream: str | None = None
+    journal: str | None = None
+    channel: str = ""
+    token: str = ""
+    policy: Literal["drop", "disconnect"] = "drop"
+    columns: dict[str, str] = {}
+    tokens: dict[str, str] | None = None
+    tls: Tls | None = None
+    times: dict[str, float] = {}
+    folder: Path = Path()
+
+    def at(self, path: str) -> Path:
+        return (self.folder / path).absolute()
+
+
+def load_config(path: str | Path) -> Config:
+    """Read a router's file; ConfigError in one sentence where it can't be used."""
+    path = Path(path)
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+        found = msgspec.convert(raw, Config)
+    except OSError as problem:
+        raise ConfigError(f"{path} can't be read: {problem.strerror}") from None
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"{path}: {problem}") from None
+    except (ValueError, RecursionError) as problem:
+        raise ConfigError(f"{path} is not TOML: {problem}") from None
+    if (found.upstream is None) == (found.journal is None):
+        raise ConfigError(
+            f"{path}: expected either upstream, of a router, or journal, of a rendezvous point"
+        )
+    if found.columns and found.journal is None:
+        raise ConfigError(f"{path}: columns: only a rendezvous point looks at content")
+    return msgspec.structs.replace(found, folder=path.parent.absolute())
+
+
+def make_node(config: Config) -> Node:
+    """The node that a file describes, not started yet."""
+    try:
+        times = msgspec.convert(config.times, Times)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"times: {problem}") from None
+    door = Door(
+        address_of(config.listen, "listen"),
+        _server_tls(config),
+        config.tokens,
+        config.tls is not None and config.tls.authorities is not None,
+        config.channel,
+        Policy(config.policy),
+    )
+    if config.journal is not None:
+        attributes = Attributes(config.columns) if config.columns else None  # type: ignore[arg-type]
+        journal = config.at(config.journal)
+        return RootNode(config.name, journal, door, attributes=attributes, times=times)
+    above = address_of(config.upstream or "", "upstream")
+    tls = _client_tls(config)
+    return RouterNode(config.name, above, door, times=times, token=config.token, tls=tls)
+
+
+def address_of(text: str, what: str) -> Address:
+    """HOST:PORT."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 <= int(port) < 65536:
+        raise ConfigError(f"{what}: found {text!r}, expected a host and a port: 127.0.0.1:7400")
+    return Address(host.strip("[]"), int(port))
+
+
+def _server_tls(config: Config) -> ssl.SSLContext | None:
+    if config.tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _load(context, config, config.tls)
+    if config.tls.authorities is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL  # agents have tokens
+    return context
+
+
+def _client_tls(config: Config) -> ssl.SSLContext | None:
+    if config.tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _load(context, config, config.tls)
+    return context
+
+
+def _load(context: ssl.SSLContext, config: Config, tls: Tls) -> None:
+    try:
+        context.load_cert_chain(config.at(tls.certificate), config.at(tls.key))
+        if tls.authorities is not None:
+            context.load_verify_locations(config.at(tls.authorities))
+    except (OSError, ssl.SSLError) as problem:
+        raise ConfigError(
+            f"tls: certificate, key or authorities can't be used: {problem}"
+        ) from None

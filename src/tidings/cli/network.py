@@ -1,0 +1,156 @@
+"""`tidings router`, `publish` and `subscribe`: a node of the network, and what is said over it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from tidings.cli import options
+from tidings.cli.errors import BadInput, remark
+from tidings.cli.screen import emit, say
+
+Router = Annotated[
+    str,
+    typer.Option("--router", metavar="ADDRESS", help="The router to connect to."),
+]
+Token = Annotated[str, typer.Option("--token", metavar="TOKEN", help="By which one is let in.")]
+DEFAULT = "tidings://127.0.0.1:7400"
+
+
+def run_router(
+    config: Annotated[str, typer.Option("--config", metavar="FILE", help="The router's file.")],
+) -> None:
+    """Run a router, or a rendezvous point, as FILE describes, until Ctrl-C or SIGTERM."""
+    from tidings.broker.config import load_config, make_node
+
+    node = make_node(load_config(config))
+
+    async def work() -> None:
+        await node.start()
+        say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
+        sys.stdout.flush()
+        await _ended()
+        await node.stop()
+
+    _run(work())
+
+
+def publish_notification(
+    attributes: Annotated[
+        str, typer.Argument(metavar="JSON", help="Its attributes; - reads lines.", hidden=True)
+    ],
+    payload: Annotated[
+        str, typer.Option("--payload", metavar="TEXT", help="What subscribers get with it.")
+    ] = "",
+    router: Router = DEFAULT,
+    token: Token = "",
+) -> None:
+    """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
+
+    When the command has ended, it is on the disk of the rendezvous point. Without --payload the
+    payload is the JSON itself.
+    """
+    from tidings.network.agent import connect
+
+    lines = sys.stdin if attributes == "-" else [attributes]
+
+    async def work() -> int:
+        count = 0
+        async with connect(router, token=token) as agent:
+            waiting: list[asyncio.Future[None]] = []
+            for line in lines:
+                text = line.strip()
+                if text:
+                    content = _object(text)
+                    waiting.append(agent.publish_soon(content, (payload or text).encode()))
+                    count += 1
+                if len(waiting) >= 1000:
+                    await asyncio.gather(*waiting)
+                    waiting.clear()
+            await asyncio.gather(*waiting)
+        return count
+
+    count = _run(work())
+    say(f"published {count:,}" if attributes == "-" else "published")
+
+
+def subscribe_to(
+    interest: Annotated[str, typer.Argument(metavar="FILTER", help="What is wanted.", hidden=True)],
+    most: Annotated[
+        int | None, typer.Option("--most", metavar="N", min=1, help="End after so many.")
+    ] = None,
+    router: Router = DEFAULT,
+    token: Token = "",
+    json: options.Json = False,
+) -> None:
+    """Print the payload of every notification that matches FILTER, as they come, until Ctrl-C.
+
+    What could not be had any more is said on stderr. With --json, one object per line: serial,
+    payload.
+    """
+    from tidings.network.agent import connect
+    from tidings.routing.subscriber import Told
+
+    async def work() -> None:
+        count = 0
+        async with connect(router, token=token) as agent, agent.subscribe(interest) as told:
+            remark(f"told of {interest}")
+            sys.stderr.flush()
+            async for one in told:
+                if not isinstance(one, Told):
+                    remark(f"something is missing: {one}")
+                    continue
+                text = one.payload.decode("utf-8", "backslashreplace")
+                if json:
+                    emit({"serial": one.serial, "payload": text})
+                else:
+                    print(text)
+                sys.stdout.flush()
+                count += 1
+                if count == most:
+                    return
+
+    _run(_until_ended(work()))
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as problem:
+        raise BadInput(f"notification: found {text[:40]!r}, expected a JSON object: {problem}") \
+            from None  # fmt: skip
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    with contextlib.suppress(ImportError):
+        import uvloop  # type: ignore[import-not-found]
+
+        return uvloop.run(work)
+    return asyncio.run(work)
+
+
+async def _ended() -> None:
+    """Wait for Ctrl-C or SIGTERM."""
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(one, event.set)
+    await event.wait()
+
+
+async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
+    """Do work until it is done, or until Ctrl-C or SIGTERM."""
+    tasks = {asyncio.create_task(work), asyncio.create_task(_ended())}
+    done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    for task in done:
+        task.result()

@@ -1,0 +1,109 @@
+"""`tidings router`, `publish`, `subscribe`: real processes that talk to each other."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run, Write
+
+ROOT = """
+name = "root"
+listen = "127.0.0.1:0"
+journal = "journal.db"
+[columns]
+price = "double"
+[tokens]
+secret = "*"
+"""
+EDGE = """
+name = "edge"
+listen = "127.0.0.1:0"
+upstream = "127.0.0.1:{port}"
+token = "secret"
+[tokens]
+secret = "*"
+"""
+
+
+class Processes:
+    """Commands that run until they are ended."""
+
+    def __init__(self) -> None:
+        self.all: list[subprocess.Popen[str]] = []
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tidings", *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.all.append(process)
+        return process
+
+    def router(self, file: str) -> int:
+        """The port at which it listens."""
+        out = self.start("router", "--config", file).stdout
+        assert out is not None
+        return int(out.readline().rsplit(":", 1)[1])
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    one = Processes()
+    yield one
+    for process in one.all:
+        process.kill()
+        process.communicate()
+
+
+def test_from_publish_to_subscribe(run: Run, write: Write, processes: Processes) -> None:
+    root = processes.router(write("root.toml", ROOT))
+    edge = processes.router(write("edge.toml", EDGE.format(port=root)))
+    there = ("--router", f"tidings://127.0.0.1:{edge}", "--token", "secret")
+    reader = processes.start("subscribe", "price > 90", "--most", "2", *there)
+    assert reader.stderr is not None
+    assert "told of price > 90" in reader.stderr.readline()
+    assert run("publish", '{"price": 95}', *there).out == "published\n"
+    lines = '{"price": 10}\n{"price": 99}\n\n{"price": 100}\n'
+    assert run("publish", "-", *there, stdin=lines).out == "published 3\n"
+    assert reader.communicate(timeout=20)[0] == '{"price": 95}\n{"price": 99}\n'
+    for process in processes.all[:2]:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path: Path) -> None:
+    root = processes.router(write("root.toml", ROOT))
+    there = ["--router", f"tidings://127.0.0.1:{root}"]
+    assert "the token is not one" in run("publish", "{}", *there).err
+    there += ["--token", "secret"]
+    assert "'dear' is not a number" in run("publish", '{"price": "dear"}', *there).err
+    assert "there is no attribute 'prise'" in run("subscribe", "prise > 1", *there).err
+    assert "expected a JSON object" in run("publish", "[1]", *there).err
+    assert "can't be connected to" in run("publish", "{}", "--router", "tidings://127.0.0.1:1").err
+    assert "expected one such as" in run("publish", "{}", "--router", "127.0.0.1:1").err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('name = "a"\nlisten = "x"\njournal = "j"', "expected a host and a port"),
+        ('name = "a"\nlisten = "127.0.0.1:0"', "expected either upstream"),
+        ('name = "a"\nlisten = "127.0.0.1:0"\nupstream = "h:1"\njournal = "j"', "expected either"),
+        ('name = "a"\nlisten = "h:1"\nupstream = "h:1"\n[columns]\nx = "double"', "only a rendez"),
+        ('name = "a"\nlisten = "h:1"\njournal = "j"\ncolour = 1', "colour"),
+        ("name = ", "is not TOML"),
+        ('name = "a"\nlisten = "203.0.113.7:7400"\njournal = "j"', "can't be listened at"),
+        ('name = "a"\nlisten = "127.0.0.1:0"\njournal = "j"\n[tls]\ncertificate = "c"\nkey = "k"',
+         "can't be used"),
+    ],
+)  # fmt: skip
+def test_files_that_are_refused(run: Run, write: Write, text: str, message: str) -> None:
+    ended = run("router", "--config", write("router.toml", text))
+    assert ended.code == 2
+    assert message in ended.err
+    assert "Traceback" not in ended.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tidings.routing.transitions import TRANSITIONS, Action, Event, State, diagram, next_step
 
 
@@ -23,3 +25,8 @@ def test_the_diagram_has_every_step() -> None:
     assert lines[0] == "stateDiagram-v2"
     assert len(lines) == 2 + len(TRANSITIONS)
     assert "    absent --> pending: wanted / subscribe above" in lines
+
+
+def test_the_page_shows_the_diagram() -> None:
+    page = Path(__file__).parents[2] / "docs" / "network.md"
+    assert diagram() in page.read_text()

@@ -52,11 +52,10 @@ class Cache:
         rest: list[Range] = []
         for node, first, last in ranges:
             there = self._numbers.get(node, {})
-            numbers = range(first, last + 1)
-            if len(there) < len(numbers):  # a range may be as long as somebody likes
+            if len(there) <= last - first:  # a range may be as long as somebody likes
                 here = sorted(number for number in there if first <= number <= last)
             else:
-                here = [number for number in numbers if number in there]
+                here = [number for number in range(first, last + 1) if number in there]
             for number in here:
                 found[there[number].serial] = there[number]
                 if number > first:

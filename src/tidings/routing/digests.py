@@ -1,7 +1,7 @@
 """Numbers that tell sets apart, kept up to date as members come and go.
 
 The digest of a set is the exclusive or of its members' mixtures, so to add and to remove are the
-same. Two sets of one size have the same digest by chance once in 2**64.
+same. Two sets of one size have the same digest by chance once in 2**63.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _MASK = (1 << 64) - 1
 
 
 def mix(number: int) -> int:
-    """A number spread over 64 bits, after the finaliser of SplitMix64."""
+    """A number spread over 63 bits, after the finaliser of SplitMix64."""
     mixed = (number + 0x9E3779B97F4A7C15) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-    return mixed ^ (mixed >> 31)
+    return (mixed ^ (mixed >> 31)) >> 1
 
 
 def digest(members: Iterable[int]) -> Digest:

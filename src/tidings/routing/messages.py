@@ -15,35 +15,37 @@ now and then, and whoever finds another asks for the whole.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
-Label = tuple[int, ...]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""Of a node, a notification, a request: whatever is counted. Others are refused when read."""
+Label = tuple[Number, ...]
 
 
 class Mark(NamedTuple):
     """A lowest node of a notification, the number it has there, and the label: by which nodes the
     neighbour that gets it knows it. Only the label changes from router to router."""
 
-    node: int
-    number: int
+    node: Number
+    number: Number
     label: Label
 
 
 class Digest(NamedTuple):
     """How many there are, and a number that tells sets of as many apart."""
 
-    size: int = 0
-    mixed: int = 0
+    size: Number = 0
+    mixed: Number = 0
 
 
 class Range(NamedTuple):
     """Numbers of a node, both ends included."""
 
-    node: int
-    first: int
-    last: int
+    node: Number
+    first: Number
+    last: Number
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
@@ -77,7 +79,7 @@ class Goodbye(Message, frozen=True, tag="goodbye"):
 class Up(Message, frozen=True):
     """Names of nodes are those of an epoch."""
 
-    epoch: int
+    epoch: Number
 
 
 class Subscribe(Up, frozen=True, tag="subscribe"):
@@ -92,7 +94,7 @@ class Resubscribe(Up, frozen=True, tag="resubscribe"):
     """What the sender wants, as a digest; and up to which serial it needs nothing any more."""
 
     wanted: Digest
-    done: int = 0
+    done: Number = 0
 
 
 class Wanted(Up, frozen=True, tag="wanted"):
@@ -108,20 +110,20 @@ class Redraw(Up, frozen=True, tag="redraw"):
 class Ask(Message, frozen=True, tag="ask"):
     """Which node is that of an interest? Nobody on the way reads it."""
 
-    request: int
+    request: Number
     interest: bytes
 
 
 class Count(Up, frozen=True, tag="count"):
     """How far have a node and those beneath it counted, of those that changed since a serial?"""
 
-    request: int
-    node: int
-    since: int = 0
+    request: Number
+    node: Number
+    since: Number = 0
 
 
 class Recover(Up, frozen=True, tag="recover"):
-    request: int
+    request: Number
     ranges: tuple[Range, ...]
 
 
@@ -130,8 +132,8 @@ class Publish(Message, frozen=True, tag="publish"):
     acknowledged."""
 
     publisher: str
-    stamp: int
-    first: int
+    stamp: Number
+    first: Number
     content: bytes  # for the preprocessor
     payload: bytes  # for nobody but subscribers
 
@@ -140,26 +142,26 @@ class Publish(Message, frozen=True, tag="publish"):
 
 
 class Down(Message, frozen=True):
-    epoch: int
+    epoch: Number
 
 
 class Notification(Down, frozen=True, tag="notification"):
-    serial: int  # of all notifications of the channel, from 1 on
+    serial: Number  # of all notifications of the channel, from 1 on
     marks: tuple[Mark, ...]
     payload: bytes
     publisher: str = ""
-    stamp: int = 0
+    stamp: Number = 0
 
 
 class Setup(Down, frozen=True, tag="setup"):
     """Where a node belongs among those that the neighbour subscribes to, and how many notifications
     matched it up to a serial."""
 
-    node: int
+    node: Number
     parents: Label
     children: Label
-    total: int
-    serial: int
+    total: Number
+    serial: Number
 
 
 class Gone(Down, frozen=True, tag="gone"):
@@ -179,19 +181,19 @@ class Beat(Down, frozen=True, tag="beat"):
     changed of late; and digests of what the neighbour is subscribed to, so that nothing that was
     lost on the way stays lost. Edges are in every few of them."""
 
-    serial: int
-    totals: dict[int, int]
+    serial: Number
+    totals: dict[Number, Number]
     subscribed: Digest
-    sum: int  # of the totals of all nodes
-    edges: int | None = None
+    sum: Number  # of the totals of all nodes
+    edges: Number | None = None
 
 
 class Graph(Down, frozen=True, tag="graph"):
     """All nodes that the neighbour is subscribed to, with their parents and totals."""
 
-    serial: int
-    parents: dict[int, Label]
-    totals: dict[int, int]
+    serial: Number
+    parents: dict[Number, Label]
+    totals: dict[Number, Number]
 
 
 class Which(Down, frozen=True, tag="which"):
@@ -201,33 +203,33 @@ class Which(Down, frozen=True, tag="which"):
 class Answer(Down, frozen=True, tag="answer"):
     """The node of an interest, and where everything stood then; or why it was refused."""
 
-    request: int
-    node: int = 0
-    serial: int = 0
-    total: int = 0
-    counts: dict[int, int] = {}
+    request: Number
+    node: Number = 0
+    serial: Number = 0
+    total: Number = 0
+    counts: dict[Number, Number] = {}
     refusal: str = ""
 
 
 class Counted(Down, frozen=True, tag="counted"):
-    request: int
-    node: int
-    serial: int
-    total: int
-    counts: dict[int, int]
+    request: Number
+    node: Number
+    serial: Number
+    total: Number
+    counts: dict[Number, Number]
 
 
 class Recovered(Down, frozen=True, tag="recovered"):
     """Some of what was asked for."""
 
-    request: int
+    request: Number
     notifications: tuple[Notification, ...]
 
 
 class Settled(Down, frozen=True, tag="settled"):
     """That was all; these are nowhere any more."""
 
-    request: int
+    request: Number
     lost: tuple[Range, ...] = ()
 
 
@@ -235,7 +237,7 @@ class Published(Down, frozen=True, tag="published"):
     """All up to this one are on the disk; or this one was refused, and is done with."""
 
     publisher: str
-    stamp: int
+    stamp: Number
     refusal: str = ""
 
 

@@ -1,0 +1,64 @@
+"""Messages that are well-formed and make no sense: nothing is raised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.routing.test_frames import labels, numbers, others, ranges
+
+from tidings.broker import GraphInterests
+from tidings.routing import messages as m
+from tidings.routing.cache import Cache
+from tidings.routing.rendezvous import Rendezvous
+from tidings.routing.router import Router
+from tidings.store.journal import SqliteJournal
+
+small = st.integers(0, 5)
+tables = st.dictionaries(small, small, max_size=3)
+digests = st.builds(m.Digest, small, small)
+nodes = st.lists(small, max_size=4).map(tuple)
+likely = st.one_of(
+    st.builds(m.Subscribe, st.just(1), nodes | labels),
+    st.builds(m.Unsubscribe, st.just(1), nodes),
+    st.builds(m.Wanted, st.just(1), nodes | labels),
+    st.builds(m.Resubscribe, st.just(1), digests, small),
+    st.builds(m.Redraw, st.just(1)),
+    st.builds(m.Ask, small, st.sampled_from([b"x > 1", b"x > 0", b"", b"\xff", b"x >"])),
+    st.builds(m.Count, st.just(1), small, small, small),
+    st.builds(m.Recover, st.just(1), small, ranges),
+    st.builds(m.Publish, st.just("p"), small, small,
+              st.sampled_from([b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{"]), st.just(b"")),
+    st.builds(m.Setup, st.just(1), small, nodes, nodes, small, small),
+    st.builds(m.Gone, st.just(1), nodes),
+    st.builds(m.Refuse, st.just(1), nodes),
+    st.builds(m.Beat, st.just(1), small, tables, digests, small, st.none() | small),
+    st.builds(m.Graph, st.just(1), small, st.dictionaries(small, nodes, max_size=3), tables),
+    st.builds(m.Which, st.just(1)),
+)  # fmt: skip
+said = st.lists(st.tuples(st.sampled_from(["a", "b", "up"]), likely | others, numbers), max_size=30)
+
+
+@given(said)
+def test_routers(given_: list[tuple[str, m.Message, int]]) -> None:
+    router = Router("r", "up", cache=Cache(10))
+    for at, (sender, message, _) in enumerate(given_):
+        router.receive(sender, message, float(at))
+        router.tick(float(at))
+
+
+@given(said)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rendezvous_points(tmp_path: Path, given_: list[tuple[str, m.Message, int]]) -> None:
+    path = tmp_path / "journal.db"
+    path.unlink(missing_ok=True)
+    journal = SqliteJournal(path, epoch=1)
+    root = Rendezvous("root", GraphInterests(), journal, journal.memory([]), cache=Cache(3))
+    for at, (sender, message, _) in enumerate(given_):
+        root.receive(sender, message, float(at))
+        batch = journal.take()
+        if batch is not None:
+            journal.write(batch)
+        root.stored(root.written(), float(at))
+        root.tick(float(at))
+    journal.close()

@@ -1,4 +1,4 @@
-"""Through Spark Connect, where the client has no JVM, tags are the same."""
+"""Through Spark Connect, where the client has no JVM, tags and backtests are the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spark
 
 SCRIPT = """
 import json, os, sys
-from tidings.spark import java_home, tag
+from tidings.spark import backtest, java_home, tag
 from tidings.snapshots import Snapshot
 os.environ |= {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable,
                "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -23,6 +23,8 @@ df = spark.createDataFrame([(1, 61, "EWR"), (2, 130, "JFK")], "n int, dep_delay 
 snapshot = Snapshot.build({"late": "dep_delay > 60", "Newark": "origin = 'EWR' AND dep_delay > 60"})
 found = {output: [row[output] for row in tag(df, snapshot, output).orderBy("n").collect()]
          for output in ("nodes", "subscriptions", "pairs")}
+fired = backtest(df, {"late": "dep_delay > 60", "very": "dep_delay > 100"}, samples=1)
+found["fired"] = {name: int(fired.total(name)) for name in ("late", "very")}
 print("found", json.dumps(found))
 spark.stop()
 """
@@ -39,3 +41,4 @@ def test_tags_through_connect() -> None:
     assert found["nodes"] == [[2], [1]]
     assert [sorted(ids) for ids in found["subscriptions"]] == [["Newark", "late"], ["late"]]
     assert sorted(found["pairs"][:2]) == ["Newark", "late"]
+    assert found["fired"] == {"late": 2, "very": 1}

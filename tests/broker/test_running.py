@@ -10,6 +10,7 @@ import pytest
 
 from tidings.broker import RootNode, RouterNode
 from tidings.broker.node import Address, Door
+from tidings.model import EnvironmentProblem
 from tidings.network.agent import Agent, Refusal, Subscription, connect
 from tidings.routing.router import Times
 from tidings.routing.subscriber import Told
@@ -151,6 +152,38 @@ def test_a_router_that_is_started_again(tmp_path: Path) -> None:
             await writer.publish({"n": 3}, b"3")
             assert sorted(await payloads(told, 2)) == [b"2", b"3"]
         await stopped((root, [again]))
+
+    running(work)
+
+
+def test_a_router_that_is_away_for_a_while(tmp_path: Path) -> None:
+    async def work() -> None:
+        root, (router,) = await started(tmp_path, 1)
+        port = router.port
+        async with connect(at(router), times=FAST) as agent, agent.subscribe("n >= 0") as told:
+            await router.stop()
+            waiting = agent.publish_soon({"n": 2}, b"2")
+            await asyncio.sleep(1.0)  # more than one try to connect is in vain
+            above, door = Address("127.0.0.1", root.port), Door(Address("127.0.0.1", port))
+            again = RouterNode("r0", above, door, times=FAST)
+            await again.start()
+            await waiting
+            assert await payloads(told, 1) == [b"2"]
+            with pytest.raises(Refusal, match=r"found a notification of 20,000,\d\d\d bytes"):
+                await agent.publish({"n": 1}, b"x" * 20_000_000)
+        await stopped((root, [again]))
+
+    running(work)
+
+
+def test_a_journal_has_one_rendezvous_point(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 0)
+        with pytest.raises(EnvironmentProblem, match="another rendezvous point has the journal"):
+            RootNode("other", tmp_path / "journal.db", Door())
+        await stopped(network)
+        again = await started(tmp_path, 0)
+        await stopped(again)
 
     running(work)
 

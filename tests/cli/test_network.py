@@ -85,7 +85,11 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
     assert "there is no attribute 'prise'" in run("subscribe", "prise > 1", *there).err
     assert "expected a JSON object" in run("publish", "[1]", *there).err
     assert "can't be connected to" in run("publish", "{}", "--router", "tidings://127.0.0.1:1").err
-    assert "expected one such as" in run("publish", "{}", "--router", "127.0.0.1:1").err
+    for address in ("127.0.0.1:1", "tidings://h:99999"):
+        assert "expected one such as" in run("publish", "{}", "--router", address).err
+    assert "expected a JSON object" in run("publish", "", *there).err
+    several = run("publish", "-", *there, stdin='{"price": 1}\n{"price": 2}\nrubbish\n{}\n')
+    assert "line 3, after 2 were published: found 'rubbish'" in several.err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import time
@@ -15,6 +16,7 @@ from pyspark.errors import StreamingQueryException
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
+from tidings.spark.failures import sentence_of
 from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline
 from tidings.spark.restated import BEYOND
@@ -213,6 +215,35 @@ def left_of(folder: Path, count: int) -> list[str]:
             break
         time.sleep(0.1)
     return found
+
+
+def test_csv_as_everyone_writes_it(spark: SparkSession, folder: Path) -> None:
+    """A quote in quotes is doubled."""
+    (folder / "pipeline.toml").write_text(FILE.format(format="csv"))
+    origins = ['say "hi"', 'say "hi", bob', "a,b", "back\\slash", 'end\\"']
+    with (folder / ".a").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["flight", "dep_delay", "origin", "at"])
+        writer.writerows([at, 100, origin, ""] for at, origin in enumerate(origins))
+    (folder / ".a").rename(folder / "in" / "a.csv")
+    run(spark, folder)
+    assert [row["origin"] for row in outbox_rows(folder)] == origins
+    put(folder, "b.csv", ["dep_delay,flight,origin,at", "70,1,EWR,"])
+    with pytest.raises(Exception, match="header") as caught:
+        run(spark, folder)
+    assert "b.csv: its header is not that of the columns" in sentence_of(caught.value)
+
+
+def test_lines_that_are_not_utf8(spark: SparkSession, folder: Path) -> None:
+    good = json.dumps(flight(20)).encode()
+    (folder / ".a").write_bytes(b'{"origin": "J\xfcFK"}\n' + good + b"\n")
+    (folder / ".a").rename(folder / "in" / "a.json")
+    run(spark, folder)
+    assert [row["flight"] for row in outbox_rows(folder)] == [20]
+    (letters,) = Outbox(folder / "out").dead_folders()
+    (dead,) = pq.read_table(letters).to_pylist()
+    assert dead["raw"] == '{"origin": "J\\xfcFK"}'
+    assert "expected UTF-8" in dead["reason"]
 
 
 def test_a_batch_that_was_committed_is_not_done_again(spark: SparkSession, folder: Path) -> None:

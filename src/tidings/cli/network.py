@@ -65,12 +65,20 @@ def publish_notification(
         count = 0
         async with connect(router, token=token) as agent:
             waiting: list[asyncio.Future[None]] = []
-            for line in lines:
+            for at, line in enumerate(lines, start=1):
                 text = line.strip()
-                if text:
+                if not text and attributes == "-":
+                    continue
+                try:
                     content = _object(text)
-                    waiting.append(agent.publish_soon(content, (payload or text).encode()))
-                    count += 1
+                except BadInput as problem:
+                    if attributes != "-":
+                        raise
+                    await asyncio.gather(*waiting)
+                    sentence = f"line {at}, after {count:,} were published: {problem}"
+                    raise BadInput(sentence) from None
+                waiting.append(agent.publish_soon(content, (payload or text).encode()))
+                count += 1
                 if len(waiting) >= 1000:
                     await asyncio.gather(*waiting)
                     waiting.clear()
@@ -123,9 +131,8 @@ def subscribe_to(
 def _object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as problem:
-        raise BadInput(f"notification: found {text[:40]!r}, expected a JSON object: {problem}") \
-            from None  # fmt: skip
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise BadInput(f"found {text[:40]!r}, expected a JSON object: {problem}") from None
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -34,6 +34,8 @@ from tidings.routing.subscriber import Break, Lost, Phase, Subscriber, Told
 PORT = 7400
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
+LARGEST = frames.LARGEST - (1 << 16)
+"""Bytes of the attributes and the payload of a notification: a header must fit in beside them."""
 
 
 class Refusal(TidingsError):
@@ -170,6 +172,9 @@ class Agent:
     ) -> asyncio.Future[None]:
         """Publish a notification without waiting: what is given back is done when it is."""
         content = msgspec.json.encode(attributes)
+        size = len(content) + len(payload)
+        if size > LARGEST:
+            raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
         sent = self._publisher.publish(content, payload, self._now)
         stamp = self._publisher.acknowledged + self._publisher.waiting
         done = self._acks[stamp] = asyncio.get_running_loop().create_future()
@@ -206,9 +211,11 @@ class Agent:
             await self._lost.wait()
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
-            with contextlib.suppress(TidingsError):
+            try:
                 await self._connect()
                 pause = RETRY[0]
+            except TidingsError:
+                self._lost.set()  # and again, until somebody is there
 
     def _ended(self, link: Link, reason: str) -> None:
         if self._link is link or self._link is None:
@@ -296,13 +303,17 @@ async def connect(
     where it was after a restart must have the same.
     """
     parts = urlsplit(address)
-    if parts.scheme != "tidings" or not parts.hostname:
+    try:
+        port, host = parts.port or PORT, parts.hostname
+    except ValueError:
+        port, host = 0, None
+    if parts.scheme != "tidings" or not host:
         raise EnvironmentProblem(
             f"found the address {address!r}, expected one such as 'tidings://127.0.0.1:7400'"
         )
     agent = Agent(
-        parts.hostname,
-        parts.port or PORT,
+        host,
+        port,
         name=name or f"agent-{uuid.uuid4().hex}",
         channel=parts.path.lstrip("/"),
         token=token,

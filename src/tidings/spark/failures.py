@@ -19,6 +19,8 @@ _RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\w*): (.
 _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
 _QUERY = re.compile(r"terminated with exception: ")
 _JAVA = re.compile(r"^: ((?:\w+\.)+\w+): (.+)$", re.MULTILINE)
+_HEADER = re.compile(r"CSV header does not conform|Number of column in CSV header")
+_FILE = re.compile(r"(?:CSV file: |reading file )(?:file:/*(?=/))?(\S+\.\w+)")
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 
@@ -46,6 +48,13 @@ def sentence_of(problem: BaseException) -> str:
     if raised:
         kind, message = raised[0]
         return _short(f"{kind.rsplit('.', 1)[-1]}: {message}")
+    header = _HEADER.search(text)
+    if header:
+        named = _FILE.search(text)
+        return _short(
+            f"{named[1] if named else 'a CSV file'}: its header is not that of the columns of the "
+            f"pipeline file, which must be there in their order and no others"
+        )
     causes = _CAUSE.findall(text)
     if causes:
         return _short(_cause(causes))

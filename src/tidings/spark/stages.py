@@ -162,15 +162,29 @@ def _decoded(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
 
 
 def _raw(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[str]:
-    """The text of bad rows as it came, as well as a text can show it."""
-    bad = decoded.bad_rows.tolist()
-    if stage.format == "json":
-        values = batch.column(stage.text).take(pa.array(bad, pa.int64())).to_pylist()
-        return [_shown(value) for value in values]
-    rows = batch.take(pa.array(bad, pa.int64())).to_pylist() if bad else []
-    return [
-        _shown(row.get(stage.corrupt or "") or msgspec.json.encode(row).decode()) for row in rows
+    """The text of bad rows as it came, as well as a text can show it: bytes that are not UTF-8 by
+    their numbers."""
+    bad = pa.array(decoded.bad_rows.tolist(), pa.int64())
+    rows = batch.take(bad)
+    columns = [
+        [_shown(value) if value is not None else None for value in _bytes(column).to_pylist()]
+        for column in rows.columns
     ]
+    texts = dict(zip(rows.schema.names, columns, strict=True))
+    if stage.format == "json":
+        return [text or "" for text in texts[stage.text]]
+    whole = texts.get(stage.corrupt or "", [None] * len(bad))
+    return [
+        text or msgspec.json.encode({name: texts[name][at] for name in texts}).decode()
+        for at, text in enumerate(whole)
+    ]
+
+
+def _bytes(column: Any) -> Any:
+    """A column of texts as bytes: not all that Spark takes for text is."""
+    kind = column.type
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return column.cast(pa.large_binary()) if texts else column
 
 
 def _shown(value: Any) -> str:

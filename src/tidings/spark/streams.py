@@ -74,6 +74,7 @@ def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
         reader.schema(f"{texts}, `{CORRUPT}` string")
         .option("header", True)
         .option("enforceSchema", False)
+        .option("escape", '"')  # a quote in quotes is doubled, as everyone writes it but Spark
         .option("mode", "PERMISSIVE")
         .option("columnNameOfCorruptRecord", CORRUPT)
         .csv(str(path))

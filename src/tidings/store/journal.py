@@ -10,6 +10,8 @@ is opened. Write-ahead logging with full synchronisation: what was committed is 
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 import struct
 import threading
@@ -71,7 +73,12 @@ class SqliteJournal:
         """Open the journal at a path; one that is not there is made, for a new epoch."""
         self.path = Path(path)
         self._lock = threading.Lock()  # of the connection
-        self._connection = self._opened(epoch)
+        self._held = self._hold()
+        try:
+            self._connection = self._opened(epoch)
+        except BaseException:
+            os.close(self._held)
+            raise
         self.epoch = self._about("epoch")
         self.last_node = self._about("last_node")
         """The highest number that a node ever had: numbers are not used again."""
@@ -85,6 +92,26 @@ class SqliteJournal:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+            if self._held >= 0:
+                os.close(self._held)
+            self._held = -1
+
+    def _hold(self) -> int:
+        """Keep other rendezvous points out: two would give the same numbers."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as problem:
+            sentence = f"the journal {self.path} can't be opened: {problem.strerror}"
+            raise EnvironmentProblem(sentence) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise EnvironmentProblem(
+                f"another rendezvous point has the journal {self.path}"
+            ) from None
+        return lock
 
     # -- what a rendezvous point does ----------------------------------------------------------
 
@@ -245,7 +272,6 @@ class SqliteJournal:
 
     def _opened(self, epoch: int) -> sqlite3.Connection:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             connection: sqlite3.Connection = sqlite3.connect(self.path, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")

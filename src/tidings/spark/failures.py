@@ -43,11 +43,6 @@ def sentence_of(problem: BaseException) -> str:
     ours = _OURS.findall(text)
     if ours:
         return _short(ours[-1])
-    traceback = _TRACEBACK.search(text)
-    raised = _RAISED.findall(traceback[1]) if traceback else []
-    if raised:
-        kind, message = raised[0]
-        return _short(f"{kind.rsplit('.', 1)[-1]}: {message}")
     header = _HEADER.search(text)
     if header:
         named = _FILE.search(text)
@@ -55,6 +50,11 @@ def sentence_of(problem: BaseException) -> str:
             f"{named[1] if named else 'a CSV file'}: its header is not that of the columns of the "
             f"pipeline file, which must be there in their order and no others"
         )
+    traceback = _TRACEBACK.search(text)
+    raised = _RAISED.findall(traceback[1]) if traceback else []
+    if raised:
+        kind, message = raised[0]
+        return _short(f"{kind.rsplit('.', 1)[-1]}: {message}")
     causes = _CAUSE.findall(text)
     if causes:
         return _short(_cause(causes))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.routing.definition import labels_by_definition
 
 from tidings.model import GraphError
 from tidings.routing.forwarders import ContentList, FullGraph, MinimalGraph
-from tidings.routing.label_graph import LabelGraph, labels_by_definition
+from tidings.routing.label_graph import LabelGraph
 
 Sets = dict[int, frozenset[int]]
 

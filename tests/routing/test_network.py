@@ -6,9 +6,10 @@ import os
 import random
 
 import pytest
+from tests.routing.definition import labels_by_definition
 from tests.routing.world import POINTS, ROOT, Faults, World
 
-from tidings.routing.label_graph import LabelGraph, labels_by_definition
+from tidings.routing.label_graph import LabelGraph
 from tidings.routing.subscriber import Break, Lost, Phase, Told
 
 

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from tests.routing.definition import memory_of
 
 from tidings.model import TidingsError
 from tidings.routing import messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.publisher import Publisher
-from tidings.routing.rendezvous import Memory, Placed, Record, Rendezvous, memory_of
+from tidings.routing.rendezvous import Memory, Placed, Record, Rendezvous
 from tidings.routing.router import Router, Times
 from tidings.routing.subscriber import Subscriber
 

@@ -7,10 +7,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.messages import Mark, Range
-from tidings.routing.rendezvous import Memory, Placed, Record, memory_of
+from tidings.routing.rendezvous import Memory, Placed, Record
 from tidings.store import journal as module
 from tidings.store.journal import SqliteJournal
 

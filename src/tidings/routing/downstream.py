@@ -7,6 +7,7 @@ digest, so that both sides can find out cheaply that one of them missed somethin
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -43,7 +44,7 @@ class Request(msgspec.Struct, frozen=True):
     expires: float
 
 
-class Downstream:
+class Downstream(ABC):
     """What routers and rendezvous points have in common."""
 
     def __init__(self, name: str, times: Times, cache: Cache, life: int) -> None:
@@ -69,21 +70,21 @@ class Downstream:
 
     # -- what subclasses say -------------------------------------------------------------------
 
+    @abstractmethod
     def wanted(self, node: int) -> None:
         """A neighbour wants a node."""
-        raise NotImplementedError
 
+    @abstractmethod
     def unwanted(self, node: int) -> None:
         """No neighbour does any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def total(self, node: int) -> int:
         """How many notifications matched a node."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ask_above(self, message: m.Message) -> None:
         """Pass a question on."""
-        raise NotImplementedError
 
     # -- sending -------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ subscription, the descendants of its node whose labels change and their edges.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from tidings.model import GraphError
@@ -266,19 +266,3 @@ class LabelGraph(Generic[Neighbour]):
                 waiting[child] -= 1
                 if not waiting[child]:
                     ready.append(child)
-
-
-def labels_by_definition(
-    graph: LabelGraph[Neighbour], subscribed: Mapping[Neighbour, set[int]]
-) -> dict[int, dict[Neighbour, Label]]:
-    """Every label, worked out node by node from what each neighbour subscribes to."""
-    found: dict[int, dict[Neighbour, Label]] = {}
-    for number in graph.nodes:
-        above = graph.ancestors(number)
-        found[number] = {}
-        for neighbour, wanted in subscribed.items():
-            if number in wanted:
-                found[number][neighbour] = (number,)
-            elif above & wanted:
-                found[number][neighbour] = graph.lowest(above & wanted)
-    return found

@@ -13,7 +13,7 @@ what numbers are; and `totals`, those that matched it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -344,23 +344,3 @@ class Rendezvous(Downstream):
                 self._written += 1
                 for table in (self.counts, self._given_counts, self.totals, self.latest):
                     table.pop(node, None)
-
-
-def memory_of(records: Iterable[Record], start: Memory, placed: Mapping[int, Placed]) -> Memory:
-    """What was written down: a memory, and the records since."""
-    found = Memory(
-        start.epoch, start.serial, list(placed.values()), dict(start.counts), dict(start.totals),
-        dict(start.latest), dict(start.publishers),
-    )  # fmt: skip
-    for record in records:
-        found.publishers[record.publisher] = record.stamp
-        if record.serial:
-            found.serial = record.serial
-        for mark in record.marks:
-            if mark.node in placed:
-                found.counts[mark.node] = mark.number
-                found.latest[mark.node] = record.serial
-        for node in record.matched:
-            if node in placed:
-                found.totals[node] = found.totals.get(node, 0) + 1
-    return found

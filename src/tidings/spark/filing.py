@@ -4,8 +4,8 @@
                                   └──> grain=2013-01-01T09-00, a Parquet file for each
 
 A partition can be filed when it is known where its counters begin. A small batch is filed by the
-driver, in less time than a job takes to be planned; a large one by the workers, partition by
-partition. Files are made in the folder of the attempt and moved by whoever commits.
+driver, without another job; a large one by the workers, partition by partition. Files are made in
+the folder of the attempt and moved by whoever commits.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ from collections import defaultdict
 
 import pytest
 
-from tidings.network.forwarding import Forwarder
+from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.routing import frames, messages as m
 from tidings.routing.frames import FrameError
 from tidings.routing.router import Router
+from tidings.routing.ways import Forwarding, Mode
 
 
 def grown(chance: random.Random) -> Router:
@@ -34,9 +35,11 @@ def notification(chance: random.Random, serial: int) -> m.Notification:
     return m.Notification(1, serial, marks, chance.randbytes(chance.randrange(9)), "p", serial)
 
 
-def test_against_the_router(seed: int) -> None:
+@pytest.mark.parametrize("mode", Mode)
+def test_against_the_router(seed: int, mode: Mode) -> None:
     chance = random.Random(seed)
     router = grown(chance)
+    router.forwarding = Forwarding(mode, rewrite=20, byte=1)
     forwarder = Forwarder(router)
     serial = 0
     for _ in range(30):
@@ -82,3 +85,28 @@ def test_fronts_that_do_not_fit() -> None:
     bad[8] = 255  # the labels' size
     with pytest.raises(FrameError, match="shorter than its parts"):
         Forwarder(router).forward(bytes(bad), [0], [len(bad)])
+
+
+def test_all_goes_to_a_neighbour_that_is_alone() -> None:
+    router = Router("r", "up")
+    router.forwarding = Forwarding(Mode.ADAPTIVE)
+    for node in (1, 2):
+        router.graph.insert(node, (), ())
+        router.graph.subscribe(node, "a")
+    given = [m.Notification(1, n, (m.Mark(n, 1, (n,)),), b"x") for n in (1, 2, 1)]
+    buffer = b"..." + b"".join(map(frames.encode, given))
+    starts = [3 + at for at in frames.split(buffer[3:])[0]]
+    forwarder = Forwarder(router)
+    pieces, count = forwarder.forward(buffer, starts, [*starts[1:], len(buffer)])["a"]
+    assert (b"".join(pieces), count) == (buffer[3:], 3)
+    router.graph.subscribe(2, "b")
+    router.graph_changed()
+    sent = forwarder.forward(buffer, starts, [*starts[1:], len(buffer)])
+    assert {name: count for name, (_, count) in sent.items()} == {"a": 3, "b": 1}
+
+
+def test_costs_are_measured() -> None:
+    costs = measure_costs()
+    assert costs.mode is Mode.ADAPTIVE
+    assert 100 < costs.rewrite < 1_000_000
+    assert 0 < costs.byte < 1000

@@ -18,6 +18,7 @@ from tidings.routing.publisher import Publisher
 from tidings.routing.rendezvous import Memory, Placed, Record, Rendezvous
 from tidings.routing.router import Router, Times
 from tidings.routing.subscriber import Subscriber
+from tidings.routing.ways import Forwarding, Mode
 
 POINTS = 8
 ROOT = "root"
@@ -253,9 +254,17 @@ class World:
         self._base = len(self.disk.log)
         self.disk.synced = self._base
         self._lives += 1
-        return Rendezvous(ROOT, Sets(self.disk), self.disk, self.disk.memory(), self.times,
+        root = Rendezvous(ROOT, Sets(self.disk), self.disk, self.disk.memory(), self.times,
                           Cache(50), self._lives)  # fmt: skip
+        root.forwarding = self._any_forwarding()
+        return root
 
     def _new_router(self, name: str) -> Router:
         self._lives += 1
-        return Router(name, self.parents[name], self.times, Cache(20), self._lives)
+        router = Router(name, self.parents[name], self.times, Cache(20), self._lives)
+        router.forwarding = self._any_forwarding()
+        return router
+
+    def _any_forwarding(self) -> Forwarding:
+        mode = self.chance.choice(list(Mode))
+        return Forwarding(mode, self.chance.choice([0.0, 20.0, 1000.0]), 1.0)

@@ -7,6 +7,8 @@
     channel = "quotes"
     token = "..."                    by which it is let in above
     policy = "drop"                  what becomes of neighbours that are too slow, or "disconnect"
+    forwarding = "adaptive"          or "labels", "lists": see docs/network.md
+    bandwidth = 1000                 Mbit/s of its links, where they are slower than the machine
 
     [columns]                        of a rendezvous point: declared attributes
     price = "double"
@@ -27,7 +29,7 @@ from __future__ import annotations
 import ssl
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -36,7 +38,9 @@ from tidings.broker.root import RootNode
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.network import Policy
+from tidings.network.forwarding import measure_costs
 from tidings.routing.router import Times
+from tidings.routing.ways import Forwarding, Mode
 
 
 class ConfigError(TidingsError):
@@ -57,6 +61,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channel: str = ""
     token: str = ""
     policy: Literal["drop", "disconnect"] = "drop"
+    forwarding: Literal["adaptive", "labels", "lists"] = "adaptive"
+    bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
     columns: dict[str, str] = {}
     tokens: dict[str, str] | None = None
     tls: Tls | None = None
@@ -102,13 +108,24 @@ def make_node(config: Config) -> Node:
         config.channel,
         Policy(config.policy),
     )
+    forwarding = _forwarding(config)
     if config.journal is not None:
         attributes = Attributes(config.columns) if config.columns else None  # type: ignore[arg-type]
         journal = config.at(config.journal)
-        return RootNode(config.name, journal, door, attributes=attributes, times=times)
+        return RootNode(
+            config.name, journal, door, attributes=attributes, times=times, forwarding=forwarding
+        )
     above = address_of(config.upstream or "", "upstream")
     tls = _client_tls(config)
-    return RouterNode(config.name, above, door, times=times, token=config.token, tls=tls)
+    return RouterNode(
+        config.name, above, door, times=times, token=config.token, tls=tls, forwarding=forwarding
+    )
+
+
+def _forwarding(config: Config) -> Forwarding:
+    costs = measure_costs()
+    byte = costs.byte if config.bandwidth is None else max(costs.byte, 8000 / config.bandwidth)
+    return Forwarding(Mode(config.forwarding), costs.rewrite, byte)
 
 
 def address_of(text: str, what: str) -> Address:

@@ -1,7 +1,7 @@
 """A running node: a state machine between links and a clock.
 
-frames ──> links ──> messages ──> machine ──> messages ──> links ──> frames
-               └──> notifications from above, by their fronts alone ──────┘
+frames ──> links ──> messages ──> backlog ──> machine ──> messages ──> links ──> frames
+               └──> notifications from above, by their fronts alone ──────────────┘
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ from typing import Any
 
 import msgspec
 
+from tidings.broker.backlog import URGENT, Backlog
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, Policy
-from tidings.network.forwarding import Forwarder
+from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
 from tidings.routing import frames, messages as m
 from tidings.routing.downstream import Name, Sent
 from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Router, Times
+from tidings.routing.ways import Forwarding
 
 UPSTREAM = "<upstream>"  # no neighbour can have this name
 GREETING = 10.0  # seconds until whoever connects must have said who it is
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
+CACHE_BYTES = 64 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -69,14 +72,27 @@ class Door(msgspec.Struct, frozen=True):
 class Node:
     """What routers and rendezvous points have in common when they run."""
 
-    def __init__(self, machine: Router | Rendezvous, door: Door) -> None:
-        self.machine = machine
+    _frames: FrameCache
+
+    def __init__(
+        self, machine: Router | Rendezvous, door: Door, forwarding: Forwarding | None = None
+    ) -> None:
+        """`forwarding` is adaptive, by costs that are measured now, unless it is given."""
+        self._forwarding = forwarding or measure_costs()
+        self.take_machine(machine)
         self.door = door
         self.links: dict[Name, Link] = {}
+        self.backlog = Backlog(self._take_later, self.after_receiving)
         self.refused = 0  # connections
         self._server: asyncio.Server | None = None
         self._greeting: dict[Link, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    def take_machine(self, machine: Any) -> None:
+        """Run a state machine from now on."""
+        self.machine = machine
+        machine.forwarding = self._forwarding
+        self._forwarder = Forwarder(machine)
 
     async def start(self) -> None:
         """Listen, and begin to tick."""
@@ -161,12 +177,25 @@ class Node:
                 self._greet(link, message)
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
-            elif link.name:
+            elif isinstance(message, URGENT):
                 self.dispatch(self.machine.receive(link.name, message, now))
+            elif link.name:
+                self.backlog.put(link, message)
         self.after_receiving()
+
+    def _take_later(self, link: Link, message: m.Message) -> None:
+        self.dispatch(self.machine.receive(link.name, message, self.now))
 
     def after_receiving(self) -> None:
         """All frames of a buffer were taken."""
+
+    def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
+        """Send frames of notifications to whom they are for, and keep them for a while."""
+        for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
+            link = self.links.get(name)
+            if link is not None:
+                link.send_notifications(b"".join(pieces), count)
+        self._frames.put_frames(buffer[starts[0] : ends[-1]])
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
         """Send what the machine wants to be sent, to those that are there."""
@@ -201,15 +230,15 @@ class RouterNode(Node):
         times: Times | None = None,
         token: str = "",
         tls: ssl.SSLContext | None = None,
-        cache_bytes: int = 64 << 20,
+        forwarding: Forwarding | None = None,
+        cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._frames = FrameCache(cache_bytes)
         machine = Router(name, UPSTREAM, times, self._frames, life=time.time_ns())
-        super().__init__(machine, door)
+        super().__init__(machine, door, forwarding)
         self.upstream = upstream
         self._hello = m.Hello(name, door.channel, token)
         self._tls = tls
-        self._forwarder = Forwarder(machine)
         self._lost = asyncio.Event()
 
     async def start(self) -> None:
@@ -244,7 +273,7 @@ class RouterNode(Node):
             while last < len(starts) and buffer[starts[last] + 4] == frames.NOTIFICATION:
                 last += 1
             if last > first and link.name:
-                self._forward(buffer, starts[first:last], ends[first:last])
+                self._pass_on(buffer, starts[first:last], ends[first:last])
             if last < len(starts):
                 self._take(link, frames.decode(buffer, starts[last]))
             first = last + 1
@@ -260,18 +289,14 @@ class RouterNode(Node):
         elif link.name:
             self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
 
-    def _forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
+    def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
         epoch = int.from_bytes(buffer[starts[0] + 16 : starts[0] + 24], "little")
         if epoch != self.machine.epoch:  # the machine knows what to do about it
             for start in starts:
                 message = frames.decode(buffer, start)
                 self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
             return
-        for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
-            link = self.links.get(name)
-            if link is not None:
-                link.send_notifications(b"".join(pieces), count)
-        self._frames.put_frames(buffer[starts[0] : ends[-1]], len(starts))
+        self.forward(buffer, starts, ends)
 
     def _above_ended(self, link: Link, reason: str) -> None:
         if self.links.get(UPSTREAM) is link:

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 from pathlib import Path
 
 from tidings.broker.interests import GraphInterests
-from tidings.broker.node import Door, Node
+from tidings.broker.node import CACHE_BYTES, Door, Node
 from tidings.filters import Attributes
 from tidings.model import EnvironmentProblem
+from tidings.network.frame_cache import FrameCache
+from tidings.routing import frames, messages as m
 from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Times
+from tidings.routing.ways import Forwarding
 from tidings.store.journal import SqliteJournal
 
 _log = logging.getLogger(__name__)
 
 
+class FramedRendezvous(Rendezvous):
+    """A rendezvous point whose notifications leave it as frames, written once for all neighbours,
+    in `released`."""
+
+    released: list[bytes]
+
+    def release(self, notification: m.Notification) -> None:
+        self.released.append(frames.encode(notification))
+
+
 class RootNode(Node):
     """The rendezvous point of a channel."""
 
-    machine: Rendezvous
+    machine: FramedRendezvous
 
     def __init__(
         self,
@@ -31,22 +45,30 @@ class RootNode(Node):
         *,
         attributes: Attributes | None = None,
         times: Times | None = None,
+        forwarding: Forwarding | None = None,
+        cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._path = Path(journal)
         self._attributes = attributes
         self._times = times
         self._name = name
-        super().__init__(self._opened(), door)
+        self._cache_bytes = cache_bytes
+        super().__init__(self._opened(), door, forwarding)
         self._writing: asyncio.Task[None] | None = None
 
-    def _opened(self) -> Rendezvous:
+    def _opened(self) -> FramedRendezvous:
         now = time.time_ns()
         self.journal = SqliteJournal(self._path, epoch=now)
         interests = GraphInterests(
             self._attributes, self.journal.interests(), self.journal.last_node
         )
         memory = self.journal.memory(interests.all_placed())
-        return Rendezvous(self._name, interests, self.journal, memory, self._times, life=now)
+        self._frames = FrameCache(self._cache_bytes)
+        machine = FramedRendezvous(
+            self._name, interests, self.journal, memory, self._times, self._frames, life=now
+        )
+        machine.released = []
+        return machine
 
     async def stop(self) -> None:
         await super().stop()
@@ -66,7 +88,7 @@ class RootNode(Node):
             batch = self.journal.take()
             if batch is None:
                 # what waited for things that were written before
-                self.dispatch(self.machine.stored(self.machine.written(), self.now))
+                self._stored(self.machine.written())
                 return
             try:
                 await loop.run_in_executor(None, self.journal.write, batch)
@@ -74,10 +96,17 @@ class RootNode(Node):
                 _log.error("%s", problem)
                 self._begin_anew(str(problem))
                 return
-            self.dispatch(self.machine.stored(batch.upto, self.now))
+            self._stored(batch.upto)
+
+    def _stored(self, count: int) -> None:
+        self.dispatch(self.machine.stored(count, self.now))
+        released, self.machine.released = self.machine.released, []
+        if released:
+            ends = list(itertools.accumulate(map(len, released)))
+            self.forward(b"".join(released), [0, *ends[:-1]], ends)
 
     def _begin_anew(self, reason: str) -> None:
         """Tell those who wait, and go on from what is on the disk."""
         self.dispatch(self.machine.fail(reason))
         self.journal.close()
-        self.machine = self._opened()
+        self.take_machine(self._opened())

@@ -1,53 +1,96 @@
-"""The frames that passed a router last, as they came; looked into only when somebody missed one."""
+"""The frames that passed a router last, as they came; looked into only when somebody missed one.
+
+    chunks  [oldest] ... [ ] [ ] [newest]        looked through from the newest on, each once, and
+                              <───────────       no further than is needed
+
+What was missed is mostly of late, so little is looked at. What came by recovery, and not by itself,
+is kept as in any cache.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable
 
-import msgspec
-
 from tidings.routing import frames
-from tidings.routing.cache import Cache
+from tidings.routing.cache import Cache, look_up
 from tidings.routing.messages import Notification, Range
 
+SMALL = 4096  # bytes of a chunk that the next one is added to
 
-class Chunk(msgspec.Struct, frozen=True):
+
+class Chunk:
     """Frames of notifications, one behind the other."""
 
-    data: bytes
-    count: int
+    __slots__ = ("data", "numbers")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.numbers: list[tuple[int, int]] | None = None  # of its marks, once it was looked at
 
 
 class FrameCache(Cache):
-    """A cache that keeps bytes, and reads what it has not read yet when it is asked.
-
-    Cost of keeping: a reference to a buffer, or a copy where other frames are between. Bounded in
-    bytes; what was read is held to the same bound, with the objects that it takes.
-    """
+    """Cost of keeping: a reference to a buffer, or a copy where other frames are between. Bounded
+    in bytes; what was looked at takes an entry of a dictionary more for each mark."""
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
-        super().__init__(most=1 << 62, most_bytes=most_bytes)
+        super().__init__(most_bytes=most_bytes // 8)
+        self.most_chunk_bytes = most_bytes
+        self.chunk_bytes = 0
         self._chunks: deque[Chunk] = deque()
-        self._unread = 0  # bytes
+        self._places: dict[int, dict[int, tuple[Chunk, int]]] = {}  # of what was looked at
 
     def clear(self) -> None:
         super().clear()
         self._chunks.clear()
-        self._unread = 0
+        self._places.clear()
+        self.chunk_bytes = 0
 
-    def put_frames(self, data: bytes, count: int) -> None:
+    def put_frames(self, data: bytes) -> None:
         """Keep frames of notifications."""
-        self._chunks.append(Chunk(data, count))
-        self._unread += len(data)
-        while self._unread > self.most_bytes:
-            self._unread -= len(self._chunks.popleft().data)
+        last = self._chunks[-1] if self._chunks else None
+        if last is not None and last.numbers is None and len(last.data) + len(data) <= SMALL:
+            last.data += data
+        else:
+            self._chunks.append(Chunk(data))
+        self.chunk_bytes += len(data)
+        while self.chunk_bytes > self.most_chunk_bytes:
+            self._drop(self._chunks.popleft())
 
     def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
-        while self._chunks:
-            chunk = self._chunks.popleft()
-            for message in frames.decode_all(chunk.data):
-                if isinstance(message, Notification):
-                    self.put(message)
-        self._unread = 0
-        return super().find(ranges)
+        there, rest = super().find(ranges)
+        found = {one.serial: one for one in there}
+        places, rest = look_up(self._places, rest)
+        unseen = [chunk for chunk in self._chunks if chunk.numbers is None] if rest else []
+        count = 1
+        while rest and unseen:  # twice as many each time, as what is missing is looked up each time
+            for chunk in reversed(unseen[-count:]):
+                self._look(chunk)
+            del unseen[-count:]
+            count *= 2
+            more, rest = look_up(self._places, rest)
+            places += more
+        for chunk, start in places:
+            message = frames.decode(chunk.data, start)
+            assert isinstance(message, Notification)
+            found[message.serial] = message
+        return [found[serial] for serial in sorted(found)], rest
+
+    def _look(self, chunk: Chunk) -> None:
+        chunk.numbers = []
+        for start in frames.split(chunk.data)[0]:
+            with contextlib.suppress(frames.FrameError):  # nobody looked at it when it passed
+                frames.decode(chunk.data, start)
+                for node, number in frames.numbers_of(chunk.data, start):
+                    self._places.setdefault(node, {}).setdefault(number, (chunk, start))
+                    chunk.numbers.append((node, number))
+
+    def _drop(self, chunk: Chunk) -> None:
+        self.chunk_bytes -= len(chunk.data)
+        for node, number in chunk.numbers or ():
+            there = self._places.get(node, {})
+            if there.get(number, (None, 0))[0] is chunk:
+                del there[number]
+                if not there:
+                    del self._places[node]

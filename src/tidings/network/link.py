@@ -95,6 +95,17 @@ class Link(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(b"".join(out))
 
+    def pause(self) -> None:
+        """Read nothing more, so that the other end must wait."""
+        if self._transport is not None and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing() and not transport.is_reading():
+            transport.resume_reading()
+
     def certified(self) -> frozenset[str]:
         """The names in the certificate of the other end, if it has one that was verified."""
         transport = self._transport

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from tidings.routing.messages import Notification, Range
+
+Entry = TypeVar("Entry")
 
 
 class Cache:
@@ -48,19 +51,28 @@ class Cache:
 
     def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
         """Those that are here, by their serials, and the numbers of those that are not."""
-        found: dict[int, Notification] = {}
-        rest: list[Range] = []
-        for node, first, last in ranges:
-            there = self._numbers.get(node, {})
-            if len(there) <= last - first:  # a range may be as long as somebody likes
-                here = sorted(number for number in there if first <= number <= last)
-            else:
-                here = [number for number in range(first, last + 1) if number in there]
-            for number in here:
-                found[there[number].serial] = there[number]
-                if number > first:
-                    rest.append(Range(node, first, number - 1))
-                first = number + 1
-            if first <= last:
-                rest.append(Range(node, first, last))
-        return [found[serial] for serial in sorted(found)], rest
+        found, rest = look_up(self._numbers, ranges)
+        by_serial = {one.serial: one for one in found}
+        return [by_serial[serial] for serial in sorted(by_serial)], rest
+
+
+def look_up(
+    numbers: Mapping[int, Mapping[int, Entry]], ranges: Iterable[Range]
+) -> tuple[list[Entry], list[Range]]:
+    """What is there under numbers of nodes that are in ranges, and the numbers with nothing."""
+    found: list[Entry] = []
+    rest: list[Range] = []
+    for node, first, last in ranges:
+        there = numbers.get(node, {})
+        if len(there) <= last - first:  # a range may be as long as somebody likes
+            here = sorted(number for number in there if first <= number <= last)
+        else:
+            here = [number for number in range(first, last + 1) if number in there]
+        for number in here:
+            found.append(there[number])
+            if number > first:
+                rest.append(Range(node, first, number - 1))
+            first = number + 1
+        if first <= last:
+            rest.append(Range(node, first, last))
+    return found, rest

@@ -16,6 +16,7 @@ import msgspec
 from tidings.routing import messages as m
 from tidings.routing.digests import edges_digest, mix
 from tidings.routing.label_graph import Label, LabelGraph
+from tidings.routing.ways import Forwarding, Labels, Way, ways_of
 
 if TYPE_CHECKING:
     from tidings.routing.cache import Cache
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Name = Hashable
 Sent = tuple[Name, m.Message]
 CHUNK = 64  # notifications of one answer
+MOST_WAYS = 100_000  # headers of which it is known where they go
 
 
 class Neighbour(msgspec.Struct):
@@ -51,6 +53,7 @@ class Downstream(ABC):
         self.name = name
         self.times = times
         self.cache = cache
+        self.forwarding = Forwarding()
         self.graph: LabelGraph[Name] = LabelGraph()
         self.neighbours: dict[Name, Neighbour] = {}
         self.wants: dict[int, set[Name]] = {}  # who wants a node
@@ -65,7 +68,7 @@ class Downstream(ABC):
         # an answer to a question of a life before must not be taken for one to this
         self._next_request = ((life & 0x7FFFFFFF) << 32) + 1
         self._publishers: dict[str, Name] = {}
-        self._routes: dict[Label, dict[Name, Label]] = {}
+        self._ways: dict[Labels, dict[Name, Way]] = {}
         self._out: list[Sent] = []
 
     # -- what subclasses say -------------------------------------------------------------------
@@ -97,24 +100,22 @@ class Downstream(ABC):
 
     def forward(self, message: m.Notification) -> None:
         """Give a notification to every neighbour that has a label at one of its marks."""
-        found: dict[Name, list[m.Mark]] = {}
-        for mark in message.marks:
-            for neighbour, label in self.route(mark.label).items():
-                found.setdefault(neighbour, []).append(m.Mark(mark.node, mark.number, label))
-        for neighbour, marks in found.items():
-            self.send(neighbour, msgspec.structs.replace(message, marks=tuple(marks)))
+        for neighbour, way in self.ways(tuple(mark.label for mark in message.marks)).items():
+            self.send(neighbour, way.of(message))
 
-    def route(self, label: Label) -> dict[Name, Label]:
-        """The label that each neighbour gets for a label; what was asked once is known until the
-        graph changes."""
-        found = self._routes.get(label)
+    def ways(self, labels: Labels) -> dict[Name, Way]:
+        """What each neighbour gets of notifications with some labels; what was asked once is known
+        until the graph changes."""
+        found = self._ways.get(labels)
         if found is None:
-            found = self._routes[label] = self.graph.forward(label)
+            if len(self._ways) >= MOST_WAYS:
+                self._ways.clear()
+            found = self._ways[labels] = ways_of(self.graph, labels, self.forwarding)
         return found
 
     def graph_changed(self) -> None:
         self.version += 1
-        self._routes.clear()
+        self._ways.clear()
         for neighbour in self.neighbours.values():
             neighbour.edges = None
 

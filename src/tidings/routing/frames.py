@@ -161,6 +161,12 @@ def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
     return m.Notification(epoch, serial, marks, payload, publisher, stamp)
 
 
+def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """The nodes and numbers of the marks of the notification that begins at a place."""
+    front = front_of(buffer, start)
+    return _MARK.iter_unpack(buffer[start + HEAD : front.labels])
+
+
 def decode_all(buffer: bytes) -> Iterator[m.Message]:
     """The messages of whole frames."""
     starts, _ = split(buffer)

@@ -45,6 +45,8 @@ class LabelGraph(Generic[Neighbour]):
 
     def __init__(self) -> None:
         self.nodes: dict[int, LabelNode[Neighbour]] = {}
+        self.subscriptions: dict[Neighbour, int] = {}
+        """How many nodes each neighbour subscribes to, of those that subscribe to any."""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -74,6 +76,27 @@ class LabelGraph(Generic[Neighbour]):
             found[neighbour] = self.lowest(found[neighbour])
         return found
 
+    def listed(self, label: Iterable[int], neighbour: Neighbour, most: int) -> Label | None:
+        """All nodes at or above those of a label that a neighbour subscribes to: what a content
+        list has. None where the graph is deep: when more than `most` would have to be looked at."""
+        found = {number for number in label if number in self.nodes}
+        todo = list(found)
+        while todo:
+            new = self.nodes[todo.pop()].parents - found
+            found |= new
+            todo += new
+            if len(found) > most:
+                return None
+        return tuple(sorted(one for one in found if neighbour in self.nodes[one].subscribers))
+
+    def sole(self) -> Neighbour | None:
+        """The neighbour that subscribes to every node, where no other one subscribes to any."""
+        if len(self.subscriptions) == 1:
+            ((neighbour, count),) = self.subscriptions.items()
+            if count == len(self.nodes):
+                return neighbour
+        return None
+
     # -- subscriptions -------------------------------------------------------------------------
 
     def subscribe(self, number: int, neighbour: Neighbour) -> bool:
@@ -82,6 +105,7 @@ class LabelGraph(Generic[Neighbour]):
         if neighbour in node.subscribers:
             return False
         node.subscribers.add(neighbour)
+        self.subscriptions[neighbour] = self.subscriptions.get(neighbour, 0) + 1
         self._relabel([number], neighbour)
         return True
 
@@ -91,6 +115,9 @@ class LabelGraph(Generic[Neighbour]):
         if node is None or neighbour not in node.subscribers:
             return False
         node.subscribers.remove(neighbour)
+        self.subscriptions[neighbour] -= 1
+        if not self.subscriptions[neighbour]:
+            del self.subscriptions[neighbour]
         self._relabel([number], neighbour)
         return True
 

@@ -121,6 +121,7 @@ class Rendezvous(Downstream):
         self._changed: dict[int, int] = {}  # totals since the last beat
         self._given = self.serial  # the last serial that has a number
         self._given_counts = dict(self.counts)
+        self._acks: dict[str, int] = {}  # the last stamp of each publisher that is on the disk
         self._above: dict[Label, Label] = {}
         self._beaten = float("-inf")
         self._beats = 0
@@ -155,6 +156,12 @@ class Rendezvous(Downstream):
             else:
                 self.send(*what)
         del self._held[:ready]
+        # one acknowledgment for all of a publisher; after refusals, which are of one each
+        for publisher, stamp in self._acks.items():
+            to = self._publishers.get(publisher)
+            if to is not None:
+                self.send(to, m.Published(self.epoch, publisher, stamp))
+        self._acks.clear()
         return self.taken()
 
     def tick(self, now: float) -> list[Sent]:
@@ -266,13 +273,14 @@ class Rendezvous(Downstream):
             self.latest[mark.node] = record.serial
         for node in record.matched:
             self._changed[node] = self.totals[node] = self.totals.get(node, 0) + 1
-        to = self._publishers.get(record.publisher)
-        if to is not None:
-            self.send(to, m.Published(self.epoch, record.publisher, record.stamp))
+        self._acks[record.publisher] = record.stamp
         if record.marks:
-            notification = record.notification(self.epoch)
-            self.cache.put(notification)
-            self.forward(notification)
+            self.release(record.notification(self.epoch))
+
+    def release(self, notification: m.Notification) -> None:
+        """Let a notification out."""
+        self.cache.put(notification)
+        self.forward(notification)
 
     def _write(self, record: Record) -> None:
         self.journal.append(record)

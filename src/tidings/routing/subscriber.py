@@ -160,7 +160,9 @@ class Subscriber:
     def _on_notification(self, message: m.Notification) -> None:
         if self.phase not in (Phase.JOINING, Phase.ON):
             return
-        if self._tracker.see(message.marks):
+        # a router may leave marks in that are of no concern here
+        mine = [mark for mark in message.marks if self.node in mark.label]
+        if mine and self._tracker.see(mine):
             self._deliver(message)
         if not self._tracker.is_complete() and self._recovering is None:
             self._recover()

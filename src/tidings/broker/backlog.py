@@ -1,0 +1,81 @@
+"""Subscription work, which waits while there are notifications.
+
+    notifications ──────────────────────────> at once
+    Subscribe, Ask, Wanted ... ──> backlog ──> a slice of time, then the event loop has its turn
+
+A subscription takes much longer than a notification, and nobody minds if it takes a little longer
+still. So what neighbours want is looked at for a millisecond or so, and then whatever came in
+meanwhile goes first. Messages of a neighbour stay in their order. A neighbour for which too much
+waits is not read from until that is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from tidings.network import Link
+from tidings.routing import messages as m
+
+SLICE = 0.001  # seconds
+PIECE = 256  # nodes of a Subscribe that are looked at together
+MOST_WAITING = 1000  # messages of one neighbour
+
+URGENT = (m.Publish, m.Recover)
+"""What neighbours say about notifications."""
+
+
+class Backlog:
+    """What waits, in the order in which it came. `take` does the work."""
+
+    def __init__(self, take: Callable[[Link, m.Message], None], done: Callable[[], None]) -> None:
+        """`done` is called after each slice."""
+        self._take = take
+        self._done = done
+        self._queue: deque[tuple[Link, m.Message]] = deque()
+        self._waiting: Counter[Link] = Counter()
+        self._scheduled = False
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def put(self, link: Link, message: m.Message) -> None:
+        for piece in _pieces(message):
+            self._queue.append((link, piece))
+            self._waiting[link] += 1
+        if self._waiting[link] > MOST_WAITING:
+            link.pause()
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled and self._queue:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._work)
+
+    def _work(self) -> None:
+        self._scheduled = False
+        until = time.monotonic() + SLICE
+        while self._queue:
+            link, message = self._queue.popleft()
+            self._waiting[link] -= 1
+            if self._waiting[link] <= MOST_WAITING // 2:
+                link.resume()
+            if not self._waiting[link]:
+                del self._waiting[link]
+            self._take(link, message)
+            if time.monotonic() >= until:
+                break
+        self._done()
+        self._schedule()
+
+
+def _pieces(message: m.Message) -> Iterator[m.Message]:
+    if isinstance(message, m.Subscribe | m.Unsubscribe) and len(message.nodes) > PIECE:
+        for at in range(0, len(message.nodes), PIECE):
+            yield msgspec.structs.replace(message, nodes=message.nodes[at : at + PIECE])
+    else:
+        yield message

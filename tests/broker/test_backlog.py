@@ -1,0 +1,116 @@
+"""Subscription work waits, keeps its order, and does not pile up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from tidings.broker import RootNode, backlog as module
+from tidings.broker.backlog import MOST_WAITING, PIECE, Backlog
+from tidings.broker.node import Door
+from tidings.network import Link
+from tidings.network.agent import connect
+from tidings.routing import messages as m
+
+
+class FakeLink:
+    """A link that knows only whether it is read from."""
+
+    def __init__(self) -> None:
+        self.reading = True
+
+    def pause(self) -> None:
+        self.reading = False
+
+    def resume(self) -> None:
+        self.reading = True
+
+
+async def turns_until(done: Callable[[], bool]) -> int:
+    """Let the event loop go round; how often it did."""
+    for turn in range(1_000_000):
+        if done():
+            return turn
+        await asyncio.sleep(0)
+    raise AssertionError("it goes on and on")
+
+
+def test_slices_and_order() -> None:
+    async def work() -> None:
+        taken: list[m.Message] = []
+        slices: list[int] = []
+
+        def take(_: Link, message: m.Message) -> None:
+            taken.append(message)
+            until = time.monotonic() + module.SLICE / 4
+            while time.monotonic() < until:
+                pass
+
+        backlog = Backlog(take, lambda: slices.append(len(taken)))
+        link = cast(Link, FakeLink())
+        given = [m.Ask(number, b"") for number in range(40)]
+        for message in given:
+            backlog.put(link, message)
+        assert not taken
+        turns = await turns_until(lambda: not len(backlog))
+        assert taken == given
+        assert turns >= 5, "the event loop had no turn between"
+        assert len(slices) == turns
+
+    asyncio.run(work())
+
+
+def test_large_subscriptions_are_taken_in_pieces() -> None:
+    async def work() -> None:
+        taken: list[m.Message] = []
+        backlog = Backlog(lambda _, message: taken.append(message), lambda: None)
+        nodes = tuple(range(2 * PIECE + 3))
+        backlog.put(cast(Link, FakeLink()), m.Subscribe(7, nodes))
+        await turns_until(lambda: not len(backlog))
+        assert [len(one.nodes) for one in taken if isinstance(one, m.Subscribe)] == [
+            PIECE,
+            PIECE,
+            3,
+        ]
+        assert tuple(node for one in taken for node in one.nodes) == nodes  # type: ignore[attr-defined]
+        assert {one.epoch for one in taken if isinstance(one, m.Up)} == {7}
+
+    asyncio.run(work())
+
+
+def test_whoever_asks_too_much_is_not_read_from() -> None:
+    async def work() -> None:
+        backlog = Backlog(lambda *_: None, lambda: None)
+        flooding, modest = FakeLink(), FakeLink()
+        for number in range(MOST_WAITING + 1):
+            backlog.put(cast(Link, flooding), m.Ask(number, b""))
+        backlog.put(cast(Link, modest), m.Ask(1, b""))
+        assert (flooding.reading, modest.reading) == (False, True)
+        await turns_until(lambda: not len(backlog))
+        assert flooding.reading
+
+    asyncio.run(work())
+
+
+def test_notifications_go_before_subscriptions(tmp_path: Path) -> None:
+    """One that is published after 300 subscriptions were asked for is acknowledged before they are
+    answered."""
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "journal.db", Door())
+        await root.start()
+        address = f"tidings://127.0.0.1:{root.port}"
+        async with connect(address) as asking, connect(address) as publishing:
+            await publishing.publish({"n": 0})
+            for number in range(300):
+                asking.subscribe(f"n > {number} AND m < {number}")
+            await asyncio.sleep(0)
+            await turns_until(lambda: len(root.backlog) > 0)
+            await publishing.publish({"n": 1})
+            assert len(root.backlog), "it waited until all subscriptions were there"
+        await root.stop()
+
+    asyncio.run(asyncio.wait_for(work(), 30))

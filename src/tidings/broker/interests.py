@@ -3,6 +3,9 @@
 A filter that comes later can show that two nodes cover each other. The content graph makes them one
 then; out in the network both have subscribers. So their numbers stay, side by side between the same
 parents and children, and notifications are marked with both.
+
+Filters are in the graph, which knows where they belong, and in a matcher, which finds those that
+match in a time that hardly grows with their number.
 """
 
 from __future__ import annotations
@@ -13,8 +16,11 @@ import msgspec
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.graph import ContentGraph, Node
+from tidings.matching import Matcher
 from tidings.model import NotificationError
 from tidings.routing.rendezvous import Placed
+
+MANY = 1000  # filters that are better put in order at once
 
 
 class GraphInterests:
@@ -29,12 +35,15 @@ class GraphInterests:
         """`interests` are those that there were before, with their numbers; `last` is the highest
         number that was ever given."""
         self.attributes = attributes
-        self._graph = ContentGraph()
-        self._filters: dict[int, Filter] = {}
+        self._filters = {number: self._parsed(interest) for number, interest in interests}
+        many = len(self._filters) > MANY
+        build = ContentGraph.build if many else ContentGraph
+        self._graph = build(self._filters.values())
+        self._matcher = Matcher()
+        self._matcher.add_many(self._filters.items())
         self._same: dict[int, list[int]] = {}  # by the graph's own number: ours, in their order
         self._last = last
-        for number, interest in interests:
-            self._insert(number, self._parsed(interest))
+        self._number_all()
 
     def place(self, interest: bytes) -> Placed:
         filter_ = self._parsed(interest)
@@ -80,12 +89,16 @@ class GraphInterests:
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         if self.attributes is not None:
             event = self.attributes.read(event)
-        found = self._graph.lowest(self._graph.matching(event))
+        matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
+        if len(matched) < 2:
+            return matched
+        found = self._graph.lowest(map(self._node, matched))
         return [number for node in found for number in self._same[node.id]]
 
     def remove(self, number: int) -> None:
         node = self._node(number)
         self._same[node.id].remove(number)
+        self._matcher.remove(number)
         del self._filters[number]
         if not self._same[node.id]:
             del self._same[node.id]
@@ -101,12 +114,16 @@ class GraphInterests:
     def _insert(self, number: int, filter_: Filter) -> None:
         before = len(self._graph)
         node = self._graph.insert(filter_)
+        self._matcher.add(number, filter_)
         self._filters[number] = filter_
         self._same.setdefault(node.id, []).append(number)
         if len(self._graph) <= before:  # nodes have become one
-            self._same = {}
-            for known, one in sorted(self._filters.items()):
-                self._same.setdefault(self._node_of(one).id, []).append(known)
+            self._number_all()
+
+    def _number_all(self) -> None:
+        self._same = {}
+        for number, filter_ in sorted(self._filters.items()):
+            self._same.setdefault(self._node_of(filter_).id, []).append(number)
 
     def _node(self, number: int) -> Node:
         return self._node_of(self._filters[number])

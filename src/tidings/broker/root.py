@@ -36,6 +36,7 @@ class RootNode(Node):
         self._attributes = attributes
         self._times = times
         self._name = name
+        self._limits = door.limits
         super().__init__(self._opened(), door)
         self._writing: asyncio.Task[None] | None = None
 
@@ -46,7 +47,9 @@ class RootNode(Node):
             self._attributes, self.journal.interests(), self.journal.last_node
         )
         memory = self.journal.memory(interests.all_placed())
-        return Rendezvous(self._name, interests, self.journal, memory, self._times, life=now)
+        return Rendezvous(
+            self._name, interests, self.journal, memory, self._times, None, now, self._limits
+        )
 
     async def stop(self) -> None:
         await super().stop()

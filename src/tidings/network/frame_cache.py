@@ -43,11 +43,13 @@ class FrameCache(Cache):
         while self._unread > self.most_bytes:
             self._unread -= len(self._chunks.popleft().data)
 
-    def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
+    def find(
+        self, ranges: Iterable[Range], most_bytes: int = 1 << 62
+    ) -> tuple[list[Notification], list[Range]]:
         while self._chunks:
             chunk = self._chunks.popleft()
             for message in frames.decode_all(chunk.data):
                 if isinstance(message, Notification):
                     self.put(message)
         self._unread = 0
-        return super().find(ranges)
+        return super().find(ranges, most_bytes)

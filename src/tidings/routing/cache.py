@@ -46,10 +46,14 @@ class Cache:
                 if not numbers[mark.node]:
                     del numbers[mark.node]
 
-    def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
-        """Those that are here, by their serials, and the numbers of those that are not."""
+    def find(
+        self, ranges: Iterable[Range], most_bytes: int = 1 << 62
+    ) -> tuple[list[Notification], list[Range]]:
+        """Those that are here, by their serials, and the numbers of those that are not. Where their
+        payloads are of more bytes than that, those beyond are in neither."""
         found: dict[int, Notification] = {}
         rest: list[Range] = []
+        size = 0
         for node, first, last in ranges:
             there = self._numbers.get(node, {})
             if len(there) <= last - first:  # a range may be as long as somebody likes
@@ -57,6 +61,9 @@ class Cache:
             else:
                 here = [number for number in range(first, last + 1) if number in there]
             for number in here:
+                size += len(there[number].payload)
+                if size > most_bytes and found:
+                    return [found[serial] for serial in sorted(found)], rest
                 found[there[number].serial] = there[number]
                 if number > first:
                     rest.append(Range(node, first, number - 1))

@@ -22,11 +22,8 @@ class FakeLink:
     def __init__(self) -> None:
         self.reading = True
 
-    def pause(self) -> None:
-        self.reading = False
-
-    def resume(self) -> None:
-        self.reading = True
+    def read(self, _: str, *, on: bool) -> None:
+        self.reading = on
 
 
 async def turns_until(done: Callable[[], bool]) -> int:

@@ -86,12 +86,17 @@ class Disk:
     def append(self, record: Record) -> None:
         self.log.append(("record", record))
 
-    def find(self, ranges: Iterable[m.Range]) -> tuple[list[m.Notification], list[m.Range]]:
+    def find(
+        self, ranges: Iterable[m.Range], most_bytes: int
+    ) -> tuple[list[m.Notification], list[m.Range]]:
         cache = Cache(10**9, 1 << 60)
         for record in self.records():
             if record.serial > self.kept:
                 cache.put(record.notification(self.epoch))
-        return cache.find(ranges)
+        return cache.find(ranges, most_bytes)
+
+    def forget_publishers(self, names: Iterable[str]) -> None:
+        pass
 
     def prune(self, upto: int) -> None:
         self.kept = max(self.kept, upto)

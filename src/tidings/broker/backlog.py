@@ -48,7 +48,7 @@ class Backlog:
             self._queue.append((link, piece))
             self._waiting[link] += 1
         if self._waiting[link] > MOST_WAITING:
-            link.pause()
+            link.read("backlog", on=False)
         self._schedule()
 
     def _schedule(self) -> None:
@@ -63,7 +63,7 @@ class Backlog:
             link, message = self._queue.popleft()
             self._waiting[link] -= 1
             if self._waiting[link] <= MOST_WAITING // 2:
-                link.resume()
+                link.read("backlog", on=True)
             if not self._waiting[link]:
                 del self._waiting[link]
             self._take(link, message)

@@ -21,6 +21,9 @@
     key = "edge-1.key"
     authorities = "ca.pem"           whose certificates let a router in that has the name in them
 
+    [limits]                         see routing/limits.py
+    neighbours = 500
+
 Paths are relative to the file.
 """
 
@@ -39,6 +42,7 @@ from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.network import Policy
 from tidings.network.forwarding import measure_costs
+from tidings.routing.limits import Limits
 from tidings.routing.router import Times
 from tidings.routing.ways import Forwarding, Mode
 
@@ -67,6 +71,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens: dict[str, str] | None = None
     tls: Tls | None = None
     times: dict[str, float] = {}
+    limits: Limits = Limits()
     folder: Path = Path()
 
     def at(self, path: str) -> Path:
@@ -107,6 +112,7 @@ def make_node(config: Config) -> Node:
         config.tls is not None and config.tls.authorities is not None,
         config.channel,
         Policy(config.policy),
+        config.limits,
     )
     forwarding = _forwarding(config)
     if config.journal is not None:

@@ -17,18 +17,19 @@ from typing import Any
 import msgspec
 
 from tidings.broker.backlog import URGENT, Backlog
-from tidings.model import EnvironmentProblem
+from tidings.broker.guard import GREETING, Guard
+from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Link, Policy
 from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
 from tidings.routing import frames, messages as m
 from tidings.routing.downstream import Name, Sent
+from tidings.routing.limits import Limits
 from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Router, Times
 from tidings.routing.ways import Forwarding
 
 UPSTREAM = "<upstream>"  # no neighbour can have this name
-GREETING = 10.0  # seconds until whoever connects must have said who it is
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
 CACHE_BYTES = 64 << 20
 
@@ -51,7 +52,7 @@ class Door(msgspec.Struct, frozen=True):
     certificates: bool = False
     channel: str = ""
     policy: Policy = Policy.DROP
-    largest: int = frames.LARGEST
+    limits: Limits = Limits()
 
     def refusal(self, hello: m.Hello, certified: frozenset[str] = frozenset()) -> str:
         """Why somebody may not come in; empty if it may."""
@@ -64,6 +65,8 @@ class Door(msgspec.Struct, frozen=True):
         if self.certificates and hello.name in certified:
             return ""
         allowed = (self.tokens or {}).get(hello.token)
+        if allowed == "*" and hello.name in (self.tokens or {}).values():
+            return f"the name {hello.name!r} is that of another token"
         if allowed is not None and allowed in ("*", hello.name):
             return ""
         return "the token is not one that is known here, and no certificate has the name"
@@ -82,10 +85,12 @@ class Node:
         self.take_machine(machine)
         self.door = door
         self.links: dict[Name, Link] = {}
+        self.limits = door.limits
+        self.guard = Guard(door.limits)
         self.backlog = Backlog(self._take_later, self.after_receiving)
-        self.refused = 0  # connections
         self._server: asyncio.Server | None = None
-        self._greeting: dict[Link, asyncio.TimerHandle] = {}
+        self._pausing = False  # nothing is read from neighbours
+        self._pressed = False  # the one above reads more slowly than it is sent to
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def take_machine(self, machine: Any) -> None:
@@ -100,8 +105,9 @@ class Node:
         address = self.door.address
         try:
             self._server = await loop.create_server(
-                self._accept, address.host, address.port, ssl=self.door.tls
-            )
+                self._accept, address.host, address.port, ssl=self.door.tls, backlog=1024,
+                ssl_handshake_timeout=GREETING if self.door.tls else None,
+            )  # fmt: skip
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{address.host}:{address.port} can't be listened at: {problem.strerror}"
@@ -121,8 +127,9 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
-        for link in [*self.links.values(), *self._greeting]:
+        for link in [*self.links.values()]:
             link.close("the router stops")
+        self.guard.close_all("the router stops")
         if self._server is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._server.wait_closed(), 2)
@@ -134,35 +141,58 @@ class Node:
 
     # -- who comes in --------------------------------------------------------------------------
 
+    @property
+    def refused(self) -> int:
+        """Connections that were not let in, or ended because of what they said."""
+        return self.guard.counts.total()
+
+    def refusals(self) -> dict[str, int]:
+        """Everything that was not done, and why: connections by the reason, messages by the limit
+        that they were beyond."""
+        found = dict(self.guard.counts + self.machine.beyond)
+        return {**found, "senseless": self.machine.ignored} if self.machine.ignored else found
+
     def _accept(self) -> Link:
-        link = Link(self._received, self._ended, policy=self.door.policy, largest=self.door.largest)
-        loop = asyncio.get_running_loop()
-        self._greeting[link] = loop.call_later(
-            GREETING, link.close, "nothing was said for too long"
-        )
+        limits = self.limits
+        link = Link(self._received, self._ended, policy=self.door.policy,
+                    largest=limits.greeting_bytes, most_waiting=limits.queue_bytes)  # fmt: skip
+        self.guard.let_in(link)
         return link
 
     def _greet(self, link: Link, message: m.Message) -> None:
-        timer = self._greeting.pop(link)
-        timer.cancel()
-        refusal = "expected a greeting"
-        if isinstance(message, m.Hello):
-            refusal = self.door.refusal(message, link.certified())
-            if not refusal:
-                link.name = message.name
-                older = self.links.pop(message.name, None)
-                self.links[message.name] = link
-                if older is not None:
-                    older.close("another link of the same name was made")
-                link.send(m.Welcome(self.machine.name))
-                return
-        self.refused += 1
-        link.close(refusal)
+        self.guard.greeted(link)
+        if not isinstance(message, m.Hello):
+            self.guard.send_away(link, "expected a greeting")
+            return
+        refusal = self.door.refusal(message, link.certified()) or self._too_many(message.name)
+        if refusal:
+            self.guard.counts["greeting"] += 1
+            link.close(refusal)
+            return
+        link.name = message.name
+        link.largest = self.limits.frame_bytes
+        older = self.links.pop(message.name, None)
+        self.links[message.name] = link
+        if older is not None:
+            older.close("another link of the same name was made")
+        link.send(m.Welcome(self.machine.name))
+        link.read("pressure", on=not self._pausing)
+
+    def _too_many(self, name: str) -> str:
+        """Why there is no room for a neighbour; empty if there is."""
+        most, known = self.limits.neighbours, self.machine.neighbours
+        if len(known) >= most and name not in known:
+            for gone in [*known.keys() - self.links.keys()]:  # they say everything when they return
+                self.machine.drop(gone)
+            self.dispatch(self.machine.taken())
+        if len(self.links) >= most and name not in self.links:
+            return f"there are {len(self.links):,} neighbours, expected at most {most:,}"
+        return ""
 
     def _ended(self, link: Link, reason: str) -> None:
-        timer = self._greeting.pop(link, None)
-        if timer is not None:
-            timer.cancel()
+        self.guard.left(link)
+        if link.bad:
+            self.guard.counts["bad frame"] += 1
         if self.links.get(link.name) is link:
             del self.links[link.name]
         _log.info("%s: %s: %s", self.machine.name, link.name or "a stranger", reason)
@@ -172,19 +202,22 @@ class Node:
     def _received(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         now = self.now
         for start in starts:
-            message = frames.decode(buffer, start)
-            if link in self._greeting:
+            message = frames.decode_from_below(buffer, start)
+            if link in self.guard:
                 self._greet(link, message)
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
-            elif isinstance(message, URGENT):
+            elif link.name and isinstance(message, URGENT):
                 self.dispatch(self.machine.receive(link.name, message, now))
             elif link.name:
                 self.backlog.put(link, message)
         self.after_receiving()
 
     def _take_later(self, link: Link, message: m.Message) -> None:
-        self.dispatch(self.machine.receive(link.name, message, self.now))
+        try:
+            self.dispatch(self.machine.receive(link.name, message, self.now))
+        except TidingsError as problem:
+            link.refuse(problem)
 
     def after_receiving(self) -> None:
         """All frames of a buffer were taken."""
@@ -203,6 +236,31 @@ class Node:
             link = self.links.get(to)
             if link is not None:
                 link.send(message)
+        self.breathe()
+
+    def breathe(self) -> None:
+        """Read nothing from neighbours while what they said waits, for the disk or for the one
+        above: then it is for them to wait."""
+        pausing = self._pressed or self.machine.unsynced_bytes > self.limits.unsynced_bytes
+        if pausing != self._pausing:
+            self._pausing = pausing
+            for name, link in self.links.items():
+                if name != UPSTREAM:
+                    link.read("pressure", on=not pausing)
+
+    def queued(self, name: Name) -> int:
+        """Bytes that wait for a neighbour."""
+        link = self.links.get(name)
+        return 0 if link is None else link.waiting
+
+    def _watch(self, now: float) -> None:
+        self.machine.queued = self.queued
+        below = {name: link for name, link in self.links.items() if name != UPSTREAM}
+        self.guard.look(below, now, 3 * self.machine.times.expire)
+        for name, link in below.items():
+            known = self.machine.neighbours.get(name)
+            if link.paused and known is not None:
+                known.heard = now  # it can't be heard
 
     @property
     def now(self) -> float:
@@ -211,8 +269,11 @@ class Node:
     async def _ticking(self) -> None:
         pause = min(self.machine.times.beat, self.machine.times.retry) / 2
         while True:
-            self.dispatch(self.machine.tick(self.now))
+            now = self.now
+            self._watch(now)
+            self.dispatch(self.machine.tick(now))
             self.after_receiving()
+            self.guard.report(self.machine.name, self.refusals, now)
             await asyncio.sleep(pause)
 
 
@@ -234,7 +295,8 @@ class RouterNode(Node):
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._frames = FrameCache(cache_bytes)
-        machine = Router(name, UPSTREAM, times, self._frames, life=time.time_ns())
+        life = time.time_ns()
+        machine = Router(name, UPSTREAM, times, self._frames, life, door.limits)
         super().__init__(machine, door, forwarding)
         self.upstream = upstream
         self._hello = m.Hello(name, door.channel, token)
@@ -251,7 +313,7 @@ class RouterNode(Node):
             self._lost.clear()
             try:
                 _, link = await loop.create_connection(
-                    lambda: Link(self._from_above, self._above_ended),
+                    lambda: Link(self._from_above, self._above_ended, pressed=self._press),
                     self.upstream.host,
                     self.upstream.port,
                     ssl=self._tls,
@@ -297,6 +359,10 @@ class RouterNode(Node):
                 self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
             return
         self.forward(buffer, starts, ends)
+
+    def _press(self, much: bool) -> None:
+        self._pressed = much
+        self.breathe()
 
     def _above_ended(self, link: Link, reason: str) -> None:
         if self.links.get(UPSTREAM) is link:

@@ -53,6 +53,7 @@ class RootNode(Node):
         self._times = times
         self._name = name
         self._cache_bytes = cache_bytes
+        self._limits = door.limits
         super().__init__(self._opened(), door, forwarding)
         self._writing: asyncio.Task[None] | None = None
 
@@ -65,8 +66,9 @@ class RootNode(Node):
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
         machine = FramedRendezvous(
-            self._name, interests, self.journal, memory, self._times, self._frames, life=now
-        )
+            self._name, interests, self.journal, memory, self._times, self._frames, now,
+            self._limits,
+        )  # fmt: skip
         machine.released = []
         return machine
 

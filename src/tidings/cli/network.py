@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import signal
 import sys
 from collections.abc import Coroutine
@@ -31,6 +32,8 @@ def run_router(
     from tidings.broker.config import load_config, make_node
 
     node = make_node(load_config(config))
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each neighbour is an open file
 
     async def work() -> None:
         await node.start()

@@ -27,6 +27,7 @@ from tidings.network.link import Link
 from tidings.routing import frames, messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.downstream import Name, Sent
+from tidings.routing.limits import NONE
 from tidings.routing.publisher import Publisher
 from tidings.routing.router import Router, Times
 from tidings.routing.subscriber import Break, Lost, Phase, Subscriber, Told
@@ -108,7 +109,7 @@ class Agent:
         self._tls = tls
         self._hello = m.Hello(name, channel, token)
         self._times = times or Times()
-        self._router = Router(name, UPSTREAM, self._times, Cache(1000), life=time.time_ns())
+        self._router = Router(name, UPSTREAM, self._times, Cache(1000), time.time_ns(), NONE)
         self._publisher = Publisher(name, LOCAL, self._times)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
         self._next = 1

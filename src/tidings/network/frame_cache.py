@@ -58,9 +58,12 @@ class FrameCache(Cache):
         while self.chunk_bytes > self.most_chunk_bytes:
             self._drop(self._chunks.popleft())
 
-    def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
-        there, rest = super().find(ranges)
+    def find(
+        self, ranges: Iterable[Range], most_bytes: int = 1 << 62
+    ) -> tuple[list[Notification], list[Range]]:
+        there, rest = super().find(ranges, most_bytes)
         found = {one.serial: one for one in there}
+        most_bytes -= sum(len(one.payload) for one in there)
         places, rest = look_up(self._places, rest)
         unseen = [chunk for chunk in self._chunks if chunk.numbers is None] if rest else []
         count = 1
@@ -74,6 +77,9 @@ class FrameCache(Cache):
         for chunk, start in places:
             message = frames.decode(chunk.data, start)
             assert isinstance(message, Notification)
+            most_bytes -= len(message.payload)
+            if most_bytes < 0 and found:
+                break
             found[message.serial] = message
         return [found[serial] for serial in sorted(found)], rest
 

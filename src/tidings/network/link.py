@@ -12,9 +12,12 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
+from tidings.model import TidingsError
 from tidings.routing import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
+HIGH_WATER = 1 << 20  # bytes that wait, after which `pressed` is called
+LINGER = 5.0  # seconds until one that does not read what is left for it is cut off
 
 
 class Policy(Enum):
@@ -36,17 +39,24 @@ class Link(asyncio.Protocol):
         largest: int = frames.LARGEST,
         most_waiting: int = MOST_WAITING,
         policy: Policy = Policy.DROP,
+        pressed: Callable[[bool], None] | None = None,
     ) -> None:
+        """`pressed` is told when much waits to be sent, and when that is over."""
         self._received = received
         self._ended = ended
         self.largest = largest
         self.most_waiting = most_waiting
         self.policy = policy
+        self._pressed = pressed
         self.name = ""
         self.dropped = 0  # notifications
         self.bytes_in = self.bytes_out = 0
+        self.batches = 0  # times that whole frames came
+        self._reasons: set[str] = set()  # not to read
+        self.bad = False  # it sent what is no frame, or makes no sense
         self._transport: asyncio.Transport | None = None
-        self._rest = b""
+        self._rest = bytearray()  # the beginning of a frame,
+        self._needed = 0  # which is of so many bytes
         self._out: list[bytes | memoryview] = []
         self._out_size = 0
         self._flushing = False
@@ -95,17 +105,6 @@ class Link(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(b"".join(out))
 
-    def pause(self) -> None:
-        """Read nothing more, so that the other end must wait."""
-        if self._transport is not None and self._transport.is_reading():
-            self._transport.pause_reading()
-
-    def resume(self) -> None:
-        """Read again."""
-        transport = self._transport
-        if transport is not None and not transport.is_closing() and not transport.is_reading():
-            transport.resume_reading()
-
     def certified(self) -> frozenset[str]:
         """The names in the certificate of the other end, if it has one that was verified."""
         transport = self._transport
@@ -118,32 +117,91 @@ class Link(asyncio.Protocol):
         return frozenset(names)
 
     def close(self, reason: str) -> None:
-        """End the link, after what was sent before; the other end is told why."""
-        if self._over or self._transport is None:
+        """End the link, after what was sent before; the other end is told why. One that does not
+        read it is cut off all the same."""
+        if self._over:
+            return
+        transport = self._transport
+        if transport is None:  # not even that far
+            self._end(reason)
             return
         self._put(frames.encode(m.Goodbye(reason)))
         self._flush()
         self._end(reason)
-        self._transport.close()
+        if transport.get_write_buffer_size() > HIGH_WATER:
+            transport.abort()
+        else:
+            transport.close()
+            if transport.get_write_buffer_size():
+                asyncio.get_running_loop().call_later(LINGER, transport.abort)
+
+    def refuse(self, problem: TidingsError) -> None:
+        """End the link because of what it sent."""
+        self.bad = True
+        self.close(str(problem))
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of a frame that came in part."""
+        return len(self._rest)
+
+    def read(self, why: str, *, on: bool) -> None:
+        """Have a reason to read nothing from the other end, which must wait then; or have it no
+        more."""
+        before = self.paused
+        (self._reasons.discard if on else self._reasons.add)(why)
+        transport = self._transport
+        if transport is None or transport.is_closing() or self.paused == before:
+            return
+        if self.paused:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    @property
+    def paused(self) -> bool:
+        """Is nothing read from the other end?"""
+        return bool(self._reasons)
 
     # -- what asyncio calls --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        if self._over:
+            transport.abort()
+        elif self._pressed is not None:
+            transport.set_write_buffer_limits(high=HIGH_WATER)
+
+    def pause_writing(self) -> None:
+        if self._pressed is not None:
+            self._pressed(True)
+
+    def resume_writing(self) -> None:
+        if self._pressed is not None:
+            self._pressed(False)
 
     def data_received(self, data: bytes) -> None:
         if self._over:
             return
         self.bytes_in += len(data)
-        buffer = self._rest + data if self._rest else data
+        if self._rest:  # a frame is put together once, in however many pieces it comes
+            self._rest += data
+            if len(self._rest) < self._needed:
+                return
+            data = bytes(self._rest)
+            self._rest = bytearray()
         try:
-            starts, end = frames.split(buffer, self.largest)
-            self._rest = buffer[end:] if end < len(buffer) else b""
+            starts, end = frames.split(data, self.largest)
+            if end < len(data):
+                self._rest += data[end:]
+                short = len(self._rest) < frames.SHORTEST
+                self._needed = frames.SHORTEST if short else frames.size_at(data, end)
             if starts:
-                self._received(self, buffer, starts)
-        except frames.FrameError as problem:
-            self.close(str(problem))
+                self.batches += 1
+                self._received(self, data, starts)
+        except TidingsError as problem:
+            self.refuse(problem)
 
     def connection_lost(self, problem: Exception | None) -> None:
         self._end("the connection was lost" if problem is None else f"it was lost: {problem}")
@@ -153,4 +211,7 @@ class Link(asyncio.Protocol):
             self._over = reason
             self._out.clear()
             self._out_size = 0
+            self._rest = bytearray()
+            if self._pressed is not None:
+                self._pressed(False)
             self._ended(self, reason)

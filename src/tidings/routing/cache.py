@@ -49,11 +49,20 @@ class Cache:
                 if not numbers[mark.node]:
                     del numbers[mark.node]
 
-    def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
-        """Those that are here, by their serials, and the numbers of those that are not."""
-        found, rest = look_up(self._numbers, ranges)
-        by_serial = {one.serial: one for one in found}
-        return [by_serial[serial] for serial in sorted(by_serial)], rest
+    def find(
+        self, ranges: Iterable[Range], most_bytes: int = 1 << 62
+    ) -> tuple[list[Notification], list[Range]]:
+        """Those that are here, by their serials, and the numbers of those that are not. Where their
+        payloads are of more bytes than that, those beyond are in neither."""
+        places, rest = look_up(self._numbers, ranges)
+        found: dict[int, Notification] = {}
+        for one in places:
+            if most_bytes < len(one.payload) and found:
+                break
+            if one.serial not in found:
+                most_bytes -= len(one.payload)
+            found[one.serial] = one
+        return [found[serial] for serial in sorted(found)], rest
 
 
 def look_up(

@@ -8,7 +8,8 @@ digest, so that both sides can find out cheaply that one of them missed somethin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -16,6 +17,8 @@ import msgspec
 from tidings.routing import messages as m
 from tidings.routing.digests import edges_digest, mix
 from tidings.routing.label_graph import Label, LabelGraph
+from tidings.routing.limits import Limits
+from tidings.routing.merging import merged
 from tidings.routing.ways import Forwarding, Labels, Way, ways_of
 
 if TYPE_CHECKING:
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 
 Name = Hashable
 Sent = tuple[Name, m.Message]
-CHUNK = 64  # notifications of one answer
+CHUNK = 64  # notifications of one answer,
+CHUNK_BYTES = 4 << 20  # and of their payloads
 MOST_WAYS = 100_000  # headers of which it is known where they go
 
 
@@ -36,6 +40,12 @@ class Neighbour(msgspec.Struct):
     mixed: int = 0  # the digest of the nodes
     done: int = 0  # the serial up to which it needs nothing
     edges: int | None = None  # the digest of its graph, while nothing changes
+    unknown: set[int] = msgspec.field(default_factory=set)  # those that are not in the graph yet
+    left_out: bool = False  # it wants more than it may wait for
+    questions: int = 0  # that were passed on
+    made: int = 0  # nodes that it asked for, and nobody wants yet
+    spent: float = 0.0  # the work that was done for it, and not made up for
+    paid: float = 0.0  # when that was last looked at
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -49,9 +59,12 @@ class Request(msgspec.Struct, frozen=True):
 class Downstream(ABC):
     """What routers and rendezvous points have in common."""
 
-    def __init__(self, name: str, times: Times, cache: Cache, life: int) -> None:
+    def __init__(
+        self, name: str, times: Times, cache: Cache, life: int, limits: Limits | None = None
+    ) -> None:
         self.name = name
         self.times = times
+        self.limits = limits or Limits()
         self.cache = cache
         self.forwarding = Forwarding()
         self.graph: LabelGraph[Name] = LabelGraph()
@@ -63,6 +76,9 @@ class Downstream(ABC):
         self.begun: float | None = None  # when the first message came
         self.now = 0.0
         self.ignored = 0  # messages that made no sense
+        self.beyond: Counter[str] = Counter()  # what was not done, by the limit that it was beyond
+        self.queued: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
+        self.unsynced_bytes = 0  # of publications that wait for the disk here
         self.version = 0  # of the graph: it counts its changes
         self._requests: dict[int, Request] = {}
         # an answer to a question of a life before must not be taken for one to this
@@ -70,6 +86,7 @@ class Downstream(ABC):
         self._publishers: dict[str, Name] = {}
         self._ways: dict[Labels, dict[Name, Way]] = {}
         self._out: list[Sent] = []
+        self._single = 0  # messages among them that may become one
 
     # -- what subclasses say -------------------------------------------------------------------
 
@@ -96,7 +113,15 @@ class Downstream(ABC):
 
     def taken(self) -> list[Sent]:
         out, self._out = self._out, []
+        if self._single > 1:
+            out = merged(out)
+        self._single = 0
         return out
+
+    def send_single(self, to: Name, message: m.Message) -> None:
+        """Send something about one node: with others of its kind it is one message."""
+        self._single += 1
+        self._out.append((to, message))
 
     def forward(self, message: m.Notification) -> None:
         """Give a notification to every neighbour that has a label at one of its marks."""
@@ -135,9 +160,64 @@ class Downstream(ABC):
 
     def _serial_for(self, name: Name) -> int:
         """Up to which the totals of a neighbour's nodes are right."""
-        nodes = self.neighbours[name].nodes
-        late = (serial for node, serial in self.lagging.items() if node in nodes)
+        nodes, lagging = self.neighbours[name].nodes, self.lagging
+        few, many = (lagging, nodes) if len(lagging) < len(nodes) else (nodes, lagging)
+        late = (lagging[node] for node in few if node in many)
         return min(self.serial, *late, self.serial)
+
+    # -- limits --------------------------------------------------------------------------------
+
+    def may_ask(self, name: Name) -> bool:
+        """Is a neighbour to be answered: has it read its answers, and not had too many?"""
+        known = self.neighbours[name]
+        known.spent = max(0.0, known.spent - self.limits.work * (self.now - known.paid))
+        known.paid = self.now
+        if known.spent > self.limits.burst:
+            self.beyond["work"] += 1
+        elif self.queued(name) > self.limits.unread_bytes:
+            self.beyond["unread_bytes"] += 1
+        else:
+            return True
+        return False
+
+    def charge(self, name: Name, work: int) -> None:
+        """A neighbour had something done for it."""
+        known = self.neighbours.get(name)
+        if known is not None:
+            known.spent += work
+
+    def admitted(self, name: Name, nodes: Iterable[int]) -> list[int]:
+        """Those that a neighbour may want, of nodes that it says it wants. The rest is left out: it
+        is asked again for them when it waits for fewer."""
+        known, limits = self.neighbours[name], self.limits
+        found, unknown = [], len(known.unknown)
+        most = min(limits.unknown, unknown + limits.all_unknown - self.count_unknown())
+        left = limits.nodes - len(known.nodes)
+        for node in nodes:
+            if node in known.nodes:
+                found.append(node)
+                continue
+            new = node not in self.graph
+            if left <= 0 or (new and unknown >= most):
+                known.left_out = known.left_out or left > 0
+                self.beyond["nodes" if left <= 0 else "unknown"] += 1
+                continue
+            unknown += new
+            left -= 1
+            found.append(node)
+        return found
+
+    def ask_again(self) -> None:
+        """Have neighbours say what was left out, when there is room for it."""
+        room = 2 * self.count_unknown() <= self.limits.all_unknown
+        for name, known in self.neighbours.items():
+            if known.left_out and room and 2 * len(known.unknown) <= self.limits.unknown:
+                known.left_out = False
+                self.send(name, m.Which(self.epoch))
+
+    def count_unknown(self) -> int:
+        """The nodes that neighbours want and the graph has not."""
+        return 0
 
     # -- receiving -----------------------------------------------------------------------------
 
@@ -152,7 +232,9 @@ class Downstream(ABC):
             known = self.neighbours[sender] = Neighbour(self.now)
         known.heard = self.now
         if isinstance(message, m.Up) and message.epoch != self.epoch:
-            self.other_epoch(sender, message.epoch)
+            if self.may_ask(sender):
+                self.charge(sender, 1 + len(known.nodes))
+                self.other_epoch(sender, message.epoch)
             if message.epoch != self.epoch:
                 return
         handler(self, sender, message)
@@ -172,12 +254,14 @@ class Downstream(ABC):
         self._requests.clear()
         for neighbour in self.neighbours.values():
             neighbour.nodes.clear()
+            neighbour.unknown.clear()
+            neighbour.questions = neighbour.made = 0
             neighbour.mixed = neighbour.done = 0
         self.graph_changed()
         self.beat({}, edges=False)
 
     def _on_subscribe(self, sender: Name, message: m.Subscribe) -> None:
-        for node in message.nodes:
+        for node in self.admitted(sender, message.nodes):
             self._subscribe(sender, node)
 
     def _on_unsubscribe(self, sender: Name, message: m.Unsubscribe) -> None:
@@ -195,39 +279,85 @@ class Downstream(ABC):
         known, wanted = self.neighbours[sender], set(message.nodes)
         for node in known.nodes - wanted:
             self._unsubscribe(sender, node)
-        for node in sorted(wanted - known.nodes):
+        for node in self.admitted(sender, sorted(wanted - known.nodes)):
             self._subscribe(sender, node)
 
     def _on_redraw(self, sender: Name, _: m.Redraw) -> None:
+        if not self.may_ask(sender):
+            return
+        self.charge(sender, 1 + len(self.neighbours[sender].nodes))
         nodes = [node for node in self.neighbours[sender].nodes if node in self.graph]
         parents = {node: self.parents_for(node, sender) for node in nodes}
         totals = {node: self.total(node) for node in nodes}
         self.send(sender, m.Graph(self.epoch, self._serial_for(sender), parents, totals))
 
     def _on_publish(self, sender: Name, message: m.Publish) -> None:
-        self._publishers[message.publisher] = sender
+        self.know_publisher(message.publisher, sender)
         self.ask_above(message)
 
+    def know_publisher(self, publisher: str, sender: Name) -> None:
+        """Where acknowledgments of a publisher go. Those that were not heard of for the longest
+        time are forgotten: whoever still waits for one says its publication again."""
+        self._publishers.pop(publisher, None)
+        self._publishers[publisher] = sender
+        if len(self._publishers) > self.limits.publishers:
+            del self._publishers[next(iter(self._publishers))]
+            self.beyond["publishers"] += 1
+
     def _on_question(self, sender: Name, message: m.Ask | m.Count) -> None:
-        number = self._remember(sender, message.request)
-        self.ask_above(msgspec.structs.replace(message, request=number))
+        if self.may_ask(sender):
+            size = len(message.interest) if isinstance(message, m.Ask) else 0
+            number = self._remember(sender, message.request, 1 + size // 10)
+            if number is not None:
+                self.ask_above(msgspec.structs.replace(message, request=number))
 
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
-        found, rest = self.cache.find(message.ranges)
-        for at in range(0, len(found), CHUNK):
-            part = tuple(found[at : at + CHUNK])
-            self.send(sender, m.Recovered(self.epoch, message.request, part))
+        if not self.may_ask(sender):
+            return
+        found, rest = self.cache.find(message.ranges, self.limits.answer_bytes)
+        self.charge(sender, len(message.ranges) + len(found))
+        self.give_recovered(sender, message.request, found)
         if rest:
             number = self._remember(sender, message.request)
-            self.ask_above(m.Recover(self.epoch, number, tuple(rest)))
+            if number is not None:
+                self.ask_above(m.Recover(self.epoch, number, tuple(rest[: m.MOST_RANGES])))
         else:
             self.send(sender, m.Settled(self.epoch, message.request))
 
-    def _remember(self, sender: Name, number: int) -> int:
+    def give_recovered(self, to: Name, request: int, found: list[m.Notification]) -> None:
+        """Send what was asked for, in pieces that fit into frames."""
+        part: list[m.Notification] = []
+        size = 0
+        for one in found:
+            if part and (len(part) == CHUNK or size + len(one.payload) > CHUNK_BYTES):
+                self.send(to, m.Recovered(self.epoch, request, tuple(part)))
+                part, size = [], 0
+            part.append(one)
+            size += len(one.payload)
+        if part:
+            self.send(to, m.Recovered(self.epoch, request, tuple(part)))
+
+    def _remember(self, sender: Name, number: int, work: int = 1) -> int | None:
+        """The number of a question that is passed on; None where there are too many."""
+        known = self.neighbours[sender]
+        if (
+            known.questions >= self.limits.questions
+            or len(self._requests) >= self.limits.all_questions
+        ):
+            self.beyond["questions"] += 1
+            return None
         mine = self._next_request
         self._next_request += 1
         self._requests[mine] = Request(sender, number, self.now + self.times.request)
+        known.questions += 1
+        self.charge(sender, work)
         return mine
+
+    def _forget_request(self, number: int) -> None:
+        request = self._requests.pop(number)
+        known = self.neighbours.get(request.neighbour)
+        if known is not None and known.questions:
+            known.questions -= 1
 
     def pass_down(self, message: m.Message) -> None:
         """Give an answer to whoever asked."""
@@ -243,7 +373,8 @@ class Downstream(ABC):
         if request is None:
             return
         if not isinstance(message, m.Recovered):
-            del self._requests[message.request]
+            self._forget_request(message.request)
+            self.charge(request.neighbour, _entries(message))
         else:
             for notification in message.notifications:
                 self.cache.put(notification)
@@ -260,8 +391,10 @@ class Downstream(ABC):
             self.wants.setdefault(node, set()).add(sender)
             if node in self.graph:
                 self._admit(node, sender)
+            else:
+                known.unknown.add(node)
             self.wanted(node)
-        elif node in self.graph:  # it was told, and did not hear
+        elif node in self.graph and self.may_ask(sender):  # it was told, and did not hear
             self._tell(node, sender)
 
     def _unsubscribe(self, sender: Name, node: int) -> None:
@@ -269,6 +402,7 @@ class Downstream(ABC):
         if node not in known.nodes:
             return
         known.nodes.remove(node)
+        known.unknown.discard(node)
         known.mixed ^= mix(node)
         if self.graph.unsubscribe(node, sender):
             self.graph_changed()
@@ -281,6 +415,7 @@ class Downstream(ABC):
     def serve_waiting(self, node: int) -> None:
         """A node is in the graph: whoever wants it is subscribed."""
         for name in sorted(self.wants.get(node, ()), key=str):
+            self.neighbours[name].unknown.discard(node)
             if name not in self.graph.nodes[node].subscribers:
                 self._admit(node, name)
 
@@ -288,11 +423,12 @@ class Downstream(ABC):
         """Whoever wants a node is told that there is none."""
         for name in sorted(self.wants.get(node, ()), key=str):
             self._unsubscribe_quietly(name, node)
-            self.send(name, m.Refuse(self.epoch, (node,)))
+            self.send_single(name, m.Refuse(self.epoch, (node,)))
 
     def _unsubscribe_quietly(self, name: Name, node: int) -> None:
         known = self.neighbours[name]
         known.nodes.remove(node)
+        known.unknown.discard(node)
         known.mixed ^= mix(node)
         if self.graph.unsubscribe(node, name):
             self.graph_changed()
@@ -307,6 +443,7 @@ class Downstream(ABC):
 
     def _tell(self, node: int, name: Name) -> None:
         parents, children = self.graph.around(node, name)
+        self.charge(name, 1 + len(parents) + len(children))
         total, serial = self.total(node), self.lagging.get(node, self.serial)
         self.send(name, m.Setup(self.epoch, node, parents, children, total, serial))
 
@@ -333,7 +470,7 @@ class Downstream(ABC):
                 self.drop(name)
         late = [number for number, one in self._requests.items() if one.expires < self.now]
         for number in late:
-            del self._requests[number]
+            self._forget_request(number)
 
     def drop(self, name: Name) -> None:
         """A neighbour is gone for good."""
@@ -355,3 +492,7 @@ class Downstream(ABC):
         m.Resubscribe: _on_resubscribe, m.Redraw: _on_redraw, m.Publish: _on_publish,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover,
     }  # fmt: skip
+
+
+def _entries(message: m.Answer | m.Counted | m.Settled) -> int:
+    return len(message.lost) if isinstance(message, m.Settled) else len(message.counts)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -40,11 +40,14 @@ _COUNT = struct.Struct("<H")
 _LENGTH = struct.Struct("<I")
 _SHORT = struct.Struct("<IBB")
 HEAD = _HEAD.size
+SHORTEST = _SHORT.size
 _MOST_MARKS = (1 << 16) - 1
 
+Other = TypeVar("Other", bound=m.Message)
 _OTHERS: msgspec.msgpack.Decoder[m.UP | m.DOWN | m.LINK] = msgspec.msgpack.Decoder(
     m.UP | m.DOWN | m.LINK
 )
+_FROM_BELOW: msgspec.msgpack.Decoder[m.UP | m.LINK] = msgspec.msgpack.Decoder(m.UP | m.LINK)
 
 
 class FrameError(TidingsError):
@@ -125,6 +128,12 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
     return starts, at
 
 
+def size_at(buffer: bytes, start: int) -> int:
+    """The bytes of the frame that begins at a place, with its length."""
+    (length,) = _LENGTH.unpack_from(buffer, start)
+    return 4 + int(length)
+
+
 def front_of(buffer: bytes | memoryview, start: int) -> Front:
     """The parts of the notification that begins at a place; FrameError where they do not fit."""
     (length,) = _LENGTH.unpack_from(buffer, start)
@@ -142,10 +151,7 @@ def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
     """The message of the frame that begins at a place; FrameError where it is none of ours."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] != NOTIFICATION:
-        try:
-            return _OTHERS.decode(buffer[start + 6 : start + 4 + length])
-        except (msgspec.DecodeError, ValueError, RecursionError) as problem:
-            raise FrameError(f"found a message that can't be read: {problem}") from None
+        return _decode_other(_OTHERS, buffer[start + 6 : start + 4 + length])
     front = front_of(buffer, start)
     _, _, _, count, _, name, epoch, serial, stamp = _HEAD.unpack_from(buffer, start)
     labels = decode_labels(bytes(buffer[front.labels : front.rest]), count)
@@ -165,6 +171,21 @@ def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
     """The nodes and numbers of the marks of the notification that begins at a place."""
     front = front_of(buffer, start)
     return _MARK.iter_unpack(buffer[start + HEAD : front.labels])
+
+
+def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
+    """The same, where only what goes up makes sense; nothing else is read at all."""
+    (length,) = _LENGTH.unpack_from(buffer, start)
+    if buffer[start + 4] == NOTIFICATION:
+        raise FrameError("found a notification from below, expected none: they come from above")
+    return _decode_other(_FROM_BELOW, buffer[start + 6 : start + 4 + length])
+
+
+def _decode_other(decoder: msgspec.msgpack.Decoder[Other], data: bytes | memoryview) -> Other:
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError) as problem:
+        raise FrameError(f"found a message that can't be read: {problem}") from None
 
 
 def decode_all(buffer: bytes) -> Iterator[m.Message]:

@@ -21,7 +21,11 @@ import msgspec
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """Of a node, a notification, a request: whatever is counted. Others are refused when read."""
-Label = tuple[Number, ...]
+MOST_NODES = 2_000_000  # in one message
+MOST_RANGES = 4096
+Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
+Called = Annotated[str, msgspec.Meta(max_length=255)]
+"""The name of a node or a publisher, which others remember."""
 
 
 class Mark(NamedTuple):
@@ -58,7 +62,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 class Hello(Message, frozen=True, tag="hello"):
     """Whoever connects says who it is, before anything else."""
 
-    name: str
+    name: Called
     channel: str = ""
     token: str = ""
 
@@ -124,14 +128,14 @@ class Count(Up, frozen=True, tag="count"):
 
 class Recover(Up, frozen=True, tag="recover"):
     request: Number
-    ranges: tuple[Range, ...]
+    ranges: Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_RANGES)]
 
 
 class Publish(Message, frozen=True, tag="publish"):
     """A notification of a publisher, which counts its own from 1; those before `first` are
     acknowledged."""
 
-    publisher: str
+    publisher: Called
     stamp: Number
     first: Number
     content: bytes  # for the preprocessor

@@ -13,7 +13,9 @@ what numbers are; and `totals`, those that matched it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -23,9 +25,12 @@ from tidings.routing import messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.downstream import Downstream, Name, Neighbour, Sent
 from tidings.routing.label_graph import Label
+from tidings.routing.limits import Limits
 from tidings.routing.router import Times
 
 EDGES_EVERY = 5  # beats
+MOST_ABOVE = 10_000
+NEW_NODE = 100  # what a new node costs, in entries of an answer
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -57,11 +62,17 @@ class Journal(Protocol):
     def add_node(self, node: int, interest: bytes) -> None: ...
     def drop_node(self, node: int) -> None: ...
     def append(self, record: Record) -> None: ...
-    def find(self, ranges: Iterable[m.Range]) -> tuple[list[m.Notification], list[m.Range]]:
-        """Those that are there, and the numbers of those that are not any more."""
+    def find(
+        self, ranges: Iterable[m.Range], most_bytes: int
+    ) -> tuple[list[m.Notification], list[m.Range]]:
+        """Those that are there, and the numbers of those that are not any more. Where their
+        payloads are of more bytes than that, those beyond are in neither."""
 
     def prune(self, upto: int) -> None:
         """Notifications up to a serial are not needed any more."""
+
+    def forget_publishers(self, names: Iterable[str]) -> None:
+        """Their stamps are not needed any more."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -103,8 +114,9 @@ class Rendezvous(Downstream):
         times: Times | None = None,
         cache: Cache | None = None,
         life: int = 1,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(name, times or Times(), cache or Cache(), life)
+        super().__init__(name, times or Times(), cache or Cache(), life, limits)
         self.interests = interests
         self.journal = journal
         self.epoch = memory.epoch
@@ -116,6 +128,9 @@ class Rendezvous(Downstream):
         for one in memory.placed:
             self.graph.insert(one.node, one.parents, one.children)
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
+        self._makers: dict[int, Name] = {}  # of them, those that are new: who asked for them
+        self._promised = 0  # entries of answers that wait until something is stored
+        self._unsynced: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
         self._written = 0  # things that were given to the journal
         self._held: list[tuple[int, Record | Sent]] = []  # what waits until so many are stored
         self._changed: dict[int, int] = {}  # totals since the last beat
@@ -155,6 +170,8 @@ class Rendezvous(Downstream):
                 self._announce(what)
             else:
                 self.send(*what)
+                if isinstance(what[1], m.Answer):
+                    self._promised -= len(what[1].counts)
         del self._held[:ready]
         # one acknowledgment for all of a publisher; after refusals, which are of one each
         for publisher, stamp in self._acks.items():
@@ -162,15 +179,21 @@ class Rendezvous(Downstream):
             if to is not None:
                 self.send(to, m.Published(self.epoch, publisher, stamp))
         self._acks.clear()
+        while self._unsynced and self._unsynced[0][0] <= count:
+            self.unsynced_bytes -= self._unsynced.popleft()[1]
         return self.taken()
 
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `beat`."""
         self.now = now
         if now - self._checked >= self.times.retry:
+            if self._checked < 0:  # nodes of a life before, which nobody may want any more
+                there = self.graph.nodes.keys() - self.wants.keys() - self._unwanted.keys()
+                self._unwanted |= dict.fromkeys(there, now)
             self._checked = now
             self.expire()
             self._forget_unwanted()
+            self._forget_publishers()
             self.journal.prune(self.done())
         if now - self._beaten >= self.times.beat:
             self._beaten = now
@@ -182,19 +205,60 @@ class Rendezvous(Downstream):
     # -- questions -----------------------------------------------------------------------------
 
     def _answer(self, sender: Name, message: m.Ask | m.Count | m.Publish) -> None:
-        if isinstance(message, m.Ask):
-            self._place(sender, message)
-        elif isinstance(message, m.Publish):
-            self._publish(sender, message)
+        if isinstance(message, m.Publish):
+            self._take(sender, message)
+        elif not self.may_ask(sender):
+            return
+        elif isinstance(message, m.Ask):
+            if not self._refused(sender, message):
+                self._place(sender, message)
         elif message.epoch != self.epoch:
             self.other_epoch(sender, message.epoch)
         elif message.node not in self.graph:
             self.send(sender, m.Refuse(self.epoch, (message.node,)))
         else:
-            counts = self._counts_under(message.node, message.since)
+            under = self._under(message.node)
+            self.charge(sender, len(under))
+            counts = self._counts_of(under, message.since)
             total = self.totals.get(message.node, 0)
             self.send(sender, m.Counted(self.epoch, message.request, message.node, self.serial,
                                         total, counts))  # fmt: skip
+
+    def _take(self, sender: Name, message: m.Publish) -> None:
+        """Take a publication, and count what waits for the disk: whoever reads from neighbours
+        stops while that is too much."""
+        last = self.publishers.pop(message.publisher, None)
+        if last is not None:
+            self.publishers[message.publisher] = last  # those that are silent are in front
+        self.know_publisher(message.publisher, sender)
+        before = self._written
+        self._publish(sender, message)
+        if self._written > before:
+            size = len(message.payload) + len(message.content)
+            self._unsynced.append((self._written, size))
+            self.unsynced_bytes += size
+
+    def _refused(self, sender: Name, message: m.Ask) -> bool:
+        """Is an interest beyond a limit? Where room may come, the asker asks again."""
+        limits, known = self.limits, self.neighbours[sender]
+        size = len(message.interest)
+        self.charge(sender, 1 + size // 10)
+        refusal = ""
+        if size > limits.filter_bytes:
+            refusal = f"found a filter of {size:,} bytes, expected at most {limits.filter_bytes:,}"
+            self.beyond["filter_bytes"] += 1
+        elif len(self.graph) >= limits.all_nodes:
+            refusal = f"there are {len(self.graph):,} nodes, expected at most {limits.all_nodes:,}"
+            self.beyond["all_nodes"] += 1
+        elif known.made >= limits.new_nodes or len(self._makers) >= limits.all_new_nodes:
+            self.beyond["new_nodes"] += 1
+            return True
+        elif self._promised > limits.burst:
+            self.beyond["work"] += 1
+            return True
+        if refusal:
+            self.send(sender, m.Answer(self.epoch, message.request, refusal=refusal))
+        return bool(refusal)
 
     def _place(self, sender: Name, message: m.Ask) -> None:
         try:
@@ -209,10 +273,15 @@ class Rendezvous(Downstream):
             self.graph_changed()
             self.journal.add_node(node, message.interest)
             self._written += 1
+            self._makers[node] = sender
+            self.neighbours[sender].made += 1
+            self.charge(sender, NEW_NODE)
         if node not in self.wants:
             self._unwanted[node] = self.now  # from now on someone may
         # all numbers that were given by now are on the disk when this is sent
         counts = {one: self._given_counts.get(one, 0) for one in self._under(node)}
+        self.charge(sender, len(counts))
+        self._promised += len(counts)
         pending = sum(node in what.matched for _, what in self._held if isinstance(what, Record))
         answer = m.Answer(
             self.epoch, message.request, node, self._given,
@@ -224,16 +293,26 @@ class Rendezvous(Downstream):
         """A question that no cache here could answer: it is for the journal."""
         if not isinstance(message, m.Recover):
             return
-        found, lost = self.journal.find(message.ranges)
-        # what is not on the disk yet is not lost: it comes by itself
-        lost = [
-            m.Range(node, first, min(last, self.counts.get(node, 0)))
-            for node, first, last in lost
-            if first <= self.counts.get(node, 0)
-        ]
+        found, lost = self.journal.find(self._existing(message.ranges), self.limits.answer_bytes)
+        request = self._requests[message.request]
+        self.charge(request.neighbour, len(found))
         for notification in found:
-            self.pass_down(m.Recovered(self.epoch, message.request, (notification,)))
+            self.cache.put(notification)
+        self.give_recovered(request.neighbour, request.number, found)
         self.pass_down(m.Settled(self.epoch, message.request, tuple(lost)))
+
+    def _existing(self, ranges: Iterable[m.Range]) -> list[m.Range]:
+        """Without numbers that there are none of: what is not on the disk yet is not lost, it comes
+        by itself. And no more than are found at once."""
+        found: list[m.Range] = []
+        left = self.limits.burst
+        for node, first, last in ranges:
+            first, last = max(first, 1), min(last, self.counts.get(node, 0))
+            last = min(last, first + left - 1)
+            if first <= last:
+                found.append(m.Range(node, first, last))
+                left -= last - first + 1
+        return found
 
     # -- publishing ----------------------------------------------------------------------------
 
@@ -301,12 +380,25 @@ class Rendezvous(Downstream):
             elif isinstance(what[1], m.Answer):
                 self.send(what[0], m.Answer(self.epoch, what[1].request, refusal=reason))
         self._held.clear()
+        self._promised = self.unsynced_bytes = 0
+        self._unsynced.clear()
         return self.taken()
 
     # -- nodes ---------------------------------------------------------------------------------
 
+    def admitted(self, name: Name, nodes: Iterable[int]) -> list[int]:
+        """Nodes that are not there are refused, all at once."""
+        asked = list(nodes)
+        unknown = tuple(node for node in asked if node not in self.graph)
+        if unknown:
+            self.beyond["no such node"] += len(unknown)
+            self.send(name, m.Refuse(self.epoch, unknown))
+            asked = [node for node in asked if node in self.graph]
+        return super().admitted(name, asked)
+
     def wanted(self, node: int) -> None:
         self._unwanted.pop(node, None)
+        self._settle(node)
         if node not in self.graph:
             self.refuse_all(node)
 
@@ -326,16 +418,16 @@ class Rendezvous(Downstream):
         found = self._above.get(lowest)
         if found is None:
             above = set(lowest).union(*(self.graph.ancestors(node) for node in lowest))
+            if len(self._above) >= MOST_ABOVE:
+                self._above.clear()
             found = self._above[lowest] = tuple(sorted(above))
         return found
 
     def _under(self, node: int) -> set[int]:
         return self.graph.descendants(node) | {node}
 
-    def _counts_under(self, node: int, since: int) -> dict[int, int]:
-        return {
-            one: self.counts[one] for one in self._under(node) if self.latest.get(one, 0) > since
-        }
+    def _counts_of(self, nodes: Iterable[int], since: int) -> dict[int, int]:
+        return {one: self.counts[one] for one in nodes if self.latest.get(one, 0) > since}
 
     def _forget_unwanted(self) -> None:
         """Drop nodes that nobody wanted for so long that nobody can still be about to."""
@@ -345,6 +437,7 @@ class Rendezvous(Downstream):
         for node, since in [*self._unwanted.items()]:
             if since < late and node not in in_use:
                 del self._unwanted[node]
+                self._settle(node)
                 self.interests.remove(node)
                 self.graph.remove(node)
                 self.graph_changed()
@@ -352,3 +445,20 @@ class Rendezvous(Downstream):
                 self._written += 1
                 for table in (self.counts, self._given_counts, self.totals, self.latest):
                     table.pop(node, None)
+
+    def _settle(self, node: int) -> None:
+        """A node is wanted, or gone: it is not new any more."""
+        known = self.neighbours.get(self._makers.pop(node, None))
+        if known is not None and known.made:
+            known.made -= 1
+
+    def _forget_publishers(self) -> None:
+        """Forget the stamps of those that published nothing for the longest time. One that comes
+        back says itself which of its publications it knows to be acknowledged."""
+        many = len(self.publishers) - self.limits.publishers
+        if many > 0:
+            names = list(islice(self.publishers, many))
+            for name in names:
+                del self.publishers[name]
+            self.journal.forget_publishers(names)
+            self.beyond["publishers"] += many

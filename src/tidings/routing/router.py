@@ -24,6 +24,7 @@ from tidings.routing import messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.digests import digest, edges_digest
 from tidings.routing.downstream import Downstream, Name, Sent
+from tidings.routing.limits import Limits
 from tidings.routing.transitions import Action, Event, State, next_step
 
 
@@ -56,9 +57,10 @@ class Router(Downstream):
         times: Times | None = None,
         cache: Cache | None = None,
         life: int = 1,
+        limits: Limits | None = None,
     ) -> None:
         """`life` is another number each time that it is started."""
-        super().__init__(name, times or Times(), cache or Cache(), life)
+        super().__init__(name, times or Times(), cache or Cache(), life, limits)
         self.upstream = upstream
         self.held: dict[int, Held] = {}
         self.heard = 0.0  # the last beat from above
@@ -71,7 +73,9 @@ class Router(Downstream):
         """Take a message of a neighbour; what is to be sent now."""
         self.now = now
         if isinstance(message, m.Down):
-            if sender == self.upstream and self._is_current(message):
+            if sender != self.upstream:
+                self.ignored += 1
+            elif self._is_current(message):
                 handler = self._DOWN.get(type(message))
                 if handler is not None:
                     handler(self, message)
@@ -91,6 +95,7 @@ class Router(Downstream):
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `retry`."""
         self.now = now
+        self.ask_again()
         if now - self._checked >= self.times.retry:
             self._checked = now
             self.expire()
@@ -122,6 +127,9 @@ class Router(Downstream):
     def total(self, node: int) -> int:
         held = self.held.get(node)
         return 0 if held is None else held.total
+
+    def count_unknown(self) -> int:
+        return len(self.held) - len(self.graph)  # those that leave are among them
 
     def ask_above(self, message: m.Message) -> None:
         self.send(self.upstream, message)
@@ -218,11 +226,11 @@ class Router(Downstream):
             self.held.pop(node, None)
 
     def _ask(self, node: int) -> None:
-        self.send(self.upstream, m.Subscribe(self.epoch, (node,)))
+        self.send_single(self.upstream, m.Subscribe(self.epoch, (node,)))
 
     def _leave(self, node: int) -> None:
         self.lagging.setdefault(node, self.serial)  # no beat will tell of it any more
-        self.send(self.upstream, m.Unsubscribe(self.epoch, (node,)))
+        self.send_single(self.upstream, m.Unsubscribe(self.epoch, (node,)))
 
     def _join(self, node: int) -> None:
         told = self._told

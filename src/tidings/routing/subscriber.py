@@ -79,6 +79,7 @@ class Subscriber:
         self._request = 0
         self._counting: float | None = None  # when it was asked
         self._recovering: float | None = None
+        self._missing = 0  # numbers, when they were asked for
         self._asked = self._heard = self._resubscribed = float("-inf")
         self._now = 0.0
         self._out: list[Sent] = []
@@ -213,6 +214,8 @@ class Subscriber:
             self.inbox.append(Lost(lost))
         if self._tracker.is_complete():
             self._count()  # to know that this was all
+        elif _numbers(self._tracker.missing()) < self._missing:
+            self._recover()  # an answer is of so many at most
         else:
             self._recovering = self._now  # what is still under way comes, or is asked for again
 
@@ -256,6 +259,7 @@ class Subscriber:
             self._recovering = None
             self._count()
             return
+        self._missing = _numbers(missing)
         self._request += 1
         self._send(m.Recover(self.epoch, self._request, tuple(missing[:MOST_RANGES])))
 
@@ -271,3 +275,7 @@ class Subscriber:
         m.Notification: _on_notification, m.Counted: _on_counted, m.Recovered: _on_recovered,
         m.Settled: _on_settled,
     }  # fmt: skip
+
+
+def _numbers(ranges: list[m.Range]) -> int:
+    return sum(last - first + 1 for _, first, last in ranges)

@@ -124,9 +124,14 @@ class SqliteJournal:
     def append(self, record: Record) -> None:
         self._give(record)
 
-    def find(self, ranges: Iterable[Range]) -> tuple[list[Notification], list[Range]]:
+    def find(
+        self, ranges: Iterable[Range], most_bytes: int = 1 << 62
+    ) -> tuple[list[Notification], list[Range]]:
+        """Those that are there, and the numbers of those that are not any more. Where their
+        payloads are of more bytes than that, those beyond are in neither."""
         found: dict[int, Notification] = {}
         lost: list[Range] = []
+        size = 0
         with self._lock:
             for node, first, last in ranges:
                 rows = self._connection.execute(
@@ -136,6 +141,9 @@ class SqliteJournal:
                 )
                 for number, *row in rows:
                     record = _record(*row)
+                    size += len(record.payload)
+                    if size > most_bytes and found:
+                        return [found[serial] for serial in sorted(found)], lost
                     found[record.serial] = record.notification(self.epoch)
                     if number > first:
                         lost.append(Range(node, first, number - 1))
@@ -153,6 +161,13 @@ class SqliteJournal:
                 self._connection.execute("DELETE FROM marks WHERE serial <= ?", (upto,))
                 self._connection.execute("DELETE FROM records WHERE serial <= ?", (upto,))
                 self._connection.commit()
+
+    def forget_publishers(self, names: Iterable[str]) -> None:
+        """Their stamps are not needed any more."""
+        with self._lock:
+            execute = self._connection.executemany
+            execute("DELETE FROM publishers WHERE name = ?", ((name,) for name in names))
+            self._connection.commit()
 
     # -- what its owner does -------------------------------------------------------------------
 

@@ -1,0 +1,55 @@
+"""How much of what others say is kept, and how much is done for them.
+
+Whatever a neighbour or a stranger can make a node keep has a bound here. What is beyond one is
+ignored and counted where whoever asked asks again by itself, as those that mean well do after a
+while; it is refused in a sentence where asking again would not help.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Some = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The `[limits]` of a router's file."""
+
+    # of connections
+    strangers: Some = 256  # that have not said yet who they are; the oldest goes for the next
+    greeting_bytes: Some = 4096  # of what a stranger says
+    neighbours: Some = 10_000
+    frame_bytes: Some = 16 << 20
+    queue_bytes: Some = 32 << 20  # that wait for one neighbour; twice that ends the link
+    all_queues_bytes: Some = 1 << 30  # the longest queue ends
+
+    # of one neighbour, and of all together
+    nodes: Some = 1_000_000  # that a neighbour wants
+    unknown: Some = 10_000  # of them, those of which nothing is known yet
+    all_unknown: Some = 100_000
+    questions: Some = 10_000  # that were passed on and not answered yet
+    all_questions: Some = 100_000
+    publishers: Some = 100_000  # whose way back, or last stamp, is remembered
+
+    # of a rendezvous point
+    filter_bytes: Some = 64 << 10
+    new_nodes: Some = 10_000  # that a neighbour asked for, and nobody wants yet
+    all_new_nodes: Some = 100_000
+    all_nodes: Some = 2_000_000
+    unsynced_bytes: Some = 64 << 20  # of publications that are not on the disk; then none is read
+
+    # of answers
+    answer_bytes: Some = 8 << 20  # of payloads that one question for lost ones gives
+    unread_bytes: Some = 4 << 20  # that wait for a neighbour, for it to be answered no more
+    burst: Some = 1_000_000  # entries of answers that a neighbour may have at once,
+    work: Some = 100_000  # and each second
+
+    def told(self) -> dict[str, int]:
+        """Every limit by its name."""
+        return msgspec.structs.asdict(self)
+
+
+NONE = Limits(**dict.fromkeys(Limits.__struct_fields__, 1 << 62))
+"""For routers whose neighbours are all of one application."""

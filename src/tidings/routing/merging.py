@@ -1,0 +1,47 @@
+"""Messages about single nodes that go to the same neighbour, as few messages about many."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from tidings.routing import messages as m
+
+Sent = tuple[Hashable, m.Message]
+Nodes = m.Subscribe | m.Unsubscribe | m.Refuse
+
+
+class _Run:
+    __slots__ = ("at", "first", "nodes")
+
+    def __init__(self, at: int, first: Nodes) -> None:
+        self.at = at
+        self.first = first
+        self.nodes = [*first.nodes]
+
+
+def merged(sent: Iterable[Sent]) -> list[Sent]:
+    """The same, in the same order for each neighbour: what follows each other and is of one kind is
+    one message."""
+    found: list[Sent] = []
+    runs: list[_Run] = []
+    last: dict[Hashable, _Run] = {}
+    for to, message in sent:
+        if not isinstance(message, Nodes):
+            last.pop(to, None)
+            found.append((to, message))
+            continue
+        run = last.get(to)
+        if (
+            run is not None
+            and type(run.first) is type(message)
+            and run.first.epoch == message.epoch
+        ):
+            run.nodes += message.nodes
+            continue
+        run = last[to] = _Run(len(found), message)
+        runs.append(run)
+        found.append((to, message))
+    for run in runs:
+        if len(run.nodes) > len(run.first.nodes):
+            found[run.at] = found[run.at][0], type(run.first)(run.first.epoch, tuple(run.nodes))
+    return found

@@ -24,6 +24,8 @@ notifications = st.builds(
     st.text(max_size=8),
     numbers,
 )
+slices = st.builds(m.Slice, numbers, st.integers(1, 2**63 - 1))
+edges = st.builds(m.Edges, slices, numbers)
 digests = st.builds(m.Digest, numbers, numbers)
 ranges = st.lists(st.builds(m.Range, numbers, numbers, numbers), max_size=3).map(tuple)
 tables = st.dictionaries(numbers, numbers, max_size=3)
@@ -35,7 +37,7 @@ others = st.one_of(
     st.builds(m.Recover, numbers, numbers, ranges),
     st.builds(m.Publish, st.text(max_size=5), numbers, numbers, st.binary(), st.binary()),
     st.builds(m.Setup, numbers, numbers, labels, labels, numbers, numbers),
-    st.builds(m.Beat, numbers, numbers, tables, digests, numbers, st.none() | numbers),
+    st.builds(m.Beat, numbers, numbers, tables, digests, numbers, st.none() | edges),
     st.builds(m.Graph, numbers, numbers, st.dictionaries(numbers, labels, max_size=3), tables),
     st.builds(m.Answer, numbers, numbers, numbers, numbers, numbers, tables, st.text(max_size=5)),
     st.builds(m.Recovered, numbers, numbers, st.lists(notifications, max_size=2).map(tuple)),

@@ -16,12 +16,14 @@ from tidings.store.journal import SqliteJournal
 
 small = st.integers(0, 5)
 tables = st.dictionaries(small, small, max_size=3)
+slices = st.builds(m.Slice, small, st.integers(1, 3))
+edges = st.builds(m.Edges, slices, small)
 digests = st.builds(m.Digest, small, small)
 nodes = st.lists(small, max_size=4).map(tuple)
 likely = st.one_of(
     st.builds(m.Subscribe, st.just(1), nodes | labels),
     st.builds(m.Unsubscribe, st.just(1), nodes),
-    st.builds(m.Wanted, st.just(1), nodes | labels),
+    st.builds(m.Wanted, st.just(1), nodes | labels, slices),
     st.builds(m.Resubscribe, st.just(1), digests, small),
     st.builds(m.Redraw, st.just(1)),
     st.builds(m.Ask, small, st.sampled_from([b"x > 1", b"x > 0", b"", b"\xff", b"x >"])),
@@ -32,7 +34,7 @@ likely = st.one_of(
     st.builds(m.Setup, st.just(1), small, nodes, nodes, small, small),
     st.builds(m.Gone, st.just(1), nodes),
     st.builds(m.Refuse, st.just(1), nodes),
-    st.builds(m.Beat, st.just(1), small, tables, digests, small, st.none() | small),
+    st.builds(m.Beat, st.just(1), small, tables, digests, small, st.none() | edges),
     st.builds(m.Graph, st.just(1), small, st.dictionaries(small, nodes, max_size=3), tables),
     st.builds(m.Which, st.just(1)),
 )  # fmt: skip

@@ -9,8 +9,18 @@ import pytest
 from tests.routing.definition import labels_by_definition
 from tests.routing.world import POINTS, ROOT, Faults, World
 
+from tidings.routing import downstream, router
+from tidings.routing.digests import digest
 from tidings.routing.label_graph import LabelGraph
 from tidings.routing.subscriber import Break, Lost, Phase, Told
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets that are large in the world are large here too, and are looked at part by part."""
+    monkeypatch.setattr(downstream, "SLICE", 4)
+    monkeypatch.setattr(downstream, "GRAPH", 3)
+    monkeypatch.setattr(router, "WANTED", 5)
 
 
 def settle(world: World) -> None:
@@ -26,9 +36,9 @@ def check(world: World) -> None:
 
 def check_graphs(world: World) -> None:
     points = world.disk.nodes
-    for name, router in {ROOT: world.root, **world.routers}.items():
-        graph: LabelGraph[object] = router.graph
-        wanted = {one: known.nodes for one, known in router.neighbours.items() if known.nodes}
+    for name, one in {ROOT: world.root, **world.routers}.items():
+        graph: LabelGraph[object] = one.graph
+        wanted = {below: known.nodes for below, known in one.neighbours.items() if known.nodes}
         pairs = {(a, b) for a in graph.nodes for b in graph.nodes if points[a] > points[b]}
         reduced = {
             (a, b)
@@ -39,13 +49,29 @@ def check_graphs(world: World) -> None:
         assert there == reduced, name
         labels = {number: dict(node.labels) for number, node in graph.nodes.items()}
         assert labels == labels_by_definition(graph, wanted), name
-    for name, router in world.routers.items():
+    for name, below in world.routers.items():
         above = world.root if world.parents[name] == ROOT else world.routers[world.parents[name]]
         mine = above.neighbours.get(name)
-        assert set(router.graph.nodes) == (set() if mine is None else mine.nodes), name
+        assert set(below.graph.nodes) == (set() if mine is None else mine.nodes), name
         expected = {one.node for one in world.subscribers.values()
                     if one.phase is Phase.ON and one.router == name}  # fmt: skip
-        assert expected <= set(router.graph.nodes)
+        assert expected <= set(below.graph.nodes)
+        check_tallies(below)
+    check_tallies(world.root)
+
+
+def check_tallies(one: downstream.Downstream) -> None:
+    """Sums and digests that are kept are those of what is there."""
+    one._settle_sums()
+    for known in one.neighbours.values():
+        assert known.tally.digest() == digest(known.nodes)
+        assert known.tally.sum == sum(map(one.total, known.nodes))
+    if isinstance(one, router.Router):
+        mine = [node for node in one.held if one._is_mine(node)]
+        assert one._mine.digest() == digest(mine)
+        assert one._mine.sum == sum(map(one.total, mine))
+        for state, nodes in one._in.items():
+            assert nodes == {node for node, held in one.held.items() if held.state is state}
 
 
 def check_told(world: World) -> None:

@@ -6,7 +6,7 @@ same. Two sets of one size have the same digest by chance once in 2**63.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from tidings.routing.messages import Digest
 
@@ -29,12 +29,34 @@ def digest(members: Iterable[int]) -> Digest:
     return Digest(count, mixed)
 
 
-def edges_digest(parents: Mapping[int, Iterable[int]]) -> int:
-    """Of a graph, by the parents of each node."""
-    found = 0
-    for node, above in parents.items():
-        mixed = mix(node)
-        for parent in sorted(above):
-            mixed = mix(mixed ^ parent)
-        found ^= mixed
-    return found
+class Tally:
+    """Of a set of nodes: its digest, and the sum of their totals, as they come and go."""
+
+    __slots__ = ("mixed", "size", "sum")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.size = self.mixed = self.sum = 0
+
+    def add(self, node: int, total: int) -> None:
+        self.size += 1
+        self.mixed ^= mix(node)
+        self.sum += total
+
+    def remove(self, node: int, total: int) -> None:
+        self.size -= 1
+        self.mixed ^= mix(node)
+        self.sum -= total
+
+    def digest(self) -> Digest:
+        return Digest(self.size, self.mixed)
+
+
+def mix_edges(node: int, parents: Iterable[int]) -> int:
+    """A node and its parents as a number; that of a graph is the exclusive or of all."""
+    mixed = mix(node)
+    for parent in sorted(parents):
+        mixed = mix(mixed ^ parent)
+    return mixed

@@ -8,14 +8,14 @@ digest, so that both sides can find out cheaply that one of them missed somethin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from tidings.routing import messages as m
-from tidings.routing.digests import edges_digest, mix
+from tidings.routing.digests import Tally, mix_edges
 from tidings.routing.label_graph import Label, LabelGraph
 from tidings.routing.limits import Limits
 from tidings.routing.merging import merged
@@ -29,6 +29,8 @@ Name = Hashable
 Sent = tuple[Name, m.Message]
 CHUNK = 64  # notifications of one answer,
 CHUNK_BYTES = 4 << 20  # and of their payloads
+GRAPH = 5000  # nodes of one drawing
+SLICE = 1000  # nodes whose edges are looked at with a beat
 MOST_WAYS = 100_000  # headers of which it is known where they go
 
 
@@ -37,9 +39,9 @@ class Neighbour(msgspec.Struct):
 
     heard: float
     nodes: set[int] = msgspec.field(default_factory=set)
-    mixed: int = 0  # the digest of the nodes
+    tally: Tally = msgspec.field(default_factory=Tally)  # of the nodes
     done: int = 0  # the serial up to which it needs nothing
-    edges: int | None = None  # the digest of its graph, while nothing changes
+    part: int = 0  # of its edges that is looked at next
     unknown: set[int] = msgspec.field(default_factory=set)  # those that are not in the graph yet
     left_out: bool = False  # it wants more than it may wait for
     questions: int = 0  # that were passed on
@@ -85,6 +87,8 @@ class Downstream(ABC):
         self._next_request = ((life & 0x7FFFFFFF) << 32) + 1
         self._publishers: dict[str, Name] = {}
         self._ways: dict[Labels, dict[Name, Way]] = {}
+        self._moved: dict[int, int] = {}  # what sums have of nodes whose totals are others by now
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # whose edges are looked at next
         self._out: list[Sent] = []
         self._single = 0  # messages among them that may become one
 
@@ -141,22 +145,53 @@ class Downstream(ABC):
     def graph_changed(self) -> None:
         self.version += 1
         self._ways.clear()
-        for neighbour in self.neighbours.values():
-            neighbour.edges = None
 
-    def beat(self, changed: dict[int, int], *, edges: bool) -> None:
-        """Tell every neighbour where things stand."""
+    def beat(self, changed: dict[int, int]) -> None:
+        """Tell every neighbour where things stand, and some of them how their graph looks."""
+        due = self._whose_turn()
         for name in self.neighbours:
-            self.beat_to(name, changed, edges=edges)
+            self.beat_to(name, changed, edges=name in due)
 
-    def beat_to(self, name: Name, changed: dict[int, int], *, edges: bool) -> None:
+    def beat_to(self, name: Name, changed: dict[int, int], *, edges: bool = False) -> None:
+        self._settle_sums()
         known = self.neighbours[name]
-        totals = {node: total for node, total in changed.items() if node in known.nodes}
+        few, many = (changed, known.nodes) if len(changed) < len(known.nodes) else \
+            (known.nodes, changed)  # fmt: skip
+        totals = {node: changed[node] for node in few if node in many}
         beat = m.Beat(
-            self.epoch, self._serial_for(name), totals, m.Digest(len(known.nodes), known.mixed),
-            sum(map(self.total, known.nodes)), self._edges_of(name) if edges else None,
+            self.epoch, self._serial_for(name), totals, known.tally.digest(), known.tally.sum,
+            self._edges_of(known, name) if edges else None,
         )  # fmt: skip
         self.send(name, beat)
+
+    def _whose_turn(self) -> set[Name]:
+        """Neighbours whose edges are looked at now: as many as do not take long."""
+        due: set[Name] = set()
+        work = 0
+        for _ in range(len(self._turns)):
+            name, known = self._turns.popleft()
+            if self.neighbours.get(name) is known:
+                self._turns.append((name, known))
+                due.add(name)
+                work += min(len(known.nodes), SLICE)
+                if work >= SLICE:
+                    break
+        return due
+
+    def moved(self, node: int, before: int) -> None:
+        """The total of a node is another one now. Sums follow before they are told."""
+        self._moved.setdefault(node, before)
+
+    def _summed(self, node: int) -> int:
+        """The total that a node has in the sums of neighbours."""
+        before = self._moved.get(node)
+        return self.total(node) if before is None else before
+
+    def _settle_sums(self) -> None:
+        for node, before in self._moved.items():
+            for name in self.wants.get(node, ()):
+                self.neighbours[name].tally.sum += self.total(node) - before
+        self._moved.clear()
 
     def _serial_for(self, name: Name) -> int:
         """Up to which the totals of a neighbour's nodes are right."""
@@ -227,10 +262,7 @@ class Downstream(ABC):
         if handler is None:
             self.ignored += 1
             return
-        known = self.neighbours.get(sender)
-        if known is None:
-            known = self.neighbours[sender] = Neighbour(self.now)
-        known.heard = self.now
+        known = self.heard_of(sender)
         if isinstance(message, m.Up) and message.epoch != self.epoch:
             if self.may_ask(sender):
                 self.charge(sender, 1 + len(known.nodes))
@@ -239,9 +271,18 @@ class Downstream(ABC):
                 return
         handler(self, sender, message)
 
+    def heard_of(self, name: Name) -> Neighbour:
+        """A neighbour said something."""
+        known = self.neighbours.get(name)
+        if known is None:
+            known = self.neighbours[name] = Neighbour(self.now)
+            self._turns.append((name, known))
+        known.heard = self.now
+        return known
+
     def other_epoch(self, sender: Name, _: int) -> None:
         """A neighbour speaks of another epoch: it is told of this one."""
-        self.beat_to(sender, {}, edges=False)
+        self.beat_to(sender, {})
 
     def begin_epoch(self, epoch: int) -> None:
         """Forget everything that has a name of the old one, and tell the neighbours."""
@@ -256,9 +297,11 @@ class Downstream(ABC):
             neighbour.nodes.clear()
             neighbour.unknown.clear()
             neighbour.questions = neighbour.made = 0
-            neighbour.mixed = neighbour.done = 0
+            neighbour.tally.clear()
+            neighbour.done = 0
+        self._moved.clear()
         self.graph_changed()
-        self.beat({}, edges=False)
+        self.beat({})
 
     def _on_subscribe(self, sender: Name, message: m.Subscribe) -> None:
         for node in self.admitted(sender, message.nodes):
@@ -272,12 +315,12 @@ class Downstream(ABC):
     def _on_resubscribe(self, sender: Name, message: m.Resubscribe) -> None:
         known = self.neighbours[sender]
         known.done = max(known.done, message.done)
-        if message.wanted != m.Digest(len(known.nodes), known.mixed):
+        if message.wanted != known.tally.digest():
             self.send(sender, m.Which(self.epoch))
 
     def _on_wanted(self, sender: Name, message: m.Wanted) -> None:
         known, wanted = self.neighbours[sender], set(message.nodes)
-        for node in known.nodes - wanted:
+        for node in [*filter(message.slice.has, known.nodes - wanted)]:
             self._unsubscribe(sender, node)
         for node in self.admitted(sender, sorted(wanted - known.nodes)):
             self._subscribe(sender, node)
@@ -286,10 +329,13 @@ class Downstream(ABC):
         if not self.may_ask(sender):
             return
         self.charge(sender, 1 + len(self.neighbours[sender].nodes))
-        nodes = [node for node in self.neighbours[sender].nodes if node in self.graph]
-        parents = {node: self.parents_for(node, sender) for node in nodes}
-        totals = {node: self.total(node) for node in nodes}
-        self.send(sender, m.Graph(self.epoch, self._serial_for(sender), parents, totals))
+        serial = self._serial_for(sender)
+        nodes = self.graph.in_order(self.neighbours[sender].nodes)
+        for at in range(0, len(nodes), GRAPH):
+            part = nodes[at : at + GRAPH]
+            parents = {node: self.parents_for(node, sender) for node in part}
+            totals = {node: self.total(node) for node in part}
+            self.send(sender, m.Graph(self.epoch, serial, parents, totals))
 
     def _on_publish(self, sender: Name, message: m.Publish) -> None:
         self.know_publisher(message.publisher, sender)
@@ -387,7 +433,7 @@ class Downstream(ABC):
         known = self.neighbours[sender]
         if node not in known.nodes:
             known.nodes.add(node)
-            known.mixed ^= mix(node)
+            known.tally.add(node, self._summed(node))
             self.wants.setdefault(node, set()).add(sender)
             if node in self.graph:
                 self._admit(node, sender)
@@ -403,7 +449,7 @@ class Downstream(ABC):
             return
         known.nodes.remove(node)
         known.unknown.discard(node)
-        known.mixed ^= mix(node)
+        known.tally.remove(node, self._summed(node))
         if self.graph.unsubscribe(node, sender):
             self.graph_changed()
         wants = self.wants[node]
@@ -429,7 +475,7 @@ class Downstream(ABC):
         known = self.neighbours[name]
         known.nodes.remove(node)
         known.unknown.discard(node)
-        known.mixed ^= mix(node)
+        known.tally.remove(node, self._summed(node))
         if self.graph.unsubscribe(node, name):
             self.graph_changed()
         self.wants[node].remove(name)
@@ -453,12 +499,15 @@ class Downstream(ABC):
         above = {nodes[parent].labels.get(name, ()) for parent in nodes[node].parents}
         return self.graph.lowest(one for label in above for one in label)
 
-    def _edges_of(self, name: Name) -> int:
-        known = self.neighbours[name]
-        if known.edges is None:
-            nodes = (node for node in known.nodes if node in self.graph)
-            known.edges = edges_digest({node: self.parents_for(node, name) for node in nodes})
-        return known.edges
+    def _edges_of(self, known: Neighbour, name: Name) -> m.Edges:
+        parts = 1 + len(known.nodes) // SLICE
+        some = m.Slice(known.part % parts, parts)
+        known.part += 1
+        mixed = 0
+        for node in filter(some.has, known.nodes):
+            if node in self.graph:
+                mixed ^= mix_edges(node, self.parents_for(node, name))
+        return m.Edges(some, mixed)
 
     # -- what time brings ----------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ subscription, the descendants of its node whose labels change and their edges.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from tidings.model import GraphError
@@ -172,6 +172,11 @@ class LabelGraph(Generic[Neighbour]):
         """All nodes here that a node covers, but for itself."""
         self._node(number)
         return self._reach(number, up=False)
+
+    def in_order(self, numbers: Collection[int]) -> list[int]:
+        """Those that are here, each after all that cover it."""
+        there = [number for number in numbers if number in self.nodes]
+        return [number for number in self._in_order(there) if number in numbers]
 
     def lowest(self, numbers: Iterable[int]) -> Label:
         """Without those that cover another one."""

@@ -52,6 +52,24 @@ class Range(NamedTuple):
     last: Number
 
 
+class Slice(NamedTuple):
+    """Nodes whose numbers leave `part` when divided by `parts`: of large sets some are looked at
+    now, others later."""
+
+    part: Number = 0
+    parts: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 1
+
+    def has(self, node: int) -> bool:
+        return node % self.parts == self.part
+
+
+class Edges(NamedTuple):
+    """A digest of the edges above some nodes."""
+
+    slice: Slice
+    mixed: Number
+
+
 class Message(msgspec.Struct, frozen=True, array_like=True):
     """The root of all messages."""
 
@@ -102,9 +120,10 @@ class Resubscribe(Up, frozen=True, tag="resubscribe"):
 
 
 class Wanted(Up, frozen=True, tag="wanted"):
-    """All nodes that the sender wants: when digests differ."""
+    """All nodes that the sender wants, of a slice: when digests differ."""
 
     nodes: Label
+    slice: Slice = Slice()
 
 
 class Redraw(Up, frozen=True, tag="redraw"):
@@ -183,17 +202,18 @@ class Refuse(Down, frozen=True, tag="refuse"):
 class Beat(Down, frozen=True, tag="beat"):
     """Where everything stands up to a serial: how many notifications matched each node whose number
     changed of late; and digests of what the neighbour is subscribed to, so that nothing that was
-    lost on the way stays lost. Edges are in every few of them."""
+    lost on the way stays lost. Edges are in some of them."""
 
     serial: Number
     totals: dict[Number, Number]
     subscribed: Digest
     sum: Number  # of the totals of all nodes
-    edges: Number | None = None
+    edges: Edges | None = None
 
 
 class Graph(Down, frozen=True, tag="graph"):
-    """All nodes that the neighbour is subscribed to, with their parents and totals."""
+    """Nodes that the neighbour is subscribed to, with their parents and totals. A large graph comes
+    in several, parents first."""
 
     serial: Number
     parents: dict[Number, Label]

@@ -23,12 +23,11 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.routing import messages as m
 from tidings.routing.cache import Cache
-from tidings.routing.downstream import Downstream, Name, Neighbour, Sent
+from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits
 from tidings.routing.router import Times
 
-EDGES_EVERY = 5  # beats
 MOST_ABOVE = 10_000
 NEW_NODE = 100  # what a new node costs, in entries of an answer
 
@@ -139,7 +138,6 @@ class Rendezvous(Downstream):
         self._acks: dict[str, int] = {}  # the last stamp of each publisher that is on the disk
         self._above: dict[Label, Label] = {}
         self._beaten = float("-inf")
-        self._beats = 0
         self._checked = float("-inf")
 
     # -- what comes in -------------------------------------------------------------------------
@@ -148,7 +146,7 @@ class Rendezvous(Downstream):
         """Take a message of a neighbour; what is to be sent now."""
         self.now = now
         if isinstance(message, (m.Ask, m.Count, m.Publish)):
-            self.neighbours.setdefault(sender, Neighbour(now)).heard = now
+            self.heard_of(sender)
             self._answer(sender, message)
         else:
             self.from_below(sender, message)
@@ -197,9 +195,8 @@ class Rendezvous(Downstream):
             self.journal.prune(self.done())
         if now - self._beaten >= self.times.beat:
             self._beaten = now
-            self._beats += 1
             changed, self._changed = self._changed, {}
-            self.beat(changed, edges=self._beats % EDGES_EVERY == 0)
+            self.beat(changed)
         return self.taken()
 
     # -- questions -----------------------------------------------------------------------------
@@ -279,7 +276,8 @@ class Rendezvous(Downstream):
         if node not in self.wants:
             self._unwanted[node] = self.now  # from now on someone may
         # all numbers that were given by now are on the disk when this is sent
-        counts = {one: self._given_counts.get(one, 0) for one in self._under(node)}
+        given = self._given_counts
+        counts = {one: given[one] for one in self._under(node) if one in given}
         self.charge(sender, len(counts))
         self._promised += len(counts)
         pending = sum(node in what.matched for _, what in self._held if isinstance(what, Record))
@@ -351,7 +349,9 @@ class Rendezvous(Downstream):
             self.counts[mark.node] = mark.number
             self.latest[mark.node] = record.serial
         for node in record.matched:
-            self._changed[node] = self.totals[node] = self.totals.get(node, 0) + 1
+            before = self.totals.get(node, 0)
+            self.moved(node, before)
+            self._changed[node] = self.totals[node] = before + 1
         self._acks[record.publisher] = record.stamp
         if record.marks:
             self.release(record.notification(self.epoch))

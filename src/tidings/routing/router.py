@@ -22,7 +22,7 @@ import msgspec
 
 from tidings.routing import messages as m
 from tidings.routing.cache import Cache
-from tidings.routing.digests import digest, edges_digest
+from tidings.routing.digests import Tally, mix_edges
 from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.limits import Limits
 from tidings.routing.transitions import Action, Event, State, next_step
@@ -47,6 +47,11 @@ class Held(msgspec.Struct):
     total: int = 0
 
 
+PASSING = (State.PENDING, State.INTERRUPTED, State.LEAVING)
+"""States that nodes do not stay in; which are in them is kept in sets, as they are few."""
+WANTED = 50_000  # nodes that are told of together
+
+
 class Router(Downstream):
     """A router that is not the root."""
 
@@ -63,6 +68,8 @@ class Router(Downstream):
         super().__init__(name, times or Times(), cache or Cache(), life, limits)
         self.upstream = upstream
         self.held: dict[int, Held] = {}
+        self._mine = Tally()  # of those that are wanted
+        self._in: dict[State, set[int]] = {state: set() for state in PASSING}
         self.heard = 0.0  # the last beat from above
         self._resubscribed = float("-inf")
         self._checked = float("-inf")
@@ -88,7 +95,7 @@ class Router(Downstream):
     def connected(self, now: float) -> list[Sent]:
         """There is a link to the one above, the first or another: say what is wanted."""
         self.now = now
-        self._say_wanted(self._mine())
+        self._say_wanted()
         self._resubscribe()
         return self.taken()
 
@@ -114,6 +121,9 @@ class Router(Downstream):
     def begin_epoch(self, epoch: int) -> None:
         """Forget everything: the names of nodes are new ones."""
         self.held.clear()
+        self._mine.clear()
+        for nodes in self._in.values():
+            nodes.clear()
         super().begin_epoch(epoch)
 
     # -- below: what neighbours want -----------------------------------------------------------
@@ -158,21 +168,20 @@ class Router(Downstream):
     def _on_beat(self, message: m.Beat) -> None:
         self.heard = self.now
         changed = self._learn(message.totals)
-        mine = self._mine()
-        if message.subscribed != digest(mine):
-            self._say_wanted(mine)
+        if message.subscribed != self._mine.digest():
+            self._say_wanted()
         else:
-            for node in mine:
+            for node in [*self._in[State.INTERRUPTED]]:
                 self._step(node, Event.ACKNOWLEDGED)
-            if message.sum != sum(self.held[node].total for node in mine):
+            if message.sum != self._mine.sum:
                 self.send(self.upstream, m.Redraw(self.epoch))
             else:
                 self.serial = message.serial
-                for node in self.lagging.keys() & set(mine):
+                for node in [*filter(self._is_mine, self.lagging)]:
                     del self.lagging[node]
-                if message.edges is not None and message.edges != self._edges(mine):
+                if message.edges is not None and self._differ(message.edges):
                     self.send(self.upstream, m.Redraw(self.epoch))
-        self.beat(changed, edges=message.edges is not None)
+        self.beat(changed)
 
     def _learn(self, totals: Mapping[int, int]) -> dict[int, int]:
         """How many notifications matched nodes; those of which that is news."""
@@ -180,15 +189,19 @@ class Router(Downstream):
         for node, total in totals.items():
             held = self.held.get(node)
             if held is not None and total > held.total:
+                self.moved(node, held.total)
+                if held.state is not State.LEAVING:
+                    self._mine.sum += total - held.total
                 held.total = changed[node] = total
         return changed
 
-    def _mine(self) -> list[int]:
-        """The nodes that are wanted."""
-        return [node for node, held in self.held.items() if held.state is not State.LEAVING]
+    def _is_mine(self, node: int) -> bool:
+        """Is a node wanted?"""
+        held = self.held.get(node)
+        return held is not None and held.state is not State.LEAVING
 
     def _on_which(self, _: m.Which) -> None:
-        self._say_wanted(self._mine())
+        self._say_wanted()
 
     def _on_graph(self, message: m.Graph) -> None:
         mine = {node: parents for node, parents in message.parents.items() if node in self.held}
@@ -198,14 +211,19 @@ class Router(Downstream):
         for node, parents in mine.items():
             self._told = m.Setup(self.epoch, node, parents, (), 0, 0)
             self._step(node, Event.TOLD)
-        self.beat(changed, edges=False)
+        self.beat(changed)
 
-    def _edges(self, nodes: list[int]) -> int | None:
-        """The digest of the edges here; None while some that are wanted are not in the graph, or
-        some are that are not wanted."""
-        if len(self.graph) != len(nodes) or any(node not in self.graph for node in nodes):
-            return None
-        return edges_digest({node: self.graph.nodes[node].parents for node in nodes})
+    def _differ(self, edges: m.Edges) -> bool:
+        """Are edges here others than those above? No, as long as nodes come and go among them."""
+        mixed = 0
+        for node in filter(edges.slice.has, self.held):
+            if not self._is_mine(node):
+                continue
+            known = self.graph.nodes.get(node)
+            if known is None or not all(map(self._is_mine, known.parents)):
+                return False
+            mixed ^= mix_edges(node, known.parents)
+        return mixed != edges.mixed
 
     # -- what becomes of a node ----------------------------------------------------------------
 
@@ -220,10 +238,24 @@ class Router(Downstream):
             held.state = after
             if after is not state or actions:
                 held.since = self.now
+        if held is not None and after is not state:
+            self._keep(node, state, after, held.total)
         for action in actions:
             self._ACTIONS[action](self, node)
         if after is State.ABSENT:
             self.held.pop(node, None)
+
+    def _keep(self, node: int, before: State, after: State, total: int) -> None:
+        """A node goes from state to state: keep what is known of those that are in them."""
+        if before in self._in:
+            self._in[before].remove(node)
+        if after in self._in:
+            self._in[after].add(node)
+        gone = State.ABSENT, State.LEAVING
+        if before in gone and after not in gone:
+            self._mine.add(node, total)
+        elif after in gone and before not in gone:
+            self._mine.remove(node, total)
 
     def _ask(self, node: int) -> None:
         self.send_single(self.upstream, m.Subscribe(self.epoch, (node,)))
@@ -248,19 +280,30 @@ class Router(Downstream):
         self.refuse_all(node)
 
     def _check_silence(self) -> None:
-        interrupted = self.now - self.heard > self.times.silent
-        for node, held in [*self.held.items()]:
-            waited = self.now - held.since
-            unanswered = held.state in (State.PENDING, State.LEAVING) and waited > self.times.retry
-            if unanswered or (interrupted and waited > self.times.silent):
-                self._step(node, Event.SILENT)
+        open_ = [*self._in[State.PENDING], *self._in[State.LEAVING]]
+        late = [node for node in open_ if self.now - self.held[node].since > self.times.retry]
+        if self.now - self.heard > self.times.silent:
+            late += [
+                node
+                for node, held in self.held.items()
+                if held.state not in (State.PENDING, State.LEAVING)
+                and self.now - held.since > self.times.silent
+            ]
+        for node in sorted(late):
+            self._step(node, Event.SILENT)
 
     def _resubscribe(self) -> None:
         self._resubscribed = self.now
-        self.send(self.upstream, m.Resubscribe(self.epoch, digest(self._mine()), self.done()))
+        self.send(self.upstream, m.Resubscribe(self.epoch, self._mine.digest(), self.done()))
 
-    def _say_wanted(self, nodes: list[int]) -> None:
-        self.send(self.upstream, m.Wanted(self.epoch, tuple(sorted(nodes))))
+    def _say_wanted(self) -> None:
+        parts = 1 + self._mine.size // WANTED
+        nodes: list[list[int]] = [[] for _ in range(parts)]
+        for node in filter(self._is_mine, self.held):
+            nodes[node % parts].append(node)
+        for part, some in enumerate(nodes):
+            wanted = m.Wanted(self.epoch, tuple(sorted(some)), m.Slice(part, parts))
+            self.send(self.upstream, wanted)
 
     _DOWN: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         m.Setup: _on_setup, m.Gone: _on_gone, m.Refuse: _on_refuse, m.Beat: _on_beat,

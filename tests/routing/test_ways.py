@@ -9,7 +9,7 @@ from tests.routing.test_label_graph import Sets, put, random_sets
 
 from tidings.routing import messages as m
 from tidings.routing.label_graph import LabelGraph
-from tidings.routing.ways import Forwarding, Labels, Mode, Way, ways_of
+from tidings.routing.ways import Forwarding, Labels, Mode, Way, first_label, ways_of
 
 MODES = {
     "labels": Forwarding(Mode.LABELS),
@@ -41,9 +41,10 @@ class Tree:
                 graph.subscribe(node, name[: len(router) + 1])
         return graph
 
-    def told(self, labels: Labels, forwarding: list[Forwarding]) -> dict[str, Labels]:
+    def told(self, lowest: set[int], forwarding: list[Forwarding]) -> dict[str, Labels]:
         """What arrives at subscribers, after the root and after another router."""
         found = {}
+        labels = tuple(first_label(self.graphs[""], node, forwarding[0]) for node in lowest)
         for router, first in ways_of(self.graphs[""], labels, forwarding[0]).items():
             second = ways_of(self.graphs[router], first.labels, forwarding[1])
             found.update({name: way.labels for name, way in second.items()})
@@ -60,8 +61,7 @@ def test_two_routers_one_after_the_other(seed: int, above: str, below: str) -> N
         for point in range(6):
             matched = {node for node, points in sets.items() if point in points}
             lowest = {a for a in matched if not any(sets[a] > sets[b] for b in matched)}
-            labels = tuple((node,) for node in sorted(lowest))
-            told = tree.told(labels, [MODES[above], MODES[below]])
+            told = tree.told(lowest, [MODES[above], MODES[below]])
             expected = {name for name, nodes in tree.wanted.items() if nodes & matched}
             assert set(told) == expected
             for name, got in told.items():
@@ -100,6 +100,16 @@ def test_a_deep_graph_has_no_lists() -> None:
     assert ways_of(chain(65), ((65,),), MODES["lists"])["F"].labels == ((65,),)
     deep = ways_of(chain(65), ((65,), (100,)), MODES["lists"])
     assert deep["F"] == Way((0,), ((65,),))
+
+
+def test_the_first_label() -> None:
+    graph = chain(3)
+    graph.insert(4, [3], [])  # nobody subscribes to it
+    assert first_label(graph, 4, MODES["labels"]) == (4,)
+    assert first_label(graph, 4, MODES["lists"]) == (1, 2, 3, 4)
+    assert first_label(graph, 4, MODES["bytes are cheap"]) == (1, 2, 3, 4)
+    assert first_label(graph, 4, MODES["bytes are dear"]) == (4,)
+    assert first_label(chain(65), 65, MODES["lists"]) == (65,)
 
 
 def test_who_is_alone() -> None:

@@ -79,6 +79,18 @@ class LabelGraph(Generic[Neighbour]):
     def listed(self, label: Iterable[int], neighbour: Neighbour, most: int) -> Label | None:
         """All nodes at or above those of a label that a neighbour subscribes to: what a content
         list has. None where the graph is deep: when more than `most` would have to be looked at."""
+        found = self._near(label, most)
+        if found is None:
+            return None
+        return tuple(sorted(one for one in found if neighbour in self.nodes[one].subscribers))
+
+    def listed_for_all(self, number: int, most: int) -> Label | None:
+        """The same for a node, with all that anybody subscribes to."""
+        found = self._near((number,), most)
+        return None if found is None else tuple(sorted(
+            one for one in found if self.nodes[one].subscribers))  # fmt: skip
+
+    def _near(self, label: Iterable[int], most: int) -> set[int] | None:
         found = {number for number in label if number in self.nodes}
         todo = list(found)
         while todo:
@@ -87,7 +99,7 @@ class LabelGraph(Generic[Neighbour]):
             todo += new
             if len(found) > most:
                 return None
-        return tuple(sorted(one for one in found if neighbour in self.nodes[one].subscribers))
+        return found
 
     def sole(self) -> Neighbour | None:
         """The neighbour that subscribes to every node, where no other one subscribes to any."""

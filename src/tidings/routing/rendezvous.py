@@ -27,6 +27,7 @@ from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits
 from tidings.routing.router import Times
+from tidings.routing.ways import first_label
 
 MOST_ABOVE = 10_000
 NEW_NODE = 100  # what a new node costs, in entries of an answer
@@ -137,6 +138,7 @@ class Rendezvous(Downstream):
         self._given_counts = dict(self.counts)
         self._acks: dict[str, int] = {}  # the last stamp of each publisher that is on the disk
         self._above: dict[Label, Label] = {}
+        self._first: dict[int, Label] = {}
         self._beaten = float("-inf")
         self._checked = float("-inf")
 
@@ -354,7 +356,15 @@ class Rendezvous(Downstream):
             self._changed[node] = self.totals[node] = before + 1
         self._acks[record.publisher] = record.stamp
         if record.marks:
-            self.release(record.notification(self.epoch))
+            notification = record.notification(self.epoch)
+            marks = tuple(m.Mark(*mark[:2], self._first_label(mark.node)) for mark in record.marks)
+            self.release(msgspec.structs.replace(notification, marks=marks))
+
+    def _first_label(self, node: int) -> Label:
+        found = self._first.get(node)
+        if found is None:
+            found = self._first[node] = first_label(self.graph, node, self.forwarding)
+        return found
 
     def release(self, notification: m.Notification) -> None:
         """Let a notification out."""
@@ -412,6 +422,7 @@ class Rendezvous(Downstream):
     def graph_changed(self) -> None:
         super().graph_changed()
         self._above.clear()
+        self._first.clear()
 
     def _all_above(self, lowest: Label) -> Label:
         """The nodes of a header and all that cover them; known until the graph changes."""

@@ -7,9 +7,9 @@
 
 Labels are the shortest headers, and G never has to look at anything above them. But to write a
 header anew takes longer than to send some more bytes. So where a graph is shallow, headers are
-*content lists*: all nodes above that the neighbour subscribes to. They need not change from router
-to router. And where one neighbour alone is left below, that wants everything, nothing is looked at:
-then all goes to it, as it does by unicast.
+*content lists*: all nodes at and above the mark that somebody subscribes to, from the root on. They
+need not change from router to router. And where one neighbour alone is left below, that wants
+everything, nothing is looked at: then all goes to it, as it does by unicast.
 
 Invariant, however it is forwarded: a label that a neighbour gets has the lowest nodes that it
 subscribes to at or above the mark; what else may be in it is above the mark too.
@@ -64,6 +64,15 @@ class Way(msgspec.Struct, frozen=True):
             for at, label in zip(self.kept, self.labels, strict=True)
         )
         return msgspec.structs.replace(message, marks=marks)
+
+
+def first_label(graph: LabelGraph[Neighbour], node: int, forwarding: Forwarding) -> Label:
+    """The label that a mark begins its way with, at the root: the node, or a list."""
+    if forwarding.mode is not Mode.LABELS:
+        listed = graph.listed_for_all(node, MOST_ABOVE)
+        if listed is not None and forwarding.pays(8 * len(listed)):
+            return tuple(sorted({node, *listed}))
+    return (node,)
 
 
 def ways_of(

@@ -1,0 +1,15 @@
+"""Adaptive forwarding, measured: every shape and mode, and what must be so whatever the machine."""
+
+from __future__ import annotations
+
+from tidings.routing.ways import Mode
+from tidings.studies.route_modes import measure_modes, shapes
+
+
+def test_rows() -> None:
+    rows = {(row.shape, row.mode): row for row in measure_modes(rounds=1)}
+    assert set(rows) == {(shape, mode.value) for shape in shapes() for mode in Mode}
+    for shape in shapes():
+        assert rows[shape, "labels"].ratio == 1
+        assert rows[shape, "labels"].bytes_out <= rows[shape, "lists"].bytes_out
+    assert rows["one alone", "adaptive"].ratio < 0.5

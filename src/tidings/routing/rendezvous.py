@@ -85,9 +85,10 @@ class Record(msgspec.Struct, frozen=True):
     matched: Label  # all nodes that match it
     payload: bytes
 
-    def notification(self, epoch: int) -> m.Notification:
-        return m.Notification(epoch, self.serial, self.marks, self.payload, self.publisher,
-                              self.stamp)  # fmt: skip
+    def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
+        """With its own marks, or with other labels at them."""
+        marks = self.marks if marks is None else marks
+        return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)
 
 
 class Memory(msgspec.Struct):
@@ -356,9 +357,9 @@ class Rendezvous(Downstream):
             self._changed[node] = self.totals[node] = before + 1
         self._acks[record.publisher] = record.stamp
         if record.marks:
-            notification = record.notification(self.epoch)
-            marks = tuple(m.Mark(*mark[:2], self._first_label(mark.node)) for mark in record.marks)
-            self.release(msgspec.structs.replace(notification, marks=marks))
+            first = self._first_label
+            marks = [m.Mark(mark.node, mark.number, first(mark.node)) for mark in record.marks]
+            self.release(record.notification(self.epoch, tuple(marks)))
 
     def _first_label(self, node: int) -> Label:
         found = self._first.get(node)

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, Policy
 from tidings.network.forwarding import Forwarder
@@ -74,6 +75,9 @@ class Node:
         self.door = door
         self.links: dict[Name, Link] = {}
         self.refused = 0  # connections
+        self.began = self.now
+        self.above = ""  # the name of the node there
+        self.reports = Reports(machine.times.expire)
         self._server: asyncio.Server | None = None
         self._greeting: dict[Link, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -149,6 +153,7 @@ class Node:
             timer.cancel()
         if self.links.get(link.name) is link:
             del self.links[link.name]
+        self.reports.ended(link)
         _log.info("%s: %s: %s", self.machine.name, link.name or "a stranger", reason)
 
     # -- what comes in -------------------------------------------------------------------------
@@ -161,7 +166,13 @@ class Node:
                 self._greet(link, message)
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
+            elif isinstance(message, m.Report):
+                self.reports.take(link.name, message, now)
+            elif isinstance(message, m.Watch):
+                if self.reports.watch(link.name):
+                    self.report([link.name])
             elif link.name:
+                link.told_in += isinstance(message, m.Publish)
                 self.dispatch(self.machine.receive(link.name, message, now))
         self.after_receiving()
 
@@ -175,15 +186,25 @@ class Node:
             if link is not None:
                 link.send(message)
 
+    def report(self, to: Iterable[Name]) -> None:
+        """Say how this node and those below it stand."""
+        now = self.now
+        report = self.reports.gathered(status_of(self, now), now)
+        self.dispatch((name, report) for name in to)
+
     @property
     def now(self) -> float:
         return time.monotonic()
 
     async def _ticking(self) -> None:
         pause = min(self.machine.times.beat, self.machine.times.retry) / 2
+        reported = float("-inf")
         while True:
             self.dispatch(self.machine.tick(self.now))
             self.after_receiving()
+            if self.now - reported >= self.machine.times.beat - pause / 2:
+                reported = self.now
+                self.report([UPSTREAM, *self.reports.watchers])
             await asyncio.sleep(pause)
 
 
@@ -244,6 +265,7 @@ class RouterNode(Node):
             while last < len(starts) and buffer[starts[last] + 4] == frames.NOTIFICATION:
                 last += 1
             if last > first and link.name:
+                link.told_in += last - first
                 self._forward(buffer, starts[first:last], ends[first:last])
             if last < len(starts):
                 self._take(link, frames.decode(buffer, starts[last]))
@@ -252,6 +274,7 @@ class RouterNode(Node):
     def _take(self, link: Link, message: m.Message) -> None:
         if isinstance(message, m.Welcome):
             link.name = UPSTREAM
+            self.above = message.name
             self.links[UPSTREAM] = link
             self.dispatch(self.machine.connected(self.now))
         elif isinstance(message, m.Goodbye):
@@ -276,5 +299,6 @@ class RouterNode(Node):
     def _above_ended(self, link: Link, reason: str) -> None:
         if self.links.get(UPSTREAM) is link:
             del self.links[UPSTREAM]
+        self.reports.ended(link, above=True)
         _log.info("%s: the router above: %s", self.machine.name, reason)
         self._lost.set()

@@ -9,6 +9,7 @@ few of them, and a neighbour for which even those pile up is cut off.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from enum import Enum
 
@@ -45,6 +46,8 @@ class Link(asyncio.Protocol):
         self.name = ""
         self.dropped = 0  # notifications
         self.bytes_in = self.bytes_out = 0
+        self.told_in = self.told_out = 0  # notifications; who takes them counts those that come in
+        self.heard = time.monotonic()
         self._transport: asyncio.Transport | None = None
         self._rest = b""
         self._out: list[bytes | memoryview] = []
@@ -70,6 +73,7 @@ class Link(asyncio.Protocol):
                 self.close("it reads more slowly than it is sent to")
             self.dropped += count
         else:
+            self.told_out += count
             self._put(data)
 
     @property
@@ -125,6 +129,7 @@ class Link(asyncio.Protocol):
         if self._over:
             return
         self.bytes_in += len(data)
+        self.heard = time.monotonic()
         buffer = self._rest + data if self._rest else data
         try:
             starts, end = frames.split(buffer, self.largest)

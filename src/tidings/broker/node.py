@@ -200,11 +200,12 @@ class Node:
         pause = min(self.machine.times.beat, self.machine.times.retry) / 2
         reported = float("-inf")
         while True:
-            self.dispatch(self.machine.tick(self.now))
-            self.after_receiving()
+            # before the tick: what that sends would be said to wait
             if self.now - reported >= self.machine.times.beat - pause / 2:
                 reported = self.now
                 self.report([UPSTREAM, *self.reports.watchers])
+            self.dispatch(self.machine.tick(self.now))
+            self.after_receiving()
             await asyncio.sleep(pause)
 
 

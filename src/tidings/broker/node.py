@@ -187,7 +187,10 @@ class Node:
                 link.send(message)
 
     def report(self, to: Iterable[Name]) -> None:
-        """Say how this node and those below it stand."""
+        """Say how this node and those below it stand, to those who are there."""
+        to = [name for name in to if name in self.links]
+        if not to:
+            return
         now = self.now
         report = self.reports.gathered(status_of(self, now), now)
         self.dispatch((name, report) for name in to)

@@ -102,15 +102,17 @@ class RunningTree:
         self._prepare()
         self._failure = asyncio.get_running_loop().create_future()
         self._tasks = [asyncio.create_task(self._keep(one)) for one in self.branches.values()]
-        listening = asyncio.gather(*(one.listening.wait() for one in self.branches.values()))
+        listening = asyncio.create_task(self._all_listen())
         try:
-            await asyncio.wait([listening, self._failure], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({listening, self._failure}, return_when=asyncio.FIRST_COMPLETED)
             if self._failure.done():
                 self._failure.result()
         finally:
             listening.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await listening
+
+    async def _all_listen(self) -> None:
+        for branch in self.branches.values():
+            await branch.listening.wait()
 
     def _prepare(self) -> None:
         folder = self.tree.folder

@@ -108,7 +108,7 @@ def load_tree(path: str | Path) -> Tree:
 
 def _tree(path: Path, raw: dict[str, Any]) -> Tree:
     file = _converted(raw, _File, "")
-    Attributes(file.columns)  # type: ignore[arg-type]
+    Attributes(file.columns)
     _converted(file.times, Times, "times: ")
     if file.tokens == {}:
         raise ConfigError("tokens: found none, so nobody could come in; expected some, or no table")
@@ -192,4 +192,4 @@ def _converted(raw: Any, kind: type[Any], where: str) -> Any:
 
 
 def _is_local(host: str) -> bool:
-    return host == "localhost" or host == "::1" or host.startswith("127.")
+    return host in ("localhost", "::1") or host.startswith("127.")

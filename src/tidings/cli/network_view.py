@@ -17,7 +17,8 @@ from tidings.routing import messages as m
 
 SILENT = 5_000  # milliseconds after which a node is said to be silent
 AGENTS = 3  # of one node that are shown
-NAME = 20  # letters of a node's name with its branches
+NAME = 20  # letters of a name with its branches
+LEAST = 8  # letters of a name, however deep
 NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
 
 Path = tuple[str, ...]
@@ -108,7 +109,7 @@ class NetworkView:
             if status is None:
                 continue
             above = one.path[-2] if len(one.path) > 1 else None
-            known = {"name": one.name, "kind": status.kind, "above": above}
+            known: dict[str, Any] = {"name": one.name, "kind": status.kind, "above": above}
             known |= msgspec.structs.asdict(status)
             known |= _seconds(known)
             rates = self.rates(*one.path)
@@ -119,7 +120,7 @@ class NetworkView:
 
     def _link(self, one: Shown, link: m.LinkStatus) -> dict[str, Any]:
         direction = "up" if link.kind == "above" else "below"
-        known = {"name": link.name, "kind": link.kind, "direction": direction}
+        known: dict[str, Any] = {"name": link.name, "kind": link.kind, "direction": direction}
         known |= msgspec.structs.asdict(link)
         known |= _seconds(known)
         rates = self.rates(*one.path, f"{link.kind} {link.name}")
@@ -252,9 +253,7 @@ def _between(old: Sample, new: Sample) -> Rates:
     if new.uptime < old.uptime or new.into < old.into or new.out < old.out:  # it began anew
         return Rates()
     seconds = (new.uptime - old.uptime) / 1000
-    return Rates(
-        round((new.into - old.into) / seconds, 3), round((new.out - old.out) / seconds, 3)
-    )
+    return Rates(round((new.into - old.into) / seconds, 3), round((new.out - old.out) / seconds, 3))
 
 
 def _seconds(known: Mapping[str, Any]) -> dict[str, float]:
@@ -270,8 +269,10 @@ def _cells(nodes: int, rates: Rates, link: m.LinkStatus | None) -> list[Text]:
 
 
 def _named(before: str, name: str, style: str) -> Text:
+    if len(before) > NAME - LEAST:  # a deep tree: its nearest branches are those that help
+        before = "…" + before[LEAST + 1 - NAME :]
     text = Text(before, no_wrap=True, overflow="ellipsis")
-    return text.append_text(plain(cut(name, max(8, NAME - len(before))), style))
+    return text.append_text(plain(cut(name, NAME - len(before)), style))
 
 
 def _rate(rate: float | None) -> str:

@@ -32,7 +32,9 @@ def start_tree(
     file: Annotated[
         str | None, typer.Argument(metavar="[FILE]", help="The tree's file.", hidden=True)
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Only read FILE, and say what is in it.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only read FILE, and say what is in it.")
+    ] = False,
 ) -> None:
     """Start the rendezvous point and all routers that FILE describes, each a process of its own.
 

@@ -73,7 +73,7 @@ class Goodbye(Message, frozen=True, tag="goodbye"):
     reason: str
 
 
-# -- how nodes stand: bounded in every part, for what a neighbour reports is passed on above --------
+# -- how nodes stand: bounded in every part, for what a neighbour reports is passed on above -------
 
 MOST_NODES = 1_000  # of a report
 MOST_LINKS = 100  # of one node that are listed

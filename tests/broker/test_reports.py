@@ -127,7 +127,9 @@ nodes_ = st.builds(
 reports_ = st.builds(m.Report, st.lists(nodes_, max_size=6).map(tuple))
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "b", LONG]), reports_, st.floats(0, 60)), max_size=8))
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", LONG]), reports_, st.floats(0, 60)), max_size=8)
+)
 def test_whatever_neighbours_say(said: list[tuple[str, m.Report, float]]) -> None:
     reports = Reports(EXPIRE)
     for name, one, now in said:

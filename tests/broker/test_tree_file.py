@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         load_tree(tmp_path / "none.toml")
 
 
+async def _running(tree: Tree) -> RunningTree:
+    return RunningTree(tree, lambda _: None)
+
+
 def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     odd = 'a "b" \\ \x7f\t\u00e9'
     text = """
@@ -116,7 +121,7 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
         [router.b]
         upstream = "a"
     """.replace("'ODD'", '"' + 'a \\"b\\" \\\\ \\u007f\\t\u00e9' + '"')  # fmt: skip
-    running = RunningTree(tree_of(tmp_path, text), lambda _: None)
+    running = asyncio.run(_running(tree_of(tmp_path, text)))
     running.branches["root"].port, running.branches["a"].port = 7000, 7001
     configs = {}
     for name, branch in running.branches.items():

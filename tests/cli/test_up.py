@@ -185,6 +185,17 @@ def test_a_node_that_can_not_start_ends_all(run: Run, write: Write, tmp_path: Pa
     assert "Traceback" not in ended.err
 
 
+def test_nobody_reads_what_it_says(write: Write) -> None:
+    """Then it ends, like any command, and with it all of its nodes."""
+    one = Up(write("network.toml", TREE))
+    one.read_until("shows them too")
+    assert one.process.stdout is not None
+    one.process.stdout.close()
+    os.kill(one.children()["coast"], signal.SIGKILL)
+    assert one.process.wait(DEADLINE) == 141
+    assert one.children() == {}
+
+
 def test_the_file_that_is_meant(
     run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

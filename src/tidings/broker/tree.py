@@ -21,7 +21,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import IO
@@ -33,6 +33,7 @@ PAUSE = (0.5, 10.0)  # seconds before one that died is started again: at first, 
 SETTLED = 30.0  # seconds after which one that dies is taken for healthy again
 PATIENCE = 10.0  # seconds that one may take to end
 WATCHER = "<up>"
+_SIGNALS = {one.value: one.name for one in signal.Signals}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 ERROR = "error: "  # what the last words of a command begin with
 
@@ -83,7 +84,8 @@ class RunningTree:
         self._keys = {one.name: secrets.token_urlsafe(24) for one in tree.members}
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: int | None = None
-        self._failure: asyncio.Future[None] | None = None
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done, with an exception, when it can't go on."""
 
     @property
     def root(self) -> Branch:
@@ -100,13 +102,12 @@ class RunningTree:
     async def start(self) -> None:
         """Start all, and wait until they listen; EnvironmentProblem where one can't."""
         self._prepare()
-        self._failure = asyncio.get_running_loop().create_future()
         self._tasks = [asyncio.create_task(self._keep(one)) for one in self.branches.values()]
         listening = asyncio.create_task(self._all_listen())
         try:
-            await asyncio.wait({listening, self._failure}, return_when=asyncio.FIRST_COMPLETED)
-            if self._failure.done():
-                self._failure.result()
+            await asyncio.wait({listening, self.failure}, return_when=asyncio.FIRST_COMPLETED)
+            if self.failure.done():
+                self.failure.result()
         finally:
             listening.cancel()
 
@@ -127,19 +128,24 @@ class RunningTree:
 
     async def _keep(self, branch: Branch) -> None:
         """Have a node running for as long as this task is."""
+        try:
+            await self._run_again_and_again(branch)
+        except Exception as problem:
+            if not self.failure.done():
+                self.failure.set_exception(problem)
+                self.failure.exception()  # nobody may be there any more to look at it
+
+    async def _run_again_and_again(self, branch: Branch) -> None:
         above = branch.member.upstream
         if above is not None:
             await self.branches[above].known.wait()
         pause = PAUSE[0]
         while True:
             began = time.monotonic()
-            try:
-                how = await self._run(branch)
-            except OSError as problem:
-                how = f"it can't be started: {problem.strerror}"
-            if not branch.listening.is_set():
-                self._fail(branch)
-                return
+            how = await self._run(branch)
+            if not branch.listening.is_set():  # a mistake that no patience would cure
+                log = self._log_of(branch)
+                raise EnvironmentProblem(f"{branch.name} can't be started: {how} (see {log})")
             if time.monotonic() - began > SETTLED:
                 pause = PAUSE[0]
             self._told(f"{branch.name} ended ({how}); it is started again in {pause:g} s")
@@ -149,13 +155,14 @@ class RunningTree:
 
     async def _run(self, branch: Branch) -> str:
         """Run a node once; how it ended."""
-        log = self._log_of(branch.name)
+        log = self._log_of(branch)
         with _private(log, "ab") as out:
+            before = out.tell()
             config = self.tree.folder / f"{branch.name}.toml"
             with _private(config, "wb") as file:
                 file.write(self._config(branch).encode())
             process = branch.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tidings", "router", "--config", str(config), "--log",
+                sys.executable, "-P", "-m", "tidings", "router", "--config", str(config), "--log",
                 "--until-stdin-ends",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=out,
                 start_new_session=True,  # Ctrl-C is ours: they end in order
@@ -170,8 +177,8 @@ class RunningTree:
                 out.write(rest)
             code = await process.wait()
         if code < 0:
-            return f"signal {signal.Signals(-code).name}"
-        reason = _last_line(log)
+            return f"signal {_SIGNALS.get(-code, -code)}"
+        reason = _last_line(log, before)
         return reason.removeprefix(ERROR) if reason.startswith(ERROR) else f"exit code {code}"
 
     def _runs(self, branch: Branch) -> None:
@@ -181,19 +188,8 @@ class RunningTree:
         again = "" if branch.starts == 1 else " again"
         self._told(f"{branch.name} listens{again} at {branch.address()}")
 
-    def _fail(self, branch: Branch) -> None:
-        """A node never came so far as to listen: a mistake that no patience would cure."""
-        assert self._failure is not None
-        log = self._log_of(branch.name)
-        reason = _last_line(log).removeprefix(ERROR) or "it ended without a word"
-        if not self._failure.done():
-            self._failure.set_exception(
-                EnvironmentProblem(f"{branch.name} can't be started: {reason} (see {log})")
-            )
-            self._failure.exception()  # whoever has started to end does not look at it any more
-
-    def _log_of(self, name: str) -> Path:
-        return self.tree.folder / f"{name}.log"
+    def _log_of(self, branch: Branch) -> Path:
+        return self.tree.folder / f"{branch.name}.log"
 
     def _config(self, branch: Branch) -> str:
         """The router's own file."""
@@ -280,9 +276,9 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _last_line(path: Path) -> str:
-    try:
-        lines: Iterable[str] = path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    return next((line for line in reversed([*lines]) if line.strip()), "")
+def _last_line(path: Path, start: int) -> str:
+    """What was written last, from a place on."""
+    with path.open("rb") as file:
+        file.seek(start)
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return next((line for line in reversed(lines) if line.strip()), "")

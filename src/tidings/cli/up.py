@@ -94,18 +94,24 @@ async def _started(running: RunningTree, screen: _Screen) -> None:
 
     members = running.tree.members
     view = NetworkView(expected=[(one.name, one.upstream) for one in members])
-    async with contextlib.AsyncExitStack() as stack:
-        if screen.live:
-            drawing = asyncio.create_task(_draw(running, view, screen))
-            stack.callback(drawing.cancel)
+    tasks: set[asyncio.Future[None]] = {running.failure}
+    if screen.live:
+        tasks.add(asyncio.create_task(_draw(running, view, screen)))
+    try:
         await running.start()
         address, *_ = running.watched()
         folder = near(str(running.tree.folder))
         screen.told(f"{counted(len(members), 'node')} running, with their files in {folder}")
         screen.told(f"tidings top --router {address} shows them too")
-        if not screen.live:
-            await asyncio.Event().wait()
-        await _feed(running, view)
+        if screen.live:
+            tasks.add(asyncio.create_task(_feed(running, view)))
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for one in done:
+            one.result()
+    finally:
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _feed(running: RunningTree, view: NetworkView) -> None:

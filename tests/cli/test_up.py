@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -229,3 +230,30 @@ def test_top(run: Run, up: Up) -> None:
     uptimes = [one["nodes"][0]["uptime"] for one in found]
     assert uptimes == sorted(set(uptimes))
     assert found[-1]["nodes"][0]["in_per_second"] == 0
+
+
+def test_on_a_terminal(write: Write) -> None:
+    """A table that is drawn anew, on 80 columns, until Ctrl-C."""
+    file = write("one.toml", '[router.edge]\nlisten = "127.0.0.1:0"\n[times]\nbeat = 0.2\n')
+    terminal, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tidings", "up", file], stdin=theirs, stdout=theirs, stderr=theirs,
+        env={**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"},
+    )  # fmt: skip
+    shown = ""
+    try:
+        for wanted in ("shows them too", "serial 0", "2 nodes ended"):
+            while wanted not in shown:
+                shown += os.read(terminal, 1 << 16).decode(errors="replace")
+            if wanted == "serial 0":
+                process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+        os.close(theirs)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert re.search(r"root +starting", plain)
+    assert re.search(r"└─ edge +127\.0\.0\.1:\d+ +0 ", plain)
+    assert max(len(line) for line in plain.splitlines()) <= 80

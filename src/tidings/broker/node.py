@@ -18,6 +18,7 @@ import msgspec
 
 from tidings.broker.backlog import URGENT, Backlog
 from tidings.broker.guard import GREETING, Guard
+from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Link, Policy
 from tidings.network.forwarding import Forwarder, measure_costs
@@ -88,6 +89,9 @@ class Node:
         self.limits = door.limits
         self.guard = Guard(door.limits)
         self.backlog = Backlog(self._take_later, self.after_receiving)
+        self.began = self.now
+        self.above = ""  # the name of the node there
+        self.reports = Reports(machine.times.expire)
         self._server: asyncio.Server | None = None
         self._pausing = False  # nothing is read from neighbours
         self._pressed = False  # the one above reads more slowly than it is sent to
@@ -195,6 +199,7 @@ class Node:
             self.guard.counts["bad frame"] += 1
         if self.links.get(link.name) is link:
             del self.links[link.name]
+        self.reports.ended(link)
         _log.info("%s: %s: %s", self.machine.name, link.name or "a stranger", reason)
 
     # -- what comes in -------------------------------------------------------------------------
@@ -207,9 +212,17 @@ class Node:
                 self._greet(link, message)
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
-            elif link.name and isinstance(message, URGENT):
+            elif not link.name:
+                pass  # it was sent away
+            elif isinstance(message, m.Report):
+                self.reports.take(link.name, message, now)
+            elif isinstance(message, m.Watch):
+                if self.reports.watch(link.name):
+                    self.report([link.name])
+            elif isinstance(message, URGENT):
+                link.told_in += isinstance(message, m.Publish)
                 self.dispatch(self.machine.receive(link.name, message, now))
-            elif link.name:
+            else:
                 self.backlog.put(link, message)
         self.after_receiving()
 
@@ -262,15 +275,29 @@ class Node:
             if link.paused and known is not None:
                 known.heard = now  # it can't be heard
 
+    def report(self, to: Iterable[Name]) -> None:
+        """Say how this node and those below it stand, to those who are there."""
+        to = [name for name in to if name in self.links]
+        if not to:
+            return
+        now = self.now
+        report = self.reports.gathered(status_of(self, now), now)
+        self.dispatch((name, report) for name in to)
+
     @property
     def now(self) -> float:
         return time.monotonic()
 
     async def _ticking(self) -> None:
         pause = min(self.machine.times.beat, self.machine.times.retry) / 2
+        reported = float("-inf")
         while True:
             now = self.now
             self._watch(now)
+            # before the tick: what that sends would be said to wait
+            if now - reported >= self.machine.times.beat - pause / 2:
+                reported = now
+                self.report([UPSTREAM, *self.reports.watchers])
             self.dispatch(self.machine.tick(now))
             self.after_receiving()
             self.guard.report(self.machine.name, self.refusals, now)
@@ -335,6 +362,7 @@ class RouterNode(Node):
             while last < len(starts) and buffer[starts[last] + 4] == frames.NOTIFICATION:
                 last += 1
             if last > first and link.name:
+                link.told_in += last - first
                 self._pass_on(buffer, starts[first:last], ends[first:last])
             if last < len(starts):
                 self._take(link, frames.decode(buffer, starts[last]))
@@ -343,6 +371,7 @@ class RouterNode(Node):
     def _take(self, link: Link, message: m.Message) -> None:
         if isinstance(message, m.Welcome):
             link.name = UPSTREAM
+            self.above = message.name
             self.links[UPSTREAM] = link
             self.dispatch(self.machine.connected(self.now))
         elif isinstance(message, m.Goodbye):
@@ -367,5 +396,6 @@ class RouterNode(Node):
     def _above_ended(self, link: Link, reason: str) -> None:
         if self.links.get(UPSTREAM) is link:
             del self.links[UPSTREAM]
+        self.reports.ended(link, above=True)
         _log.info("%s: the router above: %s", self.machine.name, reason)
         self._lost.set()

@@ -20,6 +20,8 @@ from tidings.cli.match import match_events
 from tidings.cli.network import publish_notification, run_router, subscribe_to
 from tidings.cli.pipeline import pipeline
 from tidings.cli.snapshot import snapshot
+from tidings.cli.top import show_network
+from tidings.cli.up import start_tree
 
 app = typer.Typer(
     add_completion=False,
@@ -61,6 +63,8 @@ app.command("explain")(guarded(explain_event))
 app.command("doctor")(guarded(examine_file))
 app.command("backtest")(guarded(run_backtest))
 app.command("router")(guarded(run_router))
+app.command("up")(guarded(start_tree))
+app.command("top")(guarded(show_network))
 app.command("publish")(guarded(publish_notification))
 app.command("subscribe")(guarded(subscribe_to))
 app.command("demo")(guarded(show_demo))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import os
 import resource
 import signal
 import sys
+import threading
+import time
 from collections.abc import Coroutine
 from typing import Annotated, Any
 
@@ -23,12 +27,19 @@ Router = Annotated[
 ]
 Token = Annotated[str, typer.Option("--token", metavar="TOKEN", help="By which one is let in.")]
 DEFAULT = "tidings://127.0.0.1:7400"
+LAST_WORDS = 5.0  # seconds to end in
 
 
 def run_router(
     config: Annotated[str, typer.Option("--config", metavar="FILE", help="The router's file.")],
+    log: Annotated[bool, typer.Option("--log", help="Say on stderr who comes and goes.")] = False,
+    leashed: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
 ) -> None:
     """Run a router, or a rendezvous point, as FILE describes, until Ctrl-C or SIGTERM."""
+    if leashed:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+    if log:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     from tidings.broker.config import load_config, make_node
 
     node = make_node(load_config(config))
@@ -39,10 +50,10 @@ def run_router(
         await node.start()
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()
-        await _ended()
+        await ended()
         await node.stop()
 
-    _run(work())
+    run_async(work())
 
 
 def publish_notification(
@@ -88,7 +99,7 @@ def publish_notification(
             await asyncio.gather(*waiting)
         return count
 
-    count = _run(work())
+    count = run_async(work())
     say(f"published {count:,}" if attributes == "-" else "published")
 
 
@@ -128,7 +139,7 @@ def subscribe_to(
                 if count == most:
                     return
 
-    _run(_until_ended(work()))
+    run_async(until_ended(work()))
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -138,7 +149,7 @@ def _object(text: str) -> dict[str, Any]:
         raise BadInput(f"found {text[:40]!r}, expected a JSON object: {problem}") from None
 
 
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
+def run_async(work: Coroutine[Any, Any, Any]) -> Any:
     with contextlib.suppress(ImportError):
         import uvloop  # type: ignore[import-not-found]
 
@@ -146,18 +157,30 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
 
 
-async def _ended() -> None:
-    """Wait for Ctrl-C or SIGTERM."""
+def _end_with_stdin() -> None:
+    """End this process when whoever holds the other end of stdin is gone, even if it hangs."""
+    while os.read(0, 1 << 12):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(LAST_WORDS)
+    os._exit(1)
+
+
+async def ended() -> None:
+    """Wait for Ctrl-C, SIGTERM, or the end of the terminal."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGINT, signal.SIGTERM):
+    ends = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup has its way
+        ends.append(signal.SIGHUP)
+    for one in ends:
         loop.add_signal_handler(one, event.set)
     await event.wait()
 
 
-async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
+async def until_ended(work: Coroutine[Any, Any, None]) -> None:
     """Do work until it is done, or until Ctrl-C or SIGTERM."""
-    tasks = {asyncio.create_task(work), asyncio.create_task(_ended())}
+    tasks = {asyncio.create_task(work), asyncio.create_task(ended())}
     done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in rest:
         task.cancel()

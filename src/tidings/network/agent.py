@@ -18,11 +18,11 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
+from tidings.network.addresses import parse_address
 from tidings.network.link import Link
 from tidings.routing import frames, messages as m
 from tidings.routing.cache import Cache
@@ -32,7 +32,6 @@ from tidings.routing.publisher import Publisher
 from tidings.routing.router import Router, Times
 from tidings.routing.subscriber import Break, Lost, Phase, Subscriber, Told
 
-PORT = 7400
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
 LARGEST = frames.LARGEST - (1 << 16)
@@ -303,20 +302,12 @@ async def connect(
     `name` tells the agent apart from all others, and its publications too: one that is to go on
     where it was after a restart must have the same.
     """
-    parts = urlsplit(address)
-    try:
-        port, host = parts.port or PORT, parts.hostname
-    except ValueError:
-        port, host = 0, None
-    if parts.scheme != "tidings" or not host:
-        raise EnvironmentProblem(
-            f"found the address {address!r}, expected one such as 'tidings://127.0.0.1:7400'"
-        )
+    host, port, channel = parse_address(address)
     agent = Agent(
         host,
         port,
         name=name or f"agent-{uuid.uuid4().hex}",
-        channel=parts.path.lstrip("/"),
+        channel=channel,
         token=token,
         tls=tls,
         times=times,

@@ -9,6 +9,7 @@ few of them, and a neighbour for which even those pile up is cut off.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from enum import Enum
 
@@ -54,6 +55,8 @@ class Link(asyncio.Protocol):
         self.batches = 0  # times that whole frames came
         self._reasons: set[str] = set()  # not to read
         self.bad = False  # it sent what is no frame, or makes no sense
+        self.told_in = self.told_out = 0  # notifications; who takes them counts those that come in
+        self.heard = time.monotonic()
         self._transport: asyncio.Transport | None = None
         self._rest = bytearray()  # the beginning of a frame,
         self._needed = 0  # which is of so many bytes
@@ -80,6 +83,7 @@ class Link(asyncio.Protocol):
                 self.close("it reads more slowly than it is sent to")
             self.dropped += count
         else:
+            self.told_out += count
             self._put(data)
 
     @property
@@ -185,6 +189,7 @@ class Link(asyncio.Protocol):
         if self._over:
             return
         self.bytes_in += len(data)
+        self.heard = time.monotonic()
         if self._rest:  # a frame is put together once, in however many pieces it comes
             self._rest += data
             if len(self._rest) < self._needed:

@@ -15,7 +15,7 @@ now and then, and whoever finds another asks for the whole.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -93,6 +93,64 @@ class Goodbye(Message, frozen=True, tag="goodbye"):
     """The link ends here, and why."""
 
     reason: str
+
+
+# -- how nodes stand: bounded in every part, for what a neighbour reports is passed on above -------
+
+MOST_NODES = 1_000  # of a report
+MOST_LINKS = 100  # of one node that are listed
+MOST_DEPTH = 64  # of a tree
+MOST_NAME = 100  # letters
+MOST_MILLIS = 2**40
+
+Millis = Annotated[int, msgspec.Meta(ge=0, le=MOST_MILLIS)]
+Short = Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
+Kind = Literal["above", "router", "agent", "watcher"]
+
+
+class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
+    """A link as one of its ends sees it."""
+
+    name: Short  # of the other end
+    kind: Kind
+    bytes_in: Number = 0
+    bytes_out: Number = 0
+    told_in: Number = 0  # notifications from above, publications from below
+    told_out: Number = 0
+    waiting: Number = 0  # bytes
+    dropped: Number = 0  # notifications that it was too slow for
+    nodes: Number = 0  # that the lower end is subscribed to
+    heard: Millis = 0  # since when nothing came
+
+
+class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
+    """A running node: a process, not one of the content graph."""
+
+    depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # below the one that reports
+    name: Short
+    kind: Literal["rendezvous", "router"]
+    listen: Short
+    uptime: Millis = 0
+    age: Millis = 0  # of what is said here
+    nodes: Number = 0  # of the content graph
+    epoch: Number = 0
+    serial: Number = 0
+    published: Number = 0  # from below, over all links that there ever were
+    told_in: Number = 0  # from above
+    told_out: Number = 0
+    dropped: Number = 0
+    neighbours: Number = 0  # below
+    links: Annotated[tuple[LinkStatus, ...], msgspec.Meta(max_length=MOST_LINKS)] = ()
+
+
+class Watch(Message, frozen=True, tag="watch"):
+    """Send me reports from now on."""
+
+
+class Report(Message, frozen=True, tag="report"):
+    """A node and all that are known below it, each before those that are below it."""
+
+    nodes: Annotated[tuple[NodeStatus, ...], msgspec.Meta(max_length=MOST_NODES)]
 
 
 # -- up --------------------------------------------------------------------------------------------
@@ -265,7 +323,7 @@ class Published(Down, frozen=True, tag="published"):
     refusal: str = ""
 
 
-LINK = Hello | Welcome | Goodbye
+LINK = Hello | Welcome | Goodbye | Watch | Report
 UP = Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Ask | Count | Recover | Publish
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Answer | Counted | Recovered
         | Settled | Published)  # fmt: skip

@@ -1,0 +1,192 @@
+"""How a node and those below it stand.
+
+    [node] ──Report: itself, and what its neighbours below said of themselves──> the node above
+       └────────────────the same──> whoever sent Watch
+
+About once a beat each node says how it stands, so every node knows its whole subtree, one beat late
+for each level. What a neighbour says is believed for as long as a silent neighbour is kept. It is
+bounded: a neighbour can fill no more memory than MOST_NODES allows for all of them together, and
+can hide others only where it is one of very many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from tidings.routing import messages as m
+from tidings.routing.downstream import Name
+from tidings.routing.rendezvous import Rendezvous
+from tidings.routing.router import Router
+
+if TYPE_CHECKING:
+    from tidings.broker.node import Node
+
+MOST_LISTED = 5_000  # links in a report: with the longest names they are 3 MB
+_KINDS = {"above": 0, "router": 1, "agent": 2, "watcher": 3}
+
+
+class Counted(Protocol):
+    """What is remembered of a link when it ends."""
+
+    name: str
+    told_in: int
+    told_out: int
+    dropped: int
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """Notifications that passed a node."""
+
+    published: int = 0  # from below
+    told_in: int = 0  # from above
+    told_out: int = 0
+    dropped: int = 0
+
+    def plus(self, link: Counted, above: bool) -> Totals:
+        return Totals(
+            self.published + (0 if above else link.told_in),
+            self.told_in + (link.told_in if above else 0),
+            self.told_out + link.told_out,
+            self.dropped + link.dropped,
+        )
+
+
+class Known(msgspec.Struct):
+    """What a neighbour reported last."""
+
+    at: float
+    nodes: tuple[m.NodeStatus, ...]
+
+
+class Reports:
+    """What neighbours reported, who watches, and what links counted that have ended."""
+
+    def __init__(self, expire: float) -> None:
+        self.expire = expire
+        self.known: dict[Name, Known] = {}
+        self.watchers: set[Name] = set()
+        self.ignored = 0  # reports that made no sense
+        self.past = Totals()  # of links that have ended
+
+    def watch(self, name: Name) -> bool:
+        """Somebody wants reports; false when it has them already."""
+        before = len(self.watchers)
+        self.watchers.add(name)
+        return len(self.watchers) > before
+
+    def kind(self, name: Name) -> m.Kind:
+        """What a neighbour below is."""
+        if name in self.known:
+            return "router"
+        return "watcher" if name in self.watchers else "agent"
+
+    def ended(self, link: Counted, *, above: bool = False) -> None:
+        """A link has ended. What was reported over it is kept: it shows who is missing."""
+        self.watchers.discard(link.name)
+        self.past = self.past.plus(link, above)
+
+    def take(self, sender: str, report: m.Report, now: float) -> None:
+        """A neighbour reports itself and those below it."""
+        if not _is_tree(report.nodes, short(sender)):
+            self.ignored += 1
+            return
+        self.known[sender] = Known(now, report.nodes)
+        self._bound(sender)
+
+    def gathered(self, mine: m.NodeStatus, now: float) -> m.Report:
+        """This node, and what is known below it and not too old."""
+        for name, known in [*self.known.items()]:
+            if now - known.at > self.expire:
+                del self.known[name]
+        nodes = [mine]
+        links = len(mine.links)
+        for _, known in sorted(self.known.items(), key=lambda item: str(item[0])):
+            older = millis(now - known.at)
+            for node in known.nodes:
+                if node.depth + 1 >= m.MOST_DEPTH or len(nodes) >= m.MOST_NODES:
+                    continue
+                links += len(node.links)
+                nodes.append(
+                    msgspec.structs.replace(
+                        node,
+                        depth=node.depth + 1,
+                        age=min(node.age + older, m.MOST_MILLIS),
+                        links=node.links if links <= MOST_LISTED else (),
+                    )
+                )
+        return m.Report(tuple(nodes))
+
+    def _bound(self, newest: Name) -> None:
+        """Where there are too many, the largest reports lose their ends."""
+        over = sum(len(known.nodes) for known in self.known.values()) - m.MOST_NODES
+        while over > 0:
+            largest = max(self.known.values(), key=lambda known: len(known.nodes))
+            kept = max(1, len(largest.nodes) - over)
+            if kept == len(largest.nodes):  # each has one
+                del self.known[newest]
+                return
+            over -= len(largest.nodes) - kept
+            largest.nodes = largest.nodes[:kept]
+
+
+def status_of(node: Node, now: float) -> m.NodeStatus:
+    """How a node stands, without those below it."""
+    machine, totals = node.machine, node.reports.past
+    upstream = machine.upstream if isinstance(machine, Router) else None
+    links = []
+    for name, link in node.links.items():
+        above = name == upstream
+        totals = totals.plus(link, above)
+        links.append(
+            m.LinkStatus(
+                short(node.above if above else str(name)),
+                "above" if above else node.reports.kind(name),
+                link.bytes_in, link.bytes_out, link.told_in, link.told_out,
+                link.waiting, link.dropped, _subscribed(machine, name), millis(now - link.heard),
+            )
+        )  # fmt: skip
+    return m.NodeStatus(
+        0, short(machine.name), "rendezvous" if upstream is None else "router",
+        short(f"{node.door.address.host}:{node.port}"), millis(now - node.began), 0,
+        len(machine.graph), machine.epoch, machine.serial,
+        totals.published, totals.told_in, totals.told_out, totals.dropped,
+        sum(link.kind != "above" for link in links), _listed(links),
+    )  # fmt: skip
+
+
+def short(text: str) -> str:
+    """A name that is not too long for a report."""
+    return text if len(text) <= m.MOST_NAME else text[: m.MOST_NAME - 1] + "…"
+
+
+def millis(seconds: float) -> int:
+    return min(max(0, int(seconds * 1000)), m.MOST_MILLIS)
+
+
+def _subscribed(machine: Router | Rendezvous, name: Name) -> int:
+    """How many nodes are subscribed to over a link."""
+    if isinstance(machine, Router) and name == machine.upstream:
+        return len(machine.held)
+    known = machine.neighbours.get(name)
+    return 0 if known is None else len(known.nodes)
+
+
+def _listed(links: Iterable[m.LinkStatus]) -> tuple[m.LinkStatus, ...]:
+    """Those that are worth a look, when they are too many: routers, and where most waits."""
+    order = sorted(links, key=lambda one: (_KINDS[one.kind], -one.waiting, -one.dropped, one.name))
+    return tuple(order[: m.MOST_LINKS])
+
+
+def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:
+    """Is it the sender, and then others, each below one before it?"""
+    if not nodes or nodes[0].depth or nodes[0].name != sender:
+        return False
+    depth = 0
+    for node in nodes[1:]:
+        if not 0 < node.depth <= depth + 1:
+            return False
+        depth = node.depth
+    return True

@@ -1,0 +1,195 @@
+"""A whole tree of nodes in one file, read and checked.
+
+    channel = "quotes"
+    folder = "quotes"                where journal, logs and the nodes' own files are
+
+    [root]                           the rendezvous point; may be left out
+    name = "root"
+    listen = "127.0.0.1:7400"        or the port alone; left out, it is one that is free
+
+    [router.edge-1]
+    listen = 7401
+    upstream = "root"                left out, it is the rendezvous point
+
+    [columns] [tokens] [times] policy      as in a router's file, for all of them
+
+Paths are relative to the file; the folder is named after the file where it is not given.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from tidings.broker.config import ConfigError, address_of
+from tidings.broker.node import Address
+from tidings.filters import Attributes
+from tidings.model import AttributesError
+from tidings.routing.router import Times
+
+HERE = "127.0.0.1"
+_ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # listened at; these are connected to
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it is the name of files too
+
+
+class Member(NamedTuple):
+    """A node of the tree, as it is planned."""
+
+    name: str
+    listen: Address  # port 0: one that is free
+    upstream: str | None
+    depth: int
+
+    @property
+    def reached(self) -> str:
+        """The host by which it is connected to from here."""
+        return _ANYWHERE.get(self.listen.host, self.listen.host)
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """What a file says."""
+
+    path: Path
+    folder: Path
+    channel: str
+    policy: str
+    columns: dict[str, str]
+    tokens: dict[str, str] | None
+    times: dict[str, float]
+    members: tuple[Member, ...]  # each after the one above it
+
+    @property
+    def open_to_others(self) -> list[Member]:
+        """Nodes that anybody may come in to, from other machines."""
+        if self.tokens is not None:
+            return []
+        return [one for one in self.members if not _is_local(one.listen.host)]
+
+
+class _Root(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str = "root"
+    listen: str | int = 0
+
+
+class _Router(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    listen: str | int = 0
+    upstream: str | None = None
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    channel: str = ""
+    folder: str | None = None
+    policy: Literal["drop", "disconnect"] = "drop"
+    columns: dict[str, str] = {}
+    tokens: dict[str, str] | None = None
+    times: dict[str, float] = {}
+    root: dict[str, Any] = {}
+    router: dict[str, Any] = {}
+
+
+def load_tree(path: str | Path) -> Tree:
+    """Read a tree's file; ConfigError in one sentence where it can't be used."""
+    path = Path(path)
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+    except OSError as problem:
+        raise ConfigError(f"{path} can't be read: {problem.strerror}") from None
+    except (ValueError, RecursionError) as problem:
+        raise ConfigError(f"{path} is not TOML: {problem}") from None
+    try:
+        return _tree(path, raw)
+    except (ConfigError, AttributesError) as problem:
+        raise ConfigError(f"{path}: {problem}") from None
+
+
+def _tree(path: Path, raw: dict[str, Any]) -> Tree:
+    file = _converted(raw, _File, "")
+    Attributes(file.columns)
+    _converted(file.times, Times, "times: ")
+    if file.tokens == {}:
+        raise ConfigError("tokens: found none, so nobody could come in; expected some, or no table")
+    folder = path.parent / (path.stem if file.folder is None else file.folder)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"folder: {folder} is a file; expected a folder, or nothing there yet")
+    return Tree(
+        path,
+        folder.absolute(),
+        file.channel,
+        file.policy,
+        file.columns,
+        file.tokens,
+        file.times,
+        tuple(_members(file)),
+    )
+
+
+def _members(file: _File) -> list[Member]:
+    root = _converted(file.root, _Root, "root: ")
+    routers = {
+        name: _converted(table, _Router, f"router.{name}: ") for name, table in file.router.items()
+    }
+    for where, name in (("root", root.name), *((f"router.{name}", name) for name in routers)):
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"{where}: found the name {name!r}, expected letters of ASCII, digits, and dots, "
+                "dashes and underscores between them, at most 64"
+            )
+    if root.name in routers:
+        raise ConfigError(f"router.{root.name}: the rendezvous point has that name already")
+    members = {root.name: Member(root.name, _address(root.listen, "root"), None, 0)}
+    above = {name: root.name if r.upstream is None else r.upstream for name, r in routers.items()}
+    for name, upstream in above.items():
+        if upstream not in above and upstream != root.name:
+            known = ", ".join([root.name, *above])
+            raise ConfigError(
+                f"router.{name}: there is no {upstream!r} to be its upstream; there are {known}"
+            )
+    while above:
+        ready = [name for name, upstream in above.items() if upstream in members]
+        if not ready:
+            raise ConfigError(f"found a circle of upstreams: {_circle(above)}")
+        for name in ready:
+            upstream = above.pop(name)
+            address = _address(routers[name].listen, f"router.{name}")
+            members[name] = Member(name, address, upstream, members[upstream].depth + 1)
+    _check_ports(list(members.values()))
+    return list(members.values())
+
+
+def _circle(above: dict[str, str]) -> str:
+    """a -> b -> a"""
+    seen = [next(iter(above))]
+    while above[seen[-1]] not in seen:
+        seen.append(above[seen[-1]])
+    circle = seen[seen.index(above[seen[-1]]) :]
+    return " -> ".join([*circle, circle[0]])
+
+
+def _check_ports(members: list[Member]) -> None:
+    taken: dict[Address, str] = {}
+    for one in members:
+        if one.listen.port:
+            other = taken.setdefault(one.listen, one.name)
+            if other != one.name:
+                where = f"{one.listen.host}:{one.listen.port}"
+                raise ConfigError(f"{other} and {one.name} can't both listen at {where}")
+
+
+def _address(listen: str | int, where: str) -> Address:
+    text = f"{HERE}:{listen}" if isinstance(listen, int) else listen
+    return address_of(text, f"{where}: listen")
+
+
+def _converted(raw: Any, kind: type[Any], where: str) -> Any:
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"{where}{problem}") from None
+
+
+def _is_local(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,0 +1,30 @@
+"""Where a router is: tidings://host:7400/channel."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from tidings.model import EnvironmentProblem
+
+PORT = 7400
+
+
+class Place(NamedTuple):
+    host: str
+    port: int
+    channel: str
+
+
+def parse_address(address: str) -> Place:
+    """The parts of an address; EnvironmentProblem where it is none."""
+    try:
+        parts = urlsplit(address)
+        port, host = parts.port or PORT, parts.hostname
+    except ValueError:
+        port, host = 0, None
+    if not host or parts.scheme != "tidings":
+        raise EnvironmentProblem(
+            f"found the address {address!r}, expected one such as 'tidings://127.0.0.1:7400'"
+        )
+    return Place(host, port, parts.path.lstrip("/"))

@@ -1,0 +1,84 @@
+"""Whoever watches a node: it is let in like an agent, and gets a report about once a second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import uuid
+from collections.abc import AsyncIterator
+
+from tidings.model import EnvironmentProblem
+from tidings.network.addresses import parse_address
+from tidings.network.agent import Refusal
+from tidings.network.link import Link
+from tidings.routing import frames, messages as m
+
+PATIENCE = 10.0  # seconds without a report: whoever answers there is not one of ours
+
+
+class Watching:
+    """Reports as they come, the latest only: an asynchronous iterator. It raises
+    EnvironmentProblem where the link ends, Refusal where it was not let in."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._latest: m.Report | None = None
+        self._over: Exception | None = None
+        self._news = asyncio.Event()
+
+    def __aiter__(self) -> Watching:
+        return self
+
+    async def __anext__(self) -> m.Report:
+        while self._latest is None:
+            if self._over is not None:
+                raise self._over
+            self._news.clear()
+            try:
+                await asyncio.wait_for(self._news.wait(), PATIENCE)
+            except TimeoutError:
+                raise EnvironmentProblem(
+                    f"{self._where}: no report came for {PATIENCE:.0f} seconds"
+                ) from None
+        found, self._latest = self._latest, None
+        return found
+
+    def received(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+        for start in starts:
+            message = frames.decode(buffer, start)
+            if isinstance(message, m.Welcome):
+                link.name = message.name
+                link.send(m.Watch())
+            elif isinstance(message, m.Report):
+                self._latest = message
+                self._news.set()
+            elif isinstance(message, m.Goodbye):
+                if not link.name:
+                    self._over = Refusal(message.reason)
+                link.close(message.reason)
+
+    def ended(self, _: Link, reason: str) -> None:
+        self._over = self._over or EnvironmentProblem(f"{self._where}: {reason}")
+        self._news.set()
+
+
+@contextlib.asynccontextmanager
+async def watch(
+    address: str, *, name: str | None = None, token: str = "", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Watching]:
+    """Watch the node at an address, and those below it."""
+    host, port, channel = parse_address(address)
+    watching = Watching(f"{host}:{port}")
+    try:
+        _, link = await asyncio.get_running_loop().create_connection(
+            lambda: Link(watching.received, watching.ended), host, port, ssl=tls
+        )
+    except (OSError, ssl.SSLError) as problem:
+        raise EnvironmentProblem(f"{host}:{port} can't be connected to: {problem}") from None
+    link.send(m.Hello(name or f"watch-{uuid.uuid4().hex}", channel, token))
+    try:
+        yield watching
+    finally:
+        link.close("nobody watches any more")
+        await asyncio.sleep(0)

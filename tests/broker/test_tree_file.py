@@ -1,0 +1,147 @@
+"""Files of whole trees: what they mean, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tidings.broker.config import ConfigError, load_config
+from tidings.broker.node import Address
+from tidings.broker.tree import WATCHER, RunningTree
+from tidings.broker.tree_file import Member, Tree, load_tree
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "network.toml"
+
+
+def tree_of(folder: Path, text: str) -> Tree:
+    path = folder / "quotes.toml"
+    path.write_text(text)
+    return load_tree(path)
+
+
+def test_an_empty_file_is_a_rendezvous_point(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, "")
+    assert tree.members == (Member("root", Address("127.0.0.1", 0), None, 0),)
+    assert tree.folder == tmp_path / "quotes"
+
+
+def test_the_example() -> None:
+    here = "127.0.0.1"
+    assert load_tree(EXAMPLE).members == (
+        Member("root", Address(here, 7400), None, 0),
+        Member("east", Address(here, 7401), "root", 1),
+        Member("west", Address(here, 7402), "root", 1),
+        Member("coast", Address(here, 0), "west", 2),
+    )
+
+
+def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
+    text = """
+        [router.c]
+        upstream = "b"
+        [router.b]
+        upstream = "a"
+        listen = "[::1]:0"
+        [router.a]
+        listen = "0.0.0.0:7000"
+        [root]
+        name = "top"
+    """
+    tree = tree_of(tmp_path, text)
+    assert [(one.name, one.upstream, one.depth) for one in tree.members] == [
+        ("top", None, 0), ("a", "top", 1), ("b", "a", 2), ("c", "b", 3),
+    ]  # fmt: skip
+    assert [one.reached for one in tree.members] == ["127.0.0.1", "127.0.0.1", "::1", "127.0.0.1"]
+    assert [one.name for one in tree.open_to_others] == ["a"]
+    assert not tree_of(tmp_path, f"{text}\n[tokens]\nx = '*'").open_to_others
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = ", "quotes.toml is not TOML"),
+        ("colour = 1", "unknown field `colour`"),
+        ("[router.a]\ncolour = 1", "router.a: Object contains unknown field `colour`"),
+        ("[root]\nport = 1", "root: Object contains unknown field `port`"),
+        ("router = 1", "Expected `object`, got `int`"),
+        ("[router]\na = 1", "router.a: Expected `object`, got `int`"),
+        ('[router.a]\nupstream = "b"',
+         "router.a: there is no 'b' to be its upstream; there are root, a"),
+        ('[router.a]\nupstream = "a"', "found a circle of upstreams: a -> a"),
+        ('[router.a]\nupstream="b"\n[router.b]\nupstream="c"\n[router.c]\nupstream="b"',
+         "found a circle of upstreams: b -> c -> b"),
+        ("[router.root]", "router.root: the rendezvous point has that name already"),
+        ('[root]\nname="a"\n[router.a]', "router.a: the rendezvous point has that name already"),
+        ("[router.a]\n[router.a]", "is not TOML"),
+        ('[router."../a"]', "router.../a: found the name '../a', expected letters"),
+        ('[root]\nname = ""', "root: found the name ''"),
+        ('[router.a]\nlisten = "there"', "router.a: listen: found 'there', expected a host"),
+        ("[router.a]\nlisten = 70000", "router.a: listen: found '127.0.0.1:70000'"),
+        ("[router.a]\nlisten = -1", "router.a: listen: found"),
+        ("[router.a]\nlisten = 1\n[router.b]\nlisten = 1",
+         "a and b can't both listen at 127.0.0.1:1"),
+        ("[columns]\nprice = 'money'", "money"),
+        ("[times]\nbeat = 'often'", "Expected `float`, got `str`"),
+        ("[tokens]", "tokens: found none"),
+        ("policy = 'sometimes'", "policy"),
+        ("folder = 'quotes.toml'", "is a file; expected a folder"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        tree_of(tmp_path, text)
+    assert message in str(refused.value)
+    assert str(refused.value).startswith(str(tmp_path / "quotes.toml"))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none.toml can't be read: No such file"):
+        load_tree(tmp_path / "none.toml")
+
+
+async def _running(tree: Tree) -> RunningTree:
+    return RunningTree(tree, lambda _: None)
+
+
+def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
+    odd = 'a "b" \\ \x7f\t\u00e9'
+    text = """
+        channel = "quotes"
+        policy = "disconnect"
+        [columns]
+        price = "double"
+        [times]
+        beat = 2
+        [tokens]
+        'ODD' = "*"
+        [router.a]
+        [router.b]
+        upstream = "a"
+    """.replace("'ODD'", '"' + 'a \\"b\\" \\\\ \\u007f\\t\u00e9' + '"')  # fmt: skip
+    running = asyncio.run(_running(tree_of(tmp_path, text)))
+    running.branches["root"].port, running.branches["a"].port = 7000, 7001
+    configs = {}
+    for name, branch in running.branches.items():
+        path = tmp_path / f"{name}.toml"
+        path.write_text(running._config(branch))
+        configs[name] = load_config(path)
+    root, a, b = configs["root"], configs["a"], configs["b"]
+    assert (root.listen, root.journal) == ("127.0.0.1:7000", "journal.db")
+    assert root.columns == {"price": "double"}
+    assert (a.upstream, b.upstream, b.listen) == ("127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:0")
+    for config in configs.values():
+        assert (config.channel, config.policy) == ("quotes", "disconnect")
+        assert config.times == {"beat": 2.0}
+        assert config.tokens is not None
+        assert config.tokens[odd] == "*"
+    assert root.tokens is not None
+    assert a.tokens is not None
+    assert root.tokens[a.token] == "a"
+    assert a.tokens[b.token] == "b"
+    assert b.token not in root.tokens  # each key opens one door
+    address, name, token = running.watched()
+    assert (address, name) == ("tidings://127.0.0.1:7000/quotes", WATCHER)
+    assert root.tokens[token] == WATCHER

@@ -1,0 +1,132 @@
+"""The picture of a network: rates from counters, a tree that fits 80 columns."""
+
+from __future__ import annotations
+
+from rich.console import Console, RenderableType
+
+from tidings.cli.network_view import NetworkView
+from tidings.routing import messages as m
+
+
+def link(name: str, kind: m.Kind = "agent", **more: int) -> m.LinkStatus:
+    return m.LinkStatus(name, kind, **more)
+
+
+def node(depth: int, name: str, *links: m.LinkStatus, **more: int) -> m.NodeStatus:
+    below = sum(one.kind != "above" for one in links)
+    where = f"127.0.0.1:{57400 + depth}"
+    kind = "router" if depth else "rendezvous"
+    return m.NodeStatus(depth, name, kind, where, neighbours=below, links=links, **more)  # type: ignore[arg-type]
+
+
+def report(*nodes: m.NodeStatus) -> m.Report:
+    return m.Report(nodes)
+
+
+def lines(picture: RenderableType, width: int = 80) -> list[str]:
+    console = Console(width=width, highlight=False, markup=False, force_terminal=False)
+    with console.capture() as shown:
+        console.print(picture)
+    return [line.rstrip() for line in shown.get().splitlines()]
+
+
+def test_rates_come_from_the_counters_and_clocks_of_nodes() -> None:
+    view = NetworkView()
+    first = node(0, "root", link("a"), uptime=1000, published=10, told_out=100)
+    edge = node(1, "edge", uptime=500, told_in=5)
+    view.feed(report(first, edge))
+    assert view.rates("root").into is None
+    assert not view.rated
+    later = node(0, "root", link("a", told_out=50), uptime=3000, published=30, told_out=200)
+    view.feed(report(later, edge))  # nothing new of the edge
+    assert (view.rates("root").into, view.rates("root").out) == (10, 50)
+    assert view.rates("root", "agent a").into == 25
+    assert view.rates("root", "edge").into is None
+    view.feed(report(later, node(1, "edge", uptime=1500, told_in=25)))
+    assert view.rated
+    assert view.rates("root", "edge").into == 20
+    assert view.rates("root").into == 10  # nothing new of the root, and its rate stays
+    view.feed(report(node(0, "root", uptime=10, published=1)))
+    assert view.rates("root").into is None  # it was started again
+    assert view.rates("root", "edge").into is None  # and has lost the edge
+
+
+def test_the_tree() -> None:
+    agents = [link(f"agent-{n}", nodes=n) for n in range(6)]
+    view = NetworkView()
+    west = link("west", "router", waiting=1_234_567, dropped=7)
+    view.feed(
+        report(
+            node(0, "root", west, link("east", "router"), uptime=3_723_000, serial=1234),
+            node(1, "east", link("root", "above"), link("bob", nodes=3), link("w", "watcher")),
+            node(1, "west", link("root", "above"), *agents),
+            node(2, "coast", age=7_900),
+        )
+    )
+    assert lines(view.drawn()) == [
+        "4 nodes  7 agents  up 1:02:03  serial 1,234  1 silent",
+        "",
+        "node              where            nodes  in/s  out/s  waiting  dropped",
+        "───────────────────────────────────────────────────────────────────────",
+        "root              127.0.0.1:57400      0     -      -",
+        "├─ east           127.0.0.1:57401      0     -      -      0 B        0",
+        "│  └─ bob         agent                3     -      -      0 B        0",
+        "└─ west           127.0.0.1:57401      0     -      -   1.2 MB        7",
+        "   ├─ coast       silent for 7 s       0     -      -",
+        "   ├─ agent-0     agent                0     -      -      0 B        0",
+        "   ├─ agent-1     agent                1     -      -      0 B        0",
+        "   └─ and 4 more  agents",
+    ]
+
+
+def test_every_agent() -> None:
+    view = NetworkView(every=True)
+    view.feed(report(node(0, "root", *(link(f"agent-{n}") for n in range(6)))))
+    assert sum("agent-" in line for line in lines(view.drawn())) == 6
+
+
+def test_large_numbers_and_long_names_fit() -> None:
+    view = NetworkView()
+    for at in (1, 2):
+        big = {"told_in": at * 123_456_789, "told_out": at * 999_999, "uptime": at * 1000}
+        wide = link("n" * 100, "router", waiting=999_600_000, dropped=123_456_789)
+        nodes = [node(0, "r" * 100, wide, nodes=99_999, **big)]
+        nodes += [node(1, "n" * 100, link("a" * 100), nodes=10**12, **big)]
+        view.feed(report(*nodes, *(node(depth, "deep") for depth in range(2, 10))))
+    shown = lines(view.drawn())
+    assert max(map(len, shown)) <= 80
+    assert shown[4].split()[2:] == ["99,999", "0", "1.0", "M"]
+    row = "1.0 T  123 M  1.0 M  1.0 GB  123 M"
+    assert " ".join(shown[5].split()[3:]) == " ".join(row.split())
+    assert len([line for line in shown if "deep" in line]) == 8
+
+
+def test_names_can_not_steer_a_terminal() -> None:
+    view = NetworkView()
+    view.feed(report(node(0, "\x1b[2Jroot"), node(1, "[bold]x[/]"), node(2, "a\nb")))
+    text = "\n".join(lines(view.drawn()))
+    assert "\x1b" not in text
+    assert "·[2Jroot" in text
+    assert "[bold]x[/]" in text
+    assert "a·b" in text
+
+
+def test_what_is_expected_is_shown_without_a_report() -> None:
+    view = NetworkView(expected=[("root", None), ("west", "root"), ("coast", "west")])
+    shown = lines(view.drawn({"west": "again in 2 s"}))
+    assert shown[0] == "3 nodes  0 agents"
+    assert [line[:11].rstrip() for line in shown[4:]] == ["root", "└─ west", "   └─ coast"]
+    assert "again in 2 s" in shown[5]
+    view.feed(report(node(0, "root"), node(1, "coast"), node(1, "other")))
+    assert sum("coast" in line for line in lines(view.drawn())) == 1
+    assert sum("west" in line for line in lines(view.drawn())) == 1
+
+
+def test_the_record_has_seconds_and_links() -> None:
+    view = NetworkView()
+    view.feed(report(node(0, "root", link("a", heard=1500), uptime=2500), node(1, "b", age=500)))
+    root, b = view.record()["nodes"]
+    assert (root["name"], root["above"], root["uptime"]) == ("root", None, 2.5)
+    assert (b["above"], b["age"], b["in_per_second"]) == ("root", 0.5, None)
+    (only,) = root["links"]
+    assert (only["direction"], only["kind"], only["heard"]) == ("below", "agent", 1.5)

@@ -1,0 +1,259 @@
+"""`tidings up` and `top`: real trees of processes, that are killed and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run, Write
+
+TREE = """
+channel = "quotes"
+[columns]
+price = "double"
+[tokens]
+secret = "*"
+[router.west]
+[router.coast]
+upstream = "west"
+[times]
+beat = 0.2
+resubscribe = 0.5
+retry = 0.5
+"""
+DEADLINE = 30.0
+
+
+class Up:
+    """A tree that runs."""
+
+    def __init__(self, file: str) -> None:
+        self.folder = Path(file).with_suffix("")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tidings", "up", file],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        self.ports: dict[str, int] = {}
+        self.lines: list[str] = []
+
+    def read_until(self, text: str) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            found = re.match(r"(\S+) listens (?:again )?at 127\.0\.0\.1:(\d+)\n", line)
+            if found:
+                self.ports[found[1]] = int(found[2])
+            if text in line:
+                return line
+        raise AssertionError(f"it ended without {text!r}: {''.join(self.lines)}")
+
+    def at(self, name: str) -> tuple[str, ...]:
+        address = f"tidings://127.0.0.1:{self.ports[name]}/quotes"
+        return "--router", address, "--token", "secret"
+
+    def children(self) -> dict[str, int]:
+        """The processes of nodes, by name: whoever was started with a file of this folder."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    words = (entry / "cmdline").read_bytes().decode().split("\0")
+                except OSError:
+                    continue
+                files = [Path(word) for word in words if word.startswith(f"{self.folder}/")]
+                found.update({file.stem: int(entry.name) for file in files})
+        return found
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.communicate(timeout=DEADLINE)
+
+
+@pytest.fixture
+def up(write: Write) -> Iterator[Up]:
+    one = Up(write("network.toml", TREE))
+    one.read_until("shows them too")
+    yield one
+    one.end()
+    assert one.children() == {}
+
+
+def eventually(found: Callable[[], Any]) -> Any:
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        one = found()
+        if one:
+            return one
+        time.sleep(0.1)
+    raise AssertionError("it did not happen")
+
+
+def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
+    assert up.children().keys() == {"root", "west", "coast"}
+    for file in up.folder.iterdir():
+        assert not file.stat().st_mode & 0o077 or file.name.startswith("journal"), file
+    assert not up.folder.stat().st_mode & 0o077
+
+    reader = subprocess.Popen(
+        [sys.executable, "-m", "tidings", "subscribe", "price > 90", "--most=2", *up.at("coast")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert reader.stderr is not None
+        assert "told of" in reader.stderr.readline()
+        assert run("publish", '{"price": 95}', *up.at("west")).out == "published\n"
+        answer = eventually(lambda: _picture(run, up, lambda nodes: nodes["root"]["serial"] == 1))
+        assert run("publish", '{"price": 96}', *up.at("root")).out == "published\n"
+        assert reader.communicate(timeout=DEADLINE)[0] == '{"price": 95}\n{"price": 96}\n'
+    finally:
+        reader.kill()
+        reader.communicate()
+    assert {name: one["above"] for name, one in answer.items()} == {
+        "root": None, "west": "root", "coast": "west",
+    }  # fmt: skip
+    links = {
+        name: [(link["direction"], link["kind"], link["name"]) for link in one["links"]]
+        for name, one in answer.items()
+    }
+    assert links["root"][0] == ("below", "router", "west")
+    assert links["west"] == [("up", "above", "root"), ("below", "router", "coast")]
+    assert links["coast"][0] == ("up", "above", "west")
+    assert links["coast"][1][:2] == ("below", "agent")
+    assert answer["coast"]["links"][1]["nodes"] == 1
+    assert answer["coast"]["listen"] == f"127.0.0.1:{up.ports['coast']}"
+
+    seen = run("top", "--once", *up.at("root")).out
+    assert re.search(r"^root +127\.0\.0\.1:\d+ ", seen, re.MULTILINE)
+    assert re.search(r"^└─ west +127\.0\.0\.1:\d+ ", seen, re.MULTILINE)
+    assert re.search(r"^   └─ coast +127\.0\.0\.1:\d+ ", seen, re.MULTILINE)
+
+    again = run("up", str(up.folder.with_suffix(".toml")))
+    assert again.code == 2
+    assert "these nodes are running already" in again.err
+
+    up.process.terminate()
+    rest = up.process.communicate(timeout=DEADLINE)[0]
+    assert (up.process.returncode, rest) == (0, "3 nodes ended\n")
+    ends = {name: (up.folder / f"{name}.log").read_text() for name in ("root", "west", "coast")}
+    assert "west: coast: the other end said goodbye" in ends["west"]  # it was there still
+    assert "root: west: the other end said goodbye" in ends["root"]
+    assert "Traceback" not in "".join(ends.values())
+
+
+def _picture(run: Run, up: Up, wanted: Callable[[Any], bool]) -> Any:
+    (found,) = run("top", "--once", "--json", *up.at("root")).records
+    nodes = {one["name"]: one for one in found["nodes"]}
+    return nodes if len(nodes) == 3 and wanted(nodes) else None
+
+
+def test_what_is_killed_comes_back_and_nothing_outlives_the_whole(run: Run, up: Up) -> None:
+    before = up.children()
+    os.kill(before["west"], signal.SIGKILL)
+    line = up.read_until("ended")
+    assert line == "west ended (signal SIGKILL); it is started again in 0.5 s\n"
+    port = up.ports["west"]
+    up.read_until("west listens again")
+    assert up.ports["west"] == port
+    after = up.children()
+    assert after["west"] != before["west"]
+    assert (after["root"], after["coast"]) == (before["root"], before["coast"])
+    fresh = eventually(
+        lambda: _picture(run, up, lambda nodes: all(one["age"] < 3 for one in nodes.values()))
+    )
+    assert fresh["west"]["uptime"] < fresh["root"]["uptime"]
+    up.process.kill()
+    up.process.wait()
+    eventually(lambda: not up.children())
+
+
+def test_a_node_that_can_not_start_ends_all(run: Run, write: Write, tmp_path: Path) -> None:
+    file = write("bad.toml", TREE + '[router.east]\nlisten = "203.0.113.7:7400"\n')
+    ended = run("up", file)
+    assert ended.code == 2
+    assert "east can't be started: 203.0.113.7:7400 can't be listened at" in ended.err
+    assert f"(see {tmp_path / 'bad' / 'east.log'})" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_nobody_reads_what_it_says(write: Write) -> None:
+    """Then it ends, like any command, and with it all of its nodes."""
+    one = Up(write("network.toml", TREE))
+    one.read_until("shows them too")
+    assert one.process.stdout is not None
+    one.process.stdout.close()
+    os.kill(one.children()["coast"], signal.SIGKILL)
+    assert one.process.wait(DEADLINE) == 141
+    assert one.children() == {}
+
+
+def test_the_file_that_is_meant(
+    run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "found neither network.toml nor tidings.toml here" in run("up").err
+    write("tidings.toml", "[router.b]")
+    assert "2 nodes, with their files in tidings\n" in run("up", "--check").out
+    write("network.toml", '[router.b]\nlisten = "0.0.0.0:1"\n')
+    checked = run("up", "--check")
+    assert "2 nodes, with their files in network\n" in checked.out
+    assert checked.err == ("note: b listens at 0.0.0.0, and without [tokens] anybody may come in\n")
+    assert not (tmp_path / "network").exists()
+
+
+def test_top(run: Run, up: Up) -> None:
+    router, address, *_ = up.at("root")
+    assert "the token is not one" in run("top", "--once", router, address).err
+    nobody = run("top", router, "tidings://127.0.0.1:1")
+    assert (nobody.code, "can't be connected to" in nobody.err) == (2, True)
+    assert "expected one such as" in run("top", router, "somewhere").err
+
+    top = subprocess.Popen(
+        [sys.executable, "-m", "tidings", "top", "--json", *up.at("root")],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert top.stdout is not None
+    found = [json.loads(top.stdout.readline()) for _ in range(4)]
+    top.terminate()
+    assert top.wait(DEADLINE) == 0
+    top.stdout.close()
+    uptimes = [one["nodes"][0]["uptime"] for one in found]
+    assert uptimes == sorted(set(uptimes))
+    assert found[-1]["nodes"][0]["in_per_second"] == 0
+
+
+def test_on_a_terminal(write: Write) -> None:
+    """A table that is drawn anew, on 80 columns, until Ctrl-C."""
+    file = write("one.toml", '[router.edge]\nlisten = "127.0.0.1:0"\n[times]\nbeat = 0.2\n')
+    terminal, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tidings", "up", file], stdin=theirs, stdout=theirs, stderr=theirs,
+        env={**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"},
+    )  # fmt: skip
+    shown = ""
+    try:
+        for wanted in ("shows them too", "serial 0", "2 nodes ended"):
+            while wanted not in shown:
+                shown += os.read(terminal, 1 << 16).decode(errors="replace")
+            if wanted == "serial 0":
+                process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+        os.close(theirs)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert re.search(r"root +starting", plain)
+    assert re.search(r"└─ edge +127\.0\.0\.1:\d+ +0 ", plain)
+    assert max(len(line) for line in plain.splitlines()) <= 80

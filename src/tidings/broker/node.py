@@ -11,15 +11,18 @@ import contextlib
 import logging
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from tidings.broker.entry import Pass, Tokens, admit
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, Policy
+from tidings.network.doorstep import Doorstep
 from tidings.network.forwarding import Forwarder
 from tidings.network.frame_cache import FrameCache
+from tidings.network.tls import sentence_of
 from tidings.routing import frames, messages as m
 from tidings.routing.downstream import Name, Sent
 from tidings.routing.rendezvous import Rendezvous
@@ -44,26 +47,28 @@ class Door(msgspec.Struct, frozen=True):
 
     address: Address = Address("127.0.0.1", 0)
     tls: ssl.SSLContext | None = None
-    tokens: Mapping[str, str] | None = None  # token to name; "*" for any name
+    tokens: Tokens | None = None  # token to name, "*" for any, or to a Grant
     certificates: bool = False
     channel: str = ""
     policy: Policy = Policy.DROP
     largest: int = frames.LARGEST
 
-    def refusal(self, hello: m.Hello, certified: frozenset[str] = frozenset()) -> str:
-        """Why somebody may not come in; empty if it may."""
+    def admit(
+        self, hello: m.Hello, certified: frozenset[str] = frozenset(), reserved: Iterable[str] = ()
+    ) -> Pass | str:
+        """The pass of whoever says hello, or why it may not come in. `certified` are the names in
+        its certificate, `reserved` those that came with one before."""
         if hello.channel != self.channel:
             return f"found the channel {hello.channel!r}, expected {self.channel!r}"
         if not hello.name or hello.name == UPSTREAM:
             return "found no name"
-        if self.tokens is None and not self.certificates:
-            return ""
-        if self.certificates and hello.name in certified:
-            return ""
-        allowed = (self.tokens or {}).get(hello.token)
-        if allowed is not None and allowed in ("*", hello.name):
-            return ""
-        return "the token is not one that is known here, and no certificate has the name"
+        if not self.is_guarded:
+            return Pass(hello.name)
+        return admit(hello, self.tokens, certified if self.certificates else frozenset(), reserved)
+
+    @property
+    def is_guarded(self) -> bool:
+        return self.tokens is not None or self.certificates
 
 
 class Node:
@@ -76,6 +81,8 @@ class Node:
         self.refused = 0  # connections
         self._server: asyncio.Server | None = None
         self._greeting: dict[Link, asyncio.TimerHandle] = {}
+        self._passes: dict[Link, Pass] = {}
+        self._certified: set[str] = set()  # names that came with a certificate
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
@@ -83,9 +90,7 @@ class Node:
         loop = asyncio.get_running_loop()
         address = self.door.address
         try:
-            self._server = await loop.create_server(
-                self._accept, address.host, address.port, ssl=self.door.tls
-            )
+            self._server = await loop.create_server(self._enter, address.host, address.port)
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{address.host}:{address.port} can't be listened at: {problem.strerror}"
@@ -118,6 +123,15 @@ class Node:
 
     # -- who comes in --------------------------------------------------------------------------
 
+    def _enter(self) -> asyncio.Protocol:
+        if self.door.tls is None:
+            return self._accept()
+        return Doorstep(self.door.tls, GREETING, self._accept, self._turned_away, self._spawn)
+
+    def _turned_away(self, reason: str) -> None:
+        self.refused += 1
+        _log.warning("%s: a stranger: %s", self.machine.name, reason)
+
     def _accept(self) -> Link:
         link = Link(self._received, self._ended, policy=self.door.policy, largest=self.door.largest)
         loop = asyncio.get_running_loop()
@@ -129,24 +143,35 @@ class Node:
     def _greet(self, link: Link, message: m.Message) -> None:
         timer = self._greeting.pop(link)
         timer.cancel()
-        refusal = "expected a greeting"
+        found: Pass | str = "expected a greeting"
         if isinstance(message, m.Hello):
-            refusal = self.door.refusal(message, link.certified())
-            if not refusal:
-                link.name = message.name
-                older = self.links.pop(message.name, None)
-                self.links[message.name] = link
-                if older is not None:
+            certified = link.certified()
+            found = self.door.admit(message, certified, self._certified)
+            older = self.links.get(message.name)
+            if older is not None and isinstance(found, Pass):
+                if not found.may_replace(self._passes[older]):
+                    found = f"the name {message.name[:80]!r} is that of another who is here"
+                else:
                     older.close("another link of the same name was made")
-                link.send(m.Welcome(self.machine.name))
-                return
-        self.refused += 1
-        link.close(refusal)
+        if isinstance(found, str):
+            self._turned_away(found)
+            link.close(found)
+            return
+        if self.door.certificates and found.name in certified:
+            self._certified.add(found.name)
+        link.name = found.name
+        self.links[found.name] = link
+        self._passes[link] = found
+        publisher = found.publisher if self.door.is_guarded else ""
+        link.send(m.Welcome(self.machine.name, publisher))
 
     def _ended(self, link: Link, reason: str) -> None:
         timer = self._greeting.pop(link, None)
         if timer is not None:
             timer.cancel()
+            if link.bytes_in:  # others may look whether somebody is here
+                self._turned_away(reason)
+        self._passes.pop(link, None)
         if self.links.get(link.name) is link:
             del self.links[link.name]
         _log.info("%s: %s: %s", self.machine.name, link.name or "a stranger", reason)
@@ -161,9 +186,21 @@ class Node:
                 self._greet(link, message)
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
-            elif link.name:
-                self.dispatch(self.machine.receive(link.name, message, now))
+            elif link in self._passes:
+                refusal = self._passes[link].refusal(message)
+                if refusal:
+                    self._refuse(link, message, refusal)
+                else:
+                    self.dispatch(self.machine.receive(link.name, message, now))
         self.after_receiving()
+
+    def _refuse(self, link: Link, message: m.Message, reason: str) -> None:
+        """Say why to whoever waits for an answer; agents say other things by themselves."""
+        epoch = self.machine.epoch
+        if isinstance(message, m.Publish):
+            link.send(m.Published(epoch, message.publisher, message.stamp, reason))
+        elif isinstance(message, m.Ask):
+            link.send(m.Answer(epoch, message.request, refusal=reason))
 
     def after_receiving(self) -> None:
         """All frames of a buffer were taken."""
@@ -207,10 +244,11 @@ class RouterNode(Node):
         machine = Router(name, UPSTREAM, times, self._frames, life=time.time_ns())
         super().__init__(machine, door)
         self.upstream = upstream
-        self._hello = m.Hello(name, door.channel, token)
+        self._hello = m.Hello(name, door.channel, token, routes=True)
         self._tls = tls
         self._forwarder = Forwarder(machine)
         self._lost = asyncio.Event()
+        self._said = ""  # what is wrong with the router above
 
     async def start(self) -> None:
         await super().start()
@@ -228,7 +266,7 @@ class RouterNode(Node):
                     ssl=self._tls,
                 )
             except (OSError, ssl.SSLError) as problem:
-                _log.info("%s: the router above: %s", self.machine.name, problem)
+                self._say_of_above(sentence_of(problem))
             else:
                 link.send(self._hello)
                 await self._lost.wait()
@@ -252,10 +290,11 @@ class RouterNode(Node):
     def _take(self, link: Link, message: m.Message) -> None:
         if isinstance(message, m.Welcome):
             link.name = UPSTREAM
+            self._said = ""
             self.links[UPSTREAM] = link
             self.dispatch(self.machine.connected(self.now))
         elif isinstance(message, m.Goodbye):
-            _log.warning("%s: the router above: %s", self.machine.name, message.reason)
+            self._say_of_above(message.reason)
             link.close("goodbye")
         elif link.name:
             self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
@@ -276,5 +315,14 @@ class RouterNode(Node):
     def _above_ended(self, link: Link, reason: str) -> None:
         if self.links.get(UPSTREAM) is link:
             del self.links[UPSTREAM]
+        if not link.name and not self._said:
+            refused = "; over TLS, certificates are refused so" if self._tls is not None else ""
+            self._say_of_above(f"{reason} before it answered{refused}")
         _log.info("%s: the router above: %s", self.machine.name, reason)
         self._lost.set()
+
+    def _say_of_above(self, reason: str) -> None:
+        """Once, however often it is tried again."""
+        if reason != self._said:
+            self._said = reason
+            _log.warning("%s: the router above: %s", self.machine.name, reason)

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
+from tidings.network.tls import sentence_of
 from tidings.routing import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
@@ -124,7 +125,11 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._over:
             return
+        is_first = self.bytes_in == 0
         self.bytes_in += len(data)
+        if is_first and data[:2] == b"\x16\x03" and data[2:3] in (b"\1", b"\2", b"\3"):
+            self.close("found TLS, expected a connection in the clear: the address is tidings://")
+            return
         buffer = self._rest + data if self._rest else data
         try:
             starts, end = frames.split(buffer, self.largest)
@@ -135,7 +140,8 @@ class Link(asyncio.Protocol):
             self.close(str(problem))
 
     def connection_lost(self, problem: Exception | None) -> None:
-        self._end("the connection was lost" if problem is None else f"it was lost: {problem}")
+        lost = "the connection was lost"
+        self._end(lost if problem is None else f"{lost}: {sentence_of(problem)}")
 
     def _end(self, reason: str) -> None:
         if not self._over:

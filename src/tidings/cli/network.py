@@ -20,7 +20,18 @@ Router = Annotated[
     str,
     typer.Option("--router", metavar="ADDRESS", help="The router to connect to."),
 ]
-Token = Annotated[str, typer.Option("--token", metavar="TOKEN", help="By which one is let in.")]
+Token = Annotated[
+    str,
+    typer.Option(
+        "--token", metavar="TOKEN", envvar="TIDINGS_TOKEN", help="By which one is let in."
+    ),
+]
+Authorities = Annotated[
+    str | None,
+    typer.Option(
+        "--authorities", metavar="FILE", help="Whose certificates are trusted, for tidings+tls."
+    ),
+]
 DEFAULT = "tidings://127.0.0.1:7400"
 
 
@@ -51,6 +62,7 @@ def publish_notification(
     ] = "",
     router: Router = DEFAULT,
     token: Token = "",
+    authorities: Authorities = None,
 ) -> None:
     """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
 
@@ -63,7 +75,7 @@ def publish_notification(
 
     async def work() -> int:
         count = 0
-        async with connect(router, token=token) as agent:
+        async with connect(router, token=token, authorities=authorities) as agent:
             waiting: list[asyncio.Future[None]] = []
             for at, line in enumerate(lines, start=1):
                 text = line.strip()
@@ -96,6 +108,7 @@ def subscribe_to(
     ] = None,
     router: Router = DEFAULT,
     token: Token = "",
+    authorities: Authorities = None,
     json: options.Json = False,
 ) -> None:
     """Print the payload of every notification that matches FILTER, as they come, until Ctrl-C.
@@ -108,7 +121,10 @@ def subscribe_to(
 
     async def work() -> None:
         count = 0
-        async with connect(router, token=token) as agent, agent.subscribe(interest) as told:
+        async with (
+            connect(router, token=token, authorities=authorities) as agent,
+            agent.subscribe(interest) as told,
+        ):
             remark(f"told of {interest}")
             sys.stderr.flush()
             async for one in told:

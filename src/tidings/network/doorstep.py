@@ -59,18 +59,21 @@ class Doorstep(asyncio.Protocol):
         try:
             async with asyncio.timeout(self._seconds):
                 first = await _first_bytes(transport)
-            if not first:
-                transport.abort()
-                return
-            if not _is_tls(first):
-                self._turned_away(IN_THE_CLEAR)
-                await self._say_in_the_clear(transport)
-                return
-            secure = await asyncio.get_running_loop().start_tls(
-                transport, self, self._tls, server_side=True, ssl_handshake_timeout=self._seconds
-            )
+                if not first:
+                    transport.abort()
+                    return
+                if not _is_tls(first):
+                    self._turned_away(IN_THE_CLEAR)
+                    await self._say_in_the_clear(transport)
+                    return
+                secure = await asyncio.get_running_loop().start_tls(
+                    transport, self, self._tls, server_side=True
+                )
         except TimeoutError:
             self._turned_away("nothing was said for too long")
+            transport.abort()
+        except ConnectionError:
+            self._turned_away("it ended the connection, as those do who don't trust a certificate")
             transport.abort()
         except OSError as problem:  # those of TLS among them
             self._turned_away(sentence_of(problem))
@@ -93,6 +96,7 @@ class Doorstep(asyncio.Protocol):
         self._is_turned_away = True
         transport.resume_reading()
         transport.write(frames.encode(m.Goodbye(IN_THE_CLEAR)))
+        transport.write_eof()
         try:
             async with asyncio.timeout(LINGER):
                 await self._lost.wait()

@@ -28,6 +28,8 @@ def client_context(authorities: Path | None = None) -> ssl.SSLContext:
     authorities, or of those that this machine trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # what is there is the name of a router, not that of a host
+    context.hostname_checks_common_name = False
     if authorities is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
@@ -72,7 +74,7 @@ def sentence_of(problem: BaseException) -> str:
     if isinstance(problem, ssl.SSLError):
         reason = problem.reason or ""
         return _SENTENCES.get(reason) or f"TLS failed: {reason.replace('_', ' ').lower()}"
-    return str(problem) or type(problem).__name__
+    return str(problem) or "it ended the connection"
 
 
 def _no_password() -> str:

@@ -92,6 +92,10 @@ def refused(opener: Opener, sealed: bytes) -> str:
     raise AssertionError("it was opened")
 
 
+def bytes_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
 async def main() -> None:
     folder = Path(tempfile.mkdtemp())
     root = RootNode("root", folder / "journal.db", Door())
@@ -122,7 +126,7 @@ async def main() -> None:
     print("the subscriber reads:", found.decode())
 
     # what the rendezvous point has on its disk is what was sealed, and nothing else
-    disk = b"".join(path.read_bytes() for path in folder.iterdir())
+    disk = bytes_in(folder)
     assert sealed in disk
     assert body not in disk
     print("the journal holds ciphertext,", len(sealed), "bytes of it")

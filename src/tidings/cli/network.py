@@ -26,6 +26,10 @@ Token = Annotated[
         "--token", metavar="TOKEN", envvar="TIDINGS_TOKEN", help="By which one is let in."
     ),
 ]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The name that goes with the token."),
+]
 Authorities = Annotated[
     str | None,
     typer.Option(
@@ -62,6 +66,7 @@ def publish_notification(
     ] = "",
     router: Router = DEFAULT,
     token: Token = "",
+    name: Name = None,
     authorities: Authorities = None,
 ) -> None:
     """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
@@ -75,7 +80,7 @@ def publish_notification(
 
     async def work() -> int:
         count = 0
-        async with connect(router, token=token, authorities=authorities) as agent:
+        async with connect(router, name=name, token=token, authorities=authorities) as agent:
             waiting: list[asyncio.Future[None]] = []
             for at, line in enumerate(lines, start=1):
                 text = line.strip()
@@ -108,6 +113,7 @@ def subscribe_to(
     ] = None,
     router: Router = DEFAULT,
     token: Token = "",
+    name: Name = None,
     authorities: Authorities = None,
     json: options.Json = False,
 ) -> None:
@@ -122,7 +128,7 @@ def subscribe_to(
     async def work() -> None:
         count = 0
         async with (
-            connect(router, token=token, authorities=authorities) as agent,
+            connect(router, name=name, token=token, authorities=authorities) as agent,
             agent.subscribe(interest) as told,
         ):
             remark(f"told of {interest}")

@@ -21,8 +21,10 @@ from tidings.broker.entry import Grant
 from tidings.broker.node import Node
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
+from tidings.network.blocking import connect_blocking
 from tidings.network.tls import client_context, load_certificate
 from tidings.routing import frames, messages as m
+from tidings.routing.subscriber import Told
 
 TOKENS: dict[str, str | Grant] = {
     "of anybody": "*",
@@ -111,10 +113,14 @@ async def frames_back(
         writer.write(b"".join(map(frames.encode, said)))
         while more := await asyncio.wait_for(reader.read(1 << 16), 5):
             data += more
+    await closed(writer)
+    return [*frames.decode_all(data)]
+
+
+async def closed(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
-    return [*frames.decode_all(data)]
 
 
 async def eventually(holds: Callable[[], object]) -> None:
@@ -347,7 +353,7 @@ def test_who_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             with contextlib.suppress(ConnectionError):
                 data = await asyncio.wait_for(reader.read(), 5)
             assert all(isinstance(one, m.Goodbye) for one in frames.decode_all(data))
-            writer.close()
+            await closed(writer)
         assert not node._greeting
         assert world.given == []
 
@@ -386,8 +392,8 @@ class Raw:
             if isinstance(found, kind):
                 return found
 
-    def close(self) -> None:
-        self.writer.close()
+    async def close(self) -> None:
+        await closed(self.writer)
 
 
 def test_who_may_take_a_name_that_is_here(tmp_path: Path) -> None:
@@ -407,14 +413,14 @@ def test_who_may_take_a_name_that_is_here(tmp_path: Path) -> None:
         certified = await Raw.open(node, world, m.Hello("ann"), files)
         assert await certified.hear_a(m.Welcome) == m.Welcome("root", "ann")
         assert await again.hear_a(m.Goodbye) == said
-        certified.close()
+        await certified.close()
         await eventually(lambda: not node.links)
         late = await Raw.open(node, world, m.Hello("ann", token="of anybody"))
         assert await late.hear() == m.Goodbye(
             "the name 'ann' is bound to another token or a certificate"
         )
         for one in (first, other, again, late):
-            one.close()
+            await one.close()
 
     in_world(tmp_path, work)
 
@@ -439,7 +445,7 @@ def test_nobody_publishes_under_the_name_of_another(tmp_path: Path) -> None:
                 who.say(m.Publish(name, 1, 1, b"{}", b""))
                 assert (await who.hear_a(m.Published)).refusal == ""
             world.given.clear()
-            who.close()
+            await who.close()
 
     in_world(tmp_path, work)
 
@@ -454,8 +460,8 @@ def test_routers_pass_on_what_others_publish(tmp_path: Path) -> None:
         await router.hear_a(m.Welcome)
         router.say(m.Publish("somebody/1", 1, 1, b"{}", b""))
         assert (await router.hear_a(m.Published)).refusal == ""
-        refused.close()
-        router.close()
+        await refused.close()
+        await router.close()
 
     in_world(tmp_path, work)
 
@@ -486,7 +492,68 @@ def test_what_a_token_may(tmp_path: Path) -> None:
                 m.Ask(7, b"n > 0"))  # fmt: skip
         assert (await raw.hear()) == m.Answer(epoch, 7, refusal="'w2' may not subscribe here")
         assert world.given == []
-        raw.close()
+        await raw.close()
+
+    in_world(tmp_path, work)
+
+
+def test_what_was_for_another_of_the_same_name(tmp_path: Path) -> None:
+    """Whoever may only publish is told nothing, though a reader of its name was here."""
+
+    async def work(world: World) -> None:
+        root = await world.start("root", tokens=TOKENS)
+        epoch = root.machine.epoch
+        reader = await Raw.open(root, world, m.Hello("ann", token="of anybody"))
+        reader.say(m.Ask(1, b"n > 0"))
+        node = (await reader.hear_a(m.Answer)).node
+        reader.say(m.Subscribe(epoch, (node,)))
+        await reader.hear_a(m.Setup)
+        reader.writer.transport.abort()
+        await reader.close()
+        await eventually(lambda: not root.links)
+        writer = await Raw.open(root, world, m.Hello("ann", token="of writers"))
+        writer.say(m.Publish("*/ann", 1, 1, b'{"n": 1}', b"not for you"))
+        heard: list[m.Message] = []
+        while not any(isinstance(one, m.Beat) and one.serial == 1 for one in heard):
+            heard.append(await writer.hear())
+        assert {type(one) for one in heard} == {m.Welcome, m.Published, m.Beat}
+        await writer.close()
+
+    in_world(tmp_path, work)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1:DeprecationWarning")
+def test_old_versions_of_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS)
+        context = world.client()
+        context.set_ciphers("ALL@SECLEVEL=0")
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+        with pytest.raises(OSError):  # noqa: PT011
+            await frames_back(node.port, m.Hello("x", token="of anybody"), context)
+        await eventually(lambda: sentences(caplog))
+        assert sentences(caplog) == ["root: a stranger: it speaks another version of TLS"]
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+def test_without_async(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        root = await world.start("root", tokens=TOKENS)
+        at, ca = f"tidings+tls://127.0.0.1:{root.port}", world.ours.path
+
+        def script() -> None:
+            with (
+                connect_blocking(at, token="of anybody", authorities=ca, times=FAST) as agent,
+                agent.subscribe("n > 0") as told,
+            ):
+                agent.publish({"n": 1}, b"1")
+                one = told.next(10)
+                assert isinstance(one, Told)
+                assert one.payload == b"1"
+
+        await asyncio.to_thread(script)
 
     in_world(tmp_path, work)
 

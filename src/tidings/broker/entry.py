@@ -58,6 +58,12 @@ class Pass(msgspec.Struct, frozen=True):
         """What the names of its publishers begin with."""
         return self.name if self.bound else f"{ANY}/{self.name}"
 
+    @property
+    def neighbour(self) -> str:
+        """Under which name the machine knows it. Whoever may not subscribe gets nothing that was
+        for one of the same name who did."""
+        return self.name if "subscribe" in self.may else f"{self.name}/publisher"
+
     def may_replace(self, other: Pass) -> bool:
         """Whether this is the same one, back again, or one with more right to the name."""
         return self.bound or (not other.bound and hmac.compare_digest(self.key, other.key))

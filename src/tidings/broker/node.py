@@ -59,7 +59,7 @@ class Door(msgspec.Struct, frozen=True):
         """The pass of whoever says hello, or why it may not come in. `certified` are the names in
         its certificate, `reserved` those that came with one before."""
         if hello.channel != self.channel:
-            return f"found the channel {hello.channel!r}, expected {self.channel!r}"
+            return f"found the channel {hello.channel[:80]!r}, expected {self.channel!r}"
         if not hello.name or hello.name == UPSTREAM:
             return "found no name"
         if not self.is_guarded:
@@ -110,8 +110,10 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
-        for link in [*self.links.values(), *self._greeting]:
+        links = [*self.links.values(), *self._greeting]
+        for link in links:
             link.close("the router stops")
+        await asyncio.gather(*(link.wait_gone() for link in links))
         if self._server is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._server.wait_closed(), 2)
@@ -144,13 +146,14 @@ class Node:
         timer = self._greeting.pop(link)
         timer.cancel()
         found: Pass | str = "expected a greeting"
+        certified = link.certified()
         if isinstance(message, m.Hello):
-            certified = link.certified()
             found = self.door.admit(message, certified, self._certified)
-            older = self.links.get(message.name)
-            if older is not None and isinstance(found, Pass):
+        if isinstance(found, Pass):
+            older = self.links.get(found.neighbour)
+            if older is not None:
                 if not found.may_replace(self._passes[older]):
-                    found = f"the name {message.name[:80]!r} is that of another who is here"
+                    found = f"the name {found.name[:80]!r} is that of another who is here"
                 else:
                     older.close("another link of the same name was made")
         if isinstance(found, str):
@@ -159,8 +162,8 @@ class Node:
             return
         if self.door.certificates and found.name in certified:
             self._certified.add(found.name)
-        link.name = found.name
-        self.links[found.name] = link
+        link.name = found.neighbour
+        self.links[link.name] = link
         self._passes[link] = found
         publisher = found.publisher if self.door.is_guarded else ""
         link.send(m.Welcome(self.machine.name, publisher))

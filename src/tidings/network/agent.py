@@ -140,13 +140,16 @@ class Agent:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._link is not None:
-            self._link.close("the agent is done")
+        link = self._link
+        if link is not None:
+            link.close("the agent is done")
         for waiting in self._acks.values():
             if not waiting.done():
                 waiting.set_exception(Refusal("the agent was closed before it was acknowledged"))
                 waiting.exception()  # whoever does not wait is not to be warned
         await asyncio.sleep(0)
+        if link is not None:
+            await link.wait_gone()
 
     def subscribe(self, interest: str) -> Subscription:
         """What matches a filter; enter it to wait until it is in force."""

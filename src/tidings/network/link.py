@@ -52,6 +52,7 @@ class Link(asyncio.Protocol):
         self._out_size = 0
         self._flushing = False
         self._over = ""  # why
+        self._gone = asyncio.Event()
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -116,6 +117,16 @@ class Link(asyncio.Protocol):
         self._end(reason)
         self._transport.close()
 
+    async def wait_gone(self, seconds: float = 1.0) -> None:
+        """Wait until nothing is left of the connection: TLS takes a while to say goodbye."""
+        if self._transport is None:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._gone.wait()
+        except TimeoutError:
+            self._transport.abort()
+
     # -- what asyncio calls --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -140,6 +151,7 @@ class Link(asyncio.Protocol):
             self.close(str(problem))
 
     def connection_lost(self, problem: Exception | None) -> None:
+        self._gone.set()
         lost = "the connection was lost"
         self._end(lost if problem is None else f"{lost}: {sentence_of(problem)}")
 

@@ -221,8 +221,9 @@ def test_what_is_done_in_the_thread_of_the_agent_can_not_wait(root: Root) -> Non
 # -- whole processes -----------------------------------------------------------------------------
 
 SCRIPT = """
-import sys, threading
+import signal, sys, threading
 import tidings
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
 agent = tidings.connect_blocking(sys.argv[1], token="secret")
 told = agent.subscribe("n > 0")
 print("ready", flush=True)

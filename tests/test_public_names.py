@@ -33,6 +33,7 @@ NAMES = [
     "TestReport",
     "TidingsError",
     "connect",
+    "connect_blocking",
     "parse",
 ]
 # The rooms that are loaded with the package are there as attributes; they are not public.
@@ -52,7 +53,7 @@ def test_nothing_else_is_there() -> None:
         "store", "studies",
     }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
-    on_demand = {"Matcher", "connect"}
+    on_demand = {"Matcher", "connect", "connect_blocking"}
     assert shown - ROOMS - loaded_by_other_tests - for_types == set(NAMES) - on_demand
 
 

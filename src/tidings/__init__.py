@@ -32,6 +32,7 @@ from tidings.model import (
 if TYPE_CHECKING:
     from tidings.matching import Matcher
     from tidings.network.agent import connect
+    from tidings.network.blocking import connect_blocking
 
 __version__ = "0.1.0"
 
@@ -54,6 +55,7 @@ __all__ = [
     "TestReport",
     "TidingsError",
     "connect",
+    "connect_blocking",
     "parse",
 ]
 
@@ -68,4 +70,8 @@ def __getattr__(name: str) -> Any:
         from tidings.network.agent import connect
 
         return connect
+    if name == "connect_blocking":
+        from tidings.network.blocking import connect_blocking
+
+        return connect_blocking
     raise AttributeError(f"module 'tidings' has no attribute '{name}'")

@@ -10,7 +10,7 @@ from typing import cast
 
 from tidings.broker import RootNode, backlog as module
 from tidings.broker.backlog import MOST_WAITING, PIECE, Backlog
-from tidings.broker.node import Door
+from tidings.broker.door import Door
 from tidings.network import Link
 from tidings.network.agent import connect
 from tidings.routing import messages as m

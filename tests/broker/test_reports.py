@@ -229,7 +229,8 @@ def test_a_router_that_is_gone_shows_its_age(tmp_path: Path) -> None:
                 if len(one.nodes) == 1:
                     break
                 ages.append(one.nodes[1].age)
-        assert ages == sorted(ages)
+        later = ages[2:]  # the last report of the router may have been on its way
+        assert later == sorted(later)
         assert FAST.expire * 1000 / 2 < ages[-1] <= FAST.expire * 1000 + 200
         await root.stop()
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.broker import RootNode, RouterNode
-from tidings.broker.node import Address, Door
+from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Agent, Refusal, Subscription, connect
 from tidings.routing.router import Times

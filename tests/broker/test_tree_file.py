@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidings.broker.config import ConfigError, load_config
-from tidings.broker.node import Address
+from tidings.broker.door import Address
 from tidings.broker.tree import WATCHER, RunningTree
 from tidings.broker.tree_file import Member, Tree, load_tree
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.broker.certificates import Authority
 from tests.cli.conftest import Run, Write
 
 ROOT = """
@@ -19,12 +20,13 @@ journal = "journal.db"
 price = "double"
 [tokens]
 secret = "*"
+"of the edge" = "edge"
 """
 EDGE = """
 name = "edge"
 listen = "127.0.0.1:0"
 upstream = "127.0.0.1:{port}"
-token = "secret"
+token = "of the edge"
 [tokens]
 secret = "*"
 """
@@ -92,6 +94,36 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
     assert "line 3, after 2 were published: found 'rubbish'" in several.err
 
 
+def test_over_tls_with_a_token_from_the_environment(
+    run: Run, write: Write, processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, other = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
+    files = authority.sign("root")
+    tls = f'[tls]\ncertificate = "{files.certificate.name}"\nkey = "{files.key.name}"\n'
+    root = processes.router(write("root.toml", f"{ROOT}{tls}"))
+    there = ["--router", f"tidings+tls://localhost:{root}"]
+    ours = ["--authorities", str(authority.path)]
+    assert "the token is not one" in run("publish", '{"price": 1}', *there, *ours).err
+    monkeypatch.setenv("TIDINGS_TOKEN", "secret")
+    reader = processes.start("subscribe", "price > 90", "--most", "1", *there, *ours)
+    assert reader.stderr is not None
+    assert "told of price > 90" in reader.stderr.readline()
+    assert run("publish", '{"price": 95}', *there, *ours).out == "published\n"
+    assert reader.communicate(timeout=20)[0] == '{"price": 95}\n'
+    for more, sentence in (
+        ([], "its certificate is not trusted"),
+        (["--authorities", str(other.path)], "its certificate is not trusted"),
+        (["--authorities", str(tmp_path / "gone.pem")], "gone.pem can't be used: No such file"),
+        (["--authorities", str(files.key)], "can't be used: no certificate or crl found"),
+        ([*ours, "--token", "wrong"], "the token is not one"),
+        ([*ours, "--router", f"tidings://localhost:{root}"], "expected one with tidings+tls://"),
+    ):
+        ended = run("publish", '{"price": 1}', *there, *more)
+        assert ended.code == 2
+        assert sentence in ended.err
+        assert "Traceback" not in ended.err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -104,6 +136,12 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
         ('name = "a"\nlisten = "203.0.113.7:7400"\njournal = "j"', "can't be listened at"),
         ('name = "a"\nlisten = "127.0.0.1:0"\njournal = "j"\n[tls]\ncertificate = "c"\nkey = "k"',
          "can't be used"),
+        ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\n"" = "*"', "found an empty one"),
+        ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\nhush = "a/b"', "name 'a/b'"),
+        ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\nhush = ""', "name ''"),
+        ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\n'
+         'hush = {name = "a", may = ["fly"]}', "Invalid enum value 'fly'"),
+        ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\nhush = {may = []}', "`name`"),
     ],
 )  # fmt: skip
 def test_files_that_are_refused(run: Run, write: Write, text: str, message: str) -> None:
@@ -111,3 +149,4 @@ def test_files_that_are_refused(run: Run, write: Write, text: str, message: str)
     assert ended.code == 2
     assert message in ended.err
     assert "Traceback" not in ended.err
+    assert "hush" not in ended.err  # no token is shown

@@ -13,13 +13,15 @@
     [columns]                        of a rendezvous point: declared attributes
     price = "double"
 
-    [tokens]                         who may come in: names, or "*", by their tokens
+    [tokens]                         who may come in: names, or "*", by their tokens; see entry.py
     "..." = "edge-1"
+    "..." = {name = "desk", may = ["subscribe"]}
 
     [tls]
     certificate = "edge-1.pem"
     key = "edge-1.key"
-    authorities = "ca.pem"           whose certificates let a router in that has the name in them
+    authorities = "ca.pem"           whose certificates let a router in that has the name in them,
+                                     and are asked for above; without them, those of the machine
 
     [limits]                         see routing/limits.py
     neighbours = 500
@@ -36,12 +38,21 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tidings.broker.node import Address, Door, Node, RouterNode
+from tidings.broker.door import Address, Door
+from tidings.broker.entry import ANY, Grant
+from tidings.broker.node import Node
 from tidings.broker.root import RootNode
+from tidings.broker.router import RouterNode
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.network import Policy
 from tidings.network.forwarding import measure_costs
+from tidings.network.tls import (
+    client_context,
+    load_authorities,
+    load_certificate,
+    server_context,
+)
 from tidings.routing.limits import Limits
 from tidings.routing.router import Times
 from tidings.routing.ways import Forwarding, Mode
@@ -68,7 +79,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forwarding: Literal["adaptive", "labels", "lists"] = "adaptive"
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
     columns: dict[str, str] = {}
-    tokens: dict[str, str] | None = None
+    tokens: dict[str, str | Grant] | None = None
     tls: Tls | None = None
     times: dict[str, float] = {}
     limits: Limits = Limits()
@@ -96,6 +107,7 @@ def load_config(path: str | Path) -> Config:
         )
     if found.columns and found.journal is None:
         raise ConfigError(f"{path}: columns: only a rendezvous point looks at content")
+    _check_tokens(path, found.tokens or {})
     return msgspec.structs.replace(found, folder=path.parent.absolute())
 
 
@@ -142,30 +154,34 @@ def address_of(text: str, what: str) -> Address:
     return Address(host.strip("[]"), int(port))
 
 
+def _check_tokens(path: Path, tokens: dict[str, str | Grant]) -> None:
+    """Nothing that is said here shows a token."""
+    for token, value in tokens.items():
+        grant = Grant(value) if isinstance(value, str) else value
+        if not token:
+            raise ConfigError(f"{path}: tokens: found an empty one, with which anybody came in")
+        if not grant.name or (grant.name != ANY and ("/" in grant.name or "*" in grant.name)):
+            raise ConfigError(
+                f"{path}: tokens: found the name {grant.name!r}, expected '*' or one without '/'"
+            )
+
+
 def _server_tls(config: Config) -> ssl.SSLContext | None:
-    if config.tls is None:
+    tls = config.tls
+    if tls is None:
         return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _load(context, config, config.tls)
-    if config.tls.authorities is not None:
-        context.verify_mode = ssl.CERT_OPTIONAL  # agents have tokens
+    context = server_context(config.at(tls.certificate), config.at(tls.key))
+    if tls.authorities is not None:
+        load_authorities(context, config.at(tls.authorities))
+        has_tokens = bool(config.tokens)  # with which those come in who have no certificate
+        context.verify_mode = ssl.CERT_OPTIONAL if has_tokens else ssl.CERT_REQUIRED
     return context
 
 
 def _client_tls(config: Config) -> ssl.SSLContext | None:
-    if config.tls is None:
+    tls = config.tls
+    if tls is None:
         return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    _load(context, config, config.tls)
+    context = client_context(None if tls.authorities is None else config.at(tls.authorities))
+    load_certificate(context, config.at(tls.certificate), config.at(tls.key))
     return context
-
-
-def _load(context: ssl.SSLContext, config: Config, tls: Tls) -> None:
-    try:
-        context.load_cert_chain(config.at(tls.certificate), config.at(tls.key))
-        if tls.authorities is not None:
-            context.load_verify_locations(config.at(tls.authorities))
-    except (OSError, ssl.SSLError) as problem:
-        raise ConfigError(
-            f"tls: certificate, key or authorities can't be used: {problem}"
-        ) from None

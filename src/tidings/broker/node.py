@@ -9,68 +9,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from tidings.broker.backlog import URGENT, Backlog
-from tidings.broker.guard import GREETING, Guard
+from tidings.broker.door import UPSTREAM, Door
+from tidings.broker.entry import Pass
+from tidings.broker.reception import Reception
 from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network import Link, Policy
+from tidings.network import Link
 from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
 from tidings.routing import frames, messages as m
 from tidings.routing.downstream import Name, Sent
-from tidings.routing.limits import Limits
 from tidings.routing.rendezvous import Rendezvous
-from tidings.routing.router import Router, Times
+from tidings.routing.router import Router
 from tidings.routing.ways import Forwarding
 
-UPSTREAM = "<upstream>"  # no neighbour can have this name
-RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
 CACHE_BYTES = 64 << 20
 
 _log = logging.getLogger(__name__)
-
-
-class Address(msgspec.Struct, frozen=True):
-    host: str
-    port: int
-
-
-class Door(msgspec.Struct, frozen=True):
-    """How others come in: where, with which certificate of ours, and who may: with a token that is
-    known, or, where certificates count, with one that has the name in it. Without tokens and
-    certificates anybody may."""
-
-    address: Address = Address("127.0.0.1", 0)
-    tls: ssl.SSLContext | None = None
-    tokens: Mapping[str, str] | None = None  # token to name; "*" for any name
-    certificates: bool = False
-    channel: str = ""
-    policy: Policy = Policy.DROP
-    limits: Limits = Limits()
-
-    def refusal(self, hello: m.Hello, certified: frozenset[str] = frozenset()) -> str:
-        """Why somebody may not come in; empty if it may."""
-        if hello.channel != self.channel:
-            return f"found the channel {hello.channel!r}, expected {self.channel!r}"
-        if not hello.name or hello.name == UPSTREAM:
-            return "found no name"
-        if self.tokens is None and not self.certificates:
-            return ""
-        if self.certificates and hello.name in certified:
-            return ""
-        allowed = (self.tokens or {}).get(hello.token)
-        if allowed == "*" and hello.name in (self.tokens or {}).values():
-            return f"the name {hello.name!r} is that of another token"
-        if allowed is not None and allowed in ("*", hello.name):
-            return ""
-        return "the token is not one that is known here, and no certificate has the name"
 
 
 class Node:
@@ -85,9 +45,9 @@ class Node:
         self._forwarding = forwarding or measure_costs()
         self.take_machine(machine)
         self.door = door
-        self.links: dict[Name, Link] = {}
         self.limits = door.limits
-        self.guard = Guard(door.limits)
+        self.reception = Reception(machine.name, door, self._make_link)
+        self.links, self.guard = self.reception.links, self.reception.guard
         self.backlog = Backlog(self._take_later, self.after_receiving)
         self.began = self.now
         self.above = ""  # the name of the node there
@@ -101,6 +61,7 @@ class Node:
         """Run a state machine from now on."""
         self.machine = machine
         machine.forwarding = self._forwarding
+        machine.queued = self.queued
         self._forwarder = Forwarder(machine)
 
     async def start(self) -> None:
@@ -109,9 +70,8 @@ class Node:
         address = self.door.address
         try:
             self._server = await loop.create_server(
-                self._accept, address.host, address.port, ssl=self.door.tls, backlog=1024,
-                ssl_handshake_timeout=GREETING if self.door.tls else None,
-            )  # fmt: skip
+                lambda: self.reception.enter(self._spawn), address.host, address.port, backlog=1024
+            )
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{address.host}:{address.port} can't be listened at: {problem.strerror}"
@@ -131,9 +91,7 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
-        for link in [*self.links.values()]:
-            link.close("the router stops")
-        self.guard.close_all("the router stops")
+        await self.reception.close_all("the router stops")
         if self._server is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._server.wait_closed(), 2)
@@ -141,7 +99,12 @@ class Node:
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("%s: something went wrong", self.machine.name, exc_info=task.exception())
 
     # -- who comes in --------------------------------------------------------------------------
 
@@ -156,33 +119,13 @@ class Node:
         found = dict(self.guard.counts + self.machine.beyond)
         return {**found, "senseless": self.machine.ignored} if self.machine.ignored else found
 
-    def _accept(self) -> Link:
+    def _make_link(self) -> Link:
         limits = self.limits
-        link = Link(self._received, self._ended, policy=self.door.policy,
-                    largest=limits.greeting_bytes, most_waiting=limits.queue_bytes)  # fmt: skip
-        self.guard.let_in(link)
-        return link
+        return Link(self._received, self._ended, policy=self.door.policy,
+                    largest=limits.greeting_bytes, most_waiting=limits.queue_bytes,
+                    patience=self.machine.times.expire)  # fmt: skip
 
-    def _greet(self, link: Link, message: m.Message) -> None:
-        self.guard.greeted(link)
-        if not isinstance(message, m.Hello):
-            self.guard.send_away(link, "expected a greeting")
-            return
-        refusal = self.door.refusal(message, link.certified()) or self._too_many(message.name)
-        if refusal:
-            self.guard.counts["greeting"] += 1
-            link.close(refusal)
-            return
-        link.name = message.name
-        link.largest = self.limits.frame_bytes
-        older = self.links.pop(message.name, None)
-        self.links[message.name] = link
-        if older is not None:
-            older.close("another link of the same name was made")
-        link.send(m.Welcome(self.machine.name))
-        link.read("pressure", on=not self._pausing)
-
-    def _too_many(self, name: str) -> str:
+    def _room_for(self, name: str) -> str:
         """Why there is no room for a neighbour; empty if there is."""
         most, known = self.limits.neighbours, self.machine.neighbours
         if len(known) >= most and name not in known:
@@ -194,37 +137,40 @@ class Node:
         return ""
 
     def _ended(self, link: Link, reason: str) -> None:
-        self.guard.left(link)
-        if link.bad:
-            self.guard.counts["bad frame"] += 1
-        if self.links.get(link.name) is link:
-            del self.links[link.name]
+        self.reception.left(link, reason)
         self.reports.ended(link)
-        _log.info("%s: %s: %s", self.machine.name, link.name or "a stranger", reason)
 
     # -- what comes in -------------------------------------------------------------------------
 
     def _received(self, link: Link, buffer: bytes, starts: list[int]) -> None:
-        now = self.now
         for start in starts:
             message = frames.decode_from_below(buffer, start)
-            if link in self.guard:
-                self._greet(link, message)
+            if self.reception.is_stranger(link):
+                if self.reception.greet(link, message, self._room_for):
+                    link.read("pressure", on=not self._pausing)
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
-            elif not link.name:
-                pass  # it was sent away
-            elif isinstance(message, m.Report):
-                self.reports.take(link.name, message, now)
-            elif isinstance(message, m.Watch):
-                if self.reports.watch(link.name):
-                    self.report([link.name])
-            elif isinstance(message, URGENT):
-                link.told_in += isinstance(message, m.Publish)
-                self.dispatch(self.machine.receive(link.name, message, now))
             else:
-                self.backlog.put(link, message)
+                found = self.reception.pass_of(link)
+                if found is not None:  # or else it was sent away
+                    self._take(link, found, message)
         self.after_receiving()
+
+    def _take(self, link: Link, found: Pass, message: m.Message) -> None:
+        refusal = found.refusal(message)
+        if refusal:
+            self._refuse(link, message, refusal)
+        elif isinstance(message, m.Report):
+            if found.routes:
+                self.reports.take(link.name, message, self.now)
+        elif isinstance(message, m.Watch):
+            if self.reports.watch(link.name):
+                self.report([link.name])
+        elif isinstance(message, URGENT):
+            link.told_in += isinstance(message, m.Publish)
+            self.dispatch(self.machine.receive(link.name, message, self.now))
+        else:
+            self.backlog.put(link, message)
 
     def _take_later(self, link: Link, message: m.Message) -> None:
         try:
@@ -232,15 +178,25 @@ class Node:
         except TidingsError as problem:
             link.refuse(problem)
 
+    def _refuse(self, link: Link, message: m.Message, reason: str) -> None:
+        """Say why to whoever waits for an answer; agents say other things by themselves."""
+        epoch = self.machine.epoch
+        if isinstance(message, m.Publish):
+            link.send(m.Published(epoch, message.publisher, message.stamp, reason))
+        elif isinstance(message, m.Ask):
+            link.send(m.Answer(epoch, message.request, refusal=reason))
+
     def after_receiving(self) -> None:
         """All frames of a buffer were taken."""
+
+    # -- what goes out -------------------------------------------------------------------------
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
         """Send frames of notifications to whom they are for, and keep them for a while."""
         for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
             link = self.links.get(name)
             if link is not None:
-                link.send_notifications(b"".join(pieces), count)
+                link.send_notifications(pieces[0] if len(pieces) == 1 else b"".join(pieces), count)
         self._frames.put_frames(buffer[starts[0] : ends[-1]])
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
@@ -266,15 +222,6 @@ class Node:
         link = self.links.get(name)
         return 0 if link is None else link.waiting
 
-    def _watch(self, now: float) -> None:
-        self.machine.queued = self.queued
-        below = {name: link for name, link in self.links.items() if name != UPSTREAM}
-        self.guard.look(below, now, 3 * self.machine.times.expire)
-        for name, link in below.items():
-            known = self.machine.neighbours.get(name)
-            if link.paused and known is not None:
-                known.heard = now  # it can't be heard
-
     def report(self, to: Iterable[Name]) -> None:
         """Say how this node and those below it stand, to those who are there."""
         to = [name for name in to if name in self.links]
@@ -283,6 +230,8 @@ class Node:
         now = self.now
         report = self.reports.gathered(status_of(self, now), now)
         self.dispatch((name, report) for name in to)
+
+    # -- what time brings ----------------------------------------------------------------------
 
     @property
     def now(self) -> float:
@@ -303,99 +252,17 @@ class Node:
             self.guard.report(self.machine.name, self.refusals, now)
             await asyncio.sleep(pause)
 
-
-class RouterNode(Node):
-    """A router that runs, and keeps a link to the one above it."""
-
-    machine: Router
-
-    def __init__(
-        self,
-        name: str,
-        upstream: Address,
-        door: Door,
-        *,
-        times: Times | None = None,
-        token: str = "",
-        tls: ssl.SSLContext | None = None,
-        forwarding: Forwarding | None = None,
-        cache_bytes: int = CACHE_BYTES,
-    ) -> None:
-        self._frames = FrameCache(cache_bytes)
-        life = time.time_ns()
-        machine = Router(name, UPSTREAM, times, self._frames, life, door.limits)
-        super().__init__(machine, door, forwarding)
-        self.upstream = upstream
-        self._hello = m.Hello(name, door.channel, token)
-        self._tls = tls
-        self._lost = asyncio.Event()
-
-    async def start(self) -> None:
-        await super().start()
-        self._spawn(self._connecting())
-
-    async def _connecting(self) -> None:
-        loop, pause = asyncio.get_running_loop(), RETRY[0]
-        while True:
-            self._lost.clear()
-            try:
-                _, link = await loop.create_connection(
-                    lambda: Link(self._from_above, self._above_ended, pressed=self._press),
-                    self.upstream.host,
-                    self.upstream.port,
-                    ssl=self._tls,
-                )
-            except (OSError, ssl.SSLError) as problem:
-                _log.info("%s: the router above: %s", self.machine.name, problem)
-            else:
-                link.send(self._hello)
-                await self._lost.wait()
-                pause = RETRY[0] if link.name else pause
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, RETRY[1])
-
-    def _from_above(self, link: Link, buffer: bytes, starts: list[int]) -> None:
-        ends = [*starts[1:], starts[-1] + 4 + int.from_bytes(buffer[starts[-1] :][:4], "little")]
-        first = 0
-        while first < len(starts):
-            last = first
-            while last < len(starts) and buffer[starts[last] + 4] == frames.NOTIFICATION:
-                last += 1
-            if last > first and link.name:
-                link.told_in += last - first
-                self._pass_on(buffer, starts[first:last], ends[first:last])
-            if last < len(starts):
-                self._take(link, frames.decode(buffer, starts[last]))
-            first = last + 1
-
-    def _take(self, link: Link, message: m.Message) -> None:
-        if isinstance(message, m.Welcome):
-            link.name = UPSTREAM
-            self.above = message.name
-            self.links[UPSTREAM] = link
-            self.dispatch(self.machine.connected(self.now))
-        elif isinstance(message, m.Goodbye):
-            _log.warning("%s: the router above: %s", self.machine.name, message.reason)
-            link.close("goodbye")
-        elif link.name:
-            self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
-
-    def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
-        epoch = int.from_bytes(buffer[starts[0] + 16 : starts[0] + 24], "little")
-        if epoch != self.machine.epoch:  # the machine knows what to do about it
-            for start in starts:
-                message = frames.decode(buffer, start)
-                self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
-            return
-        self.forward(buffer, starts, ends)
-
-    def _press(self, much: bool) -> None:
-        self._pressed = much
-        self.breathe()
-
-    def _above_ended(self, link: Link, reason: str) -> None:
-        if self.links.get(UPSTREAM) is link:
-            del self.links[UPSTREAM]
-        self.reports.ended(link, above=True)
-        _log.info("%s: the router above: %s", self.machine.name, reason)
-        self._lost.set()
+    def _watch(self, now: float) -> None:
+        """Look after neighbours: they say something every few seconds, or are not there any more;
+        those that are not read from can't be heard."""
+        expire = self.machine.times.expire
+        below = {name: link for name, link in self.links.items() if name != UPSTREAM}
+        self.guard.look(below, now, 3 * expire)
+        for name, link in below.items():
+            known = self.machine.neighbours.get(name)
+            if link.paused:
+                link.heard = now
+                if known is not None:
+                    known.heard = now
+            elif now - link.heard > expire:
+                link.abort("nothing was heard for too long")

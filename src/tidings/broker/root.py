@@ -8,8 +8,9 @@ import logging
 import time
 from pathlib import Path
 
+from tidings.broker.door import Door
 from tidings.broker.interests import GraphInterests
-from tidings.broker.node import CACHE_BYTES, Door, Node
+from tidings.broker.node import CACHE_BYTES, Node
 from tidings.filters import Attributes
 from tidings.model import EnvironmentProblem
 from tidings.network.frame_cache import FrameCache

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from tidings.broker.config import ConfigError, address_of
-from tidings.broker.node import Address
+from tidings.broker.door import Address
 from tidings.filters import Attributes
 from tidings.model import AttributesError
 from tidings.routing.router import Times

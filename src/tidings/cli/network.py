@@ -25,7 +25,22 @@ Router = Annotated[
     str,
     typer.Option("--router", metavar="ADDRESS", help="The router to connect to."),
 ]
-Token = Annotated[str, typer.Option("--token", metavar="TOKEN", help="By which one is let in.")]
+Token = Annotated[
+    str,
+    typer.Option(
+        "--token", metavar="TOKEN", envvar="TIDINGS_TOKEN", help="By which one is let in."
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The name that goes with the token."),
+]
+Authorities = Annotated[
+    str | None,
+    typer.Option(
+        "--authorities", metavar="FILE", help="Whose certificates are trusted, for tidings+tls."
+    ),
+]
 DEFAULT = "tidings://127.0.0.1:7400"
 LAST_WORDS = 5.0  # seconds to end in
 
@@ -65,6 +80,8 @@ def publish_notification(
     ] = "",
     router: Router = DEFAULT,
     token: Token = "",
+    name: Name = None,
+    authorities: Authorities = None,
 ) -> None:
     """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
 
@@ -77,7 +94,7 @@ def publish_notification(
 
     async def work() -> int:
         count = 0
-        async with connect(router, token=token) as agent:
+        async with connect(router, name=name, token=token, authorities=authorities) as agent:
             waiting: list[asyncio.Future[None]] = []
             for at, line in enumerate(lines, start=1):
                 text = line.strip()
@@ -110,6 +127,8 @@ def subscribe_to(
     ] = None,
     router: Router = DEFAULT,
     token: Token = "",
+    name: Name = None,
+    authorities: Authorities = None,
     json: options.Json = False,
 ) -> None:
     """Print the payload of every notification that matches FILTER, as they come, until Ctrl-C.
@@ -122,7 +141,10 @@ def subscribe_to(
 
     async def work() -> None:
         count = 0
-        async with connect(router, token=token) as agent, agent.subscribe(interest) as told:
+        async with (
+            connect(router, name=name, token=token, authorities=authorities) as agent,
+            agent.subscribe(interest) as told,
+        ):
             remark(f"told of {interest}")
             sys.stderr.flush()
             async for one in told:

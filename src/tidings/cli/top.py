@@ -10,12 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli import options
-from tidings.cli.network import DEFAULT, Router, Token, run_async, until_ended
+from tidings.cli.network import (
+    DEFAULT,
+    Authorities,
+    Name,
+    Router,
+    Token,
+    run_async,
+    until_ended,
+)
 from tidings.cli.screen import emit, plain, show
 from tidings.model import EnvironmentProblem
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from tidings.cli.network_view import NetworkView
+    from tidings.network import watching as module
+
+    Watching = AbstractAsyncContextManager[module.Watching]
 
 AGAIN = 1.0  # seconds before it is tried to connect again
 REPORTS = 4  # within which rates are known
@@ -26,6 +39,8 @@ Once = Annotated[bool, typer.Option("--once", help="Show it once, and end.")]
 def show_network(
     router: Router = DEFAULT,
     token: Token = "",
+    name: Name = None,
+    authorities: Authorities = None,
     once: Once = False,
     every: Annotated[bool, typer.Option("--all", help="Show every agent.")] = False,
     json: options.Json = False,
@@ -41,18 +56,22 @@ def show_network(
     from rich.console import Group
 
     from tidings.cli.network_view import NetworkView, drawing
+    from tidings.network.watching import watch
+
+    def watching() -> Watching:
+        return watch(router, name=name, token=token, authorities=authorities)
 
     view = NetworkView(every)
     live = not once and not json and sys.stdout.isatty()
 
     async def work() -> None:
         if not live:
-            await _watched(view, router, token, lambda: _print(view, json), once)
+            await _watched(view, watching(), lambda: _print(view, json), once)
             return
         with drawing() as drawn:
             while True:
                 try:
-                    await _watched(view, router, token, lambda: drawn(view.drawn()), once)
+                    await _watched(view, watching(), lambda: drawn(view.drawn()), once)
                 except EnvironmentProblem as problem:
                     if not view.trees:  # nobody was ever there
                         raise
@@ -64,13 +83,11 @@ def show_network(
 
 
 async def _watched(
-    view: NetworkView, router: str, token: str, changed: Callable[[], None], once: bool
+    view: NetworkView, watching: Watching, changed: Callable[[], None], once: bool
 ) -> None:
     """Feed reports to a view; with `once`, until rates are known."""
-    from tidings.network.watching import watch
-
     count = 0
-    async with watch(router, token=token) as reports:
+    async with watching as reports:
         async for report in reports:
             view.feed(report)
             count += 1

@@ -1,4 +1,4 @@
-"""Where a router is: tidings://host:7400/channel."""
+"""Where a router is: tidings://host:7400/channel, or tidings+tls://."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class Place(NamedTuple):
     host: str
     port: int
     channel: str
+    secure: bool  # over TLS
 
 
 def parse_address(address: str) -> Place:
@@ -23,8 +24,8 @@ def parse_address(address: str) -> Place:
         port, host = parts.port or PORT, parts.hostname
     except ValueError:
         port, host = 0, None
-    if not host or parts.scheme != "tidings":
+    if not host or parts.scheme not in ("tidings", "tidings+tls"):
         raise EnvironmentProblem(
             f"found the address {address!r}, expected one such as 'tidings://127.0.0.1:7400'"
         )
-    return Place(host, port, parts.path.lstrip("/"))
+    return Place(host, port, parts.path.lstrip("/"), parts.scheme == "tidings+tls")

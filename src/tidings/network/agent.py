@@ -24,6 +24,7 @@ import msgspec
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.addresses import parse_address
 from tidings.network.link import Link
+from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing import frames, messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.downstream import Name, Sent
@@ -34,6 +35,7 @@ from tidings.routing.subscriber import Break, Lost, Phase, Subscriber, Told
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
+GREETING = 10.0  # seconds until the router must have answered
 LARGEST = frames.LARGEST - (1 << 16)
 """Bytes of the attributes and the payload of a notification: a header must fit in beside them."""
 
@@ -109,7 +111,9 @@ class Agent:
         self._hello = m.Hello(name, channel, token)
         self._times = times or Times()
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), time.time_ns(), NONE)
-        self._publisher = Publisher(name, LOCAL, self._times)
+        # each life of an agent counts what it publishes from 1 on
+        self._life = uuid.uuid4().hex
+        self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
         self._next = 1
         self._link: Link | None = None
@@ -136,13 +140,16 @@ class Agent:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._link is not None:
-            self._link.close("the agent is done")
+        link = self._link
+        if link is not None:
+            link.close("the agent is done")
         for waiting in self._acks.values():
             if not waiting.done():
                 waiting.set_exception(Refusal("the agent was closed before it was acknowledged"))
                 waiting.exception()  # whoever does not wait is not to be warned
         await asyncio.sleep(0)
+        if link is not None:
+            await link.wait_gone()
 
     def subscribe(self, interest: str) -> Subscription:
         """What matches a filter; enter it to wait until it is in force."""
@@ -171,7 +178,10 @@ class Agent:
         self, attributes: Mapping[str, Any], payload: bytes = b""
     ) -> asyncio.Future[None]:
         """Publish a notification without waiting: what is given back is done when it is."""
-        content = msgspec.json.encode(attributes)
+        return self.publish_content(msgspec.json.encode(attributes), payload)
+
+    def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[None]:
+        """The same, of attributes that are JSON already."""
         size = len(content) + len(payload)
         if size > LARGEST:
             raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
@@ -198,12 +208,21 @@ class Agent:
                 lambda: Link(self._received, self._ended), host, port, ssl=self._tls
             )
         except (OSError, ssl.SSLError) as problem:
-            raise EnvironmentProblem(f"{host}:{port} can't be connected to: {problem}") from None
+            raise EnvironmentProblem(
+                f"{host}:{port} can't be connected to: {sentence_of(problem)}"
+            ) from None
         link.send(self._hello)
-        while not link.name and not self._lost.is_set():
-            await self.changed()
+        try:
+            async with asyncio.timeout(GREETING):
+                while not link.name and not self._lost.is_set():
+                    await self.changed()
+        except TimeoutError:
+            link.close("nothing was said for too long")
+            raise EnvironmentProblem(
+                f"{host}:{port} does not answer: expected a router of tidings"
+            ) from None
         if not link.name:
-            raise Refusal(self._refusal or f"{host}:{port} ended the connection")
+            raise Refusal(f"{host}:{port}: {self._refusal}")
 
     async def _reconnecting(self) -> None:
         pause = RETRY[0]
@@ -220,6 +239,9 @@ class Agent:
     def _ended(self, link: Link, reason: str) -> None:
         if self._link is link or self._link is None:
             self._link = None
+            if not link.name:
+                reason += " before it answered"
+                reason += "; over TLS, certificates are refused so" if self._tls else ""
             self._refusal = self._refusal or reason
             self._lost.set()
             self._change.set()
@@ -230,6 +252,7 @@ class Agent:
             if isinstance(message, m.Welcome):
                 link.name = UPSTREAM
                 self._link = link
+                self._publisher.name = f"{message.publisher or self.name}/{self._life}"
                 self._sent(self._router.connected(self._now))
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
@@ -295,14 +318,18 @@ async def connect(
     name: str | None = None,
     token: str = "",
     tls: ssl.SSLContext | None = None,
+    authorities: Path | None = None,
     times: Times | None = None,
 ) -> AsyncIterator[Agent]:
-    """An agent of the router at an address, such as "tidings://host:7400/channel".
+    """An agent of the router at an address, such as "tidings://host:7400/channel", or
+    "tidings+tls://host:7400" where the router has a certificate.
 
-    `name` tells the agent apart from all others, and its publications too: one that is to go on
-    where it was after a restart must have the same.
+    `name` tells the agent apart from others, and `token` lets it in where routers ask for one.
+    `authorities` is a file with the certificates of those whose word for the router is taken, in
+    place of those that this machine trusts; `tls` a context in place of one that is made here.
     """
-    host, port, channel = parse_address(address)
+    host, port, channel, _ = place = parse_address(address)
+    tls = context_for(place, tls, authorities)
     agent = Agent(
         host,
         port,

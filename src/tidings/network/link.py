@@ -9,14 +9,18 @@ few of them, and a neighbour for which even those pile up is cut off.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import Callable
 from enum import Enum
 
 from tidings.model import TidingsError
+from tidings.network.tls import sentence_of
 from tidings.routing import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
+PATIENCE = 12.0  # seconds without a sign of the other end's machine
 HIGH_WATER = 1 << 20  # bytes that wait, after which `pressed` is called
 LINGER = 5.0  # seconds until one that does not read what is left for it is cut off
 
@@ -41,6 +45,7 @@ class Link(asyncio.Protocol):
         most_waiting: int = MOST_WAITING,
         policy: Policy = Policy.DROP,
         pressed: Callable[[bool], None] | None = None,
+        patience: float = PATIENCE,
     ) -> None:
         """`pressed` is told when much waits to be sent, and when that is over."""
         self._received = received
@@ -49,10 +54,12 @@ class Link(asyncio.Protocol):
         self.most_waiting = most_waiting
         self.policy = policy
         self._pressed = pressed
+        self.patience = patience
         self.name = ""
         self.dropped = 0  # notifications
         self.bytes_in = self.bytes_out = 0
         self.batches = 0  # times that whole frames came
+        self.strange = False  # the first frame is to be taken alone
         self._reasons: set[str] = set()  # not to read
         self.bad = False  # it sent what is no frame, or makes no sense
         self.told_in = self.told_out = 0  # notifications; who takes them counts those that come in
@@ -64,6 +71,7 @@ class Link(asyncio.Protocol):
         self._out_size = 0
         self._flushing = False
         self._over = ""  # why
+        self._gone = asyncio.Event()
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -107,7 +115,7 @@ class Link(asyncio.Protocol):
         self.bytes_out += self._out_size
         self._out_size = 0
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(b"".join(out))
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def certified(self) -> frozenset[str]:
         """The names in the certificate of the other end, if it has one that was verified."""
@@ -139,6 +147,12 @@ class Link(asyncio.Protocol):
             if transport.get_write_buffer_size():
                 asyncio.get_running_loop().call_later(LINGER, transport.abort)
 
+    def abort(self, reason: str) -> None:
+        """End the link to somebody who does not listen any more."""
+        if not self._over and self._transport is not None:
+            self._end(reason)
+            self._transport.abort()
+
     def refuse(self, problem: TidingsError) -> None:
         """End the link because of what it sent."""
         self.bad = True
@@ -162,16 +176,33 @@ class Link(asyncio.Protocol):
         else:
             transport.resume_reading()
 
+    def read_at_once(self, size: int) -> None:
+        """How many bytes are taken before others have their turn, where the transport can do so."""
+        transport = self._transport
+        if transport is not None and hasattr(transport, "max_size"):
+            transport.max_size = size
+
     @property
     def paused(self) -> bool:
         """Is nothing read from the other end?"""
         return bool(self._reasons)
+
+    async def wait_gone(self, seconds: float = 1.0) -> None:
+        """Wait until nothing is left of the connection: TLS takes a while to say goodbye."""
+        if self._transport is None:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._gone.wait()
+        except TimeoutError:
+            self._transport.abort()
 
     # -- what asyncio calls --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        end_with_silence(transport, self.patience)
         if self._over:
             transport.abort()
         elif self._pressed is not None:
@@ -186,22 +217,36 @@ class Link(asyncio.Protocol):
             self._pressed(False)
 
     def data_received(self, data: bytes) -> None:
-        if self._over:
-            return
+        is_first = not self.bytes_in
         self.bytes_in += len(data)
         self.heard = time.monotonic()
+        if is_first and data[:2] == b"\x16\x03" and data[2:3] in (b"\1", b"\2", b"\3"):
+            self.close("found TLS, expected a connection in the clear: the address is tidings://")
+            return
         if self._rest:  # a frame is put together once, in however many pieces it comes
             self._rest += data
             if len(self._rest) < self._needed:
                 return
             data = bytes(self._rest)
             self._rest = bytearray()
+        if self.strange and len(data) >= frames.SHORTEST:
+            # what is allowed after the first one is for the owner to say
+            first = max(frames.size_at(data, 0), frames.SHORTEST)
+            self._take(data[:first])
+            data = data[first:]
+        if data:
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        """Frames, and perhaps the beginning of another."""
+        if self._over:
+            return
         try:
             starts, end = frames.split(data, self.largest)
             if end < len(data):
                 self._rest += data[end:]
                 short = len(self._rest) < frames.SHORTEST
-                self._needed = frames.SHORTEST if short else frames.size_at(data, end)
+                self._needed = frames.SHORTEST if short else frames.size_at(self._rest, 0)
             if starts:
                 self.batches += 1
                 self._received(self, data, starts)
@@ -209,7 +254,9 @@ class Link(asyncio.Protocol):
             self.refuse(problem)
 
     def connection_lost(self, problem: Exception | None) -> None:
-        self._end("the connection was lost" if problem is None else f"it was lost: {problem}")
+        self._gone.set()
+        lost = "the connection was lost"
+        self._end(lost if problem is None else f"{lost}: {sentence_of(problem)}")
 
     def _end(self, reason: str) -> None:
         if not self._over:
@@ -220,3 +267,21 @@ class Link(asyncio.Protocol):
             if self._pressed is not None:
                 self._pressed(False)
             self._ended(self, reason)
+
+
+def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
+    """Have the system end a connection whose other end gives no sign of life: it may be gone
+    without a word, and then nothing but silence tells of it."""
+    found = transport.get_extra_info("socket")
+    if found is None:
+        return
+    every = max(1, round(seconds / 3))
+    wanted = {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": 2,
+              "TCP_USER_TIMEOUT": round(1000 * seconds)}  # fmt: skip
+    with contextlib.suppress(OSError):
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in wanted.items():
+        option = getattr(socket, name, None)  # not every system has them all
+        if option is not None:
+            with contextlib.suppress(OSError):
+                found.setsockopt(socket.IPPROTO_TCP, option, value)

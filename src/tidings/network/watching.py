@@ -12,6 +12,7 @@ from tidings.model import EnvironmentProblem
 from tidings.network.addresses import parse_address
 from tidings.network.agent import Refusal
 from tidings.network.link import Link
+from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing import frames, messages as m
 
 PATIENCE = 10.0  # seconds without a report: whoever answers there is not one of ours
@@ -53,6 +54,7 @@ class Watching:
             elif isinstance(message, m.Report):
                 self._latest = message
                 self._news.set()
+                link.send(m.Watch())  # whoever says nothing is taken for gone
             elif isinstance(message, m.Goodbye):
                 if not link.name:
                     self._over = Refusal(message.reason)
@@ -65,17 +67,24 @@ class Watching:
 
 @contextlib.asynccontextmanager
 async def watch(
-    address: str, *, name: str | None = None, token: str = "", tls: ssl.SSLContext | None = None
+    address: str,
+    *,
+    name: str | None = None,
+    token: str = "",
+    tls: ssl.SSLContext | None = None,
+    authorities: Path | None = None,
 ) -> AsyncIterator[Watching]:
-    """Watch the node at an address, and those below it."""
-    host, port, channel = parse_address(address)
+    """Watch the node at an address, and those below it; see `connect`."""
+    host, port, channel, _ = place = parse_address(address)
+    tls = context_for(place, tls, authorities)
     watching = Watching(f"{host}:{port}")
     try:
         _, link = await asyncio.get_running_loop().create_connection(
             lambda: Link(watching.received, watching.ended), host, port, ssl=tls
         )
     except (OSError, ssl.SSLError) as problem:
-        raise EnvironmentProblem(f"{host}:{port} can't be connected to: {problem}") from None
+        raise EnvironmentProblem(f"{host}:{port} can't be connected to: {sentence_of(problem)}") \
+            from None  # fmt: skip
     link.send(m.Hello(name or f"watch-{uuid.uuid4().hex}", channel, token))
     try:
         yield watching

@@ -83,10 +83,15 @@ class Hello(Message, frozen=True, tag="hello"):
     name: Called
     channel: str = ""
     token: str = ""
+    routes: bool = False  # it is a router: it passes on what others publish
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
+    """Who is here, and what the names of publishers of the one that comes in begin with; empty
+    where nobody looks at them."""
+
     name: str
+    publisher: str = ""
 
 
 class Goodbye(Message, frozen=True, tag="goodbye"):

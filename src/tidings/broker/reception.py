@@ -1,0 +1,130 @@
+"""Who comes to a node: strangers, until they have said who they are, then neighbours with a pass.
+
+connect ──(TLS)──> stranger ──Hello──> neighbour: a link under its name, and what it may do
+                       └──> sent away, counted, told why
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tidings.broker.door import Door
+from tidings.broker.entry import Pass
+from tidings.broker.guard import GREETING, LEAST, Guard
+from tidings.network import Link
+from tidings.network.doorstep import Doorstep
+from tidings.routing import messages as m
+from tidings.routing.downstream import Name
+
+SELDOM = 0.1  # seconds between two warnings
+
+_log = logging.getLogger(__name__)
+
+
+class Reception:
+    """The links of a node's neighbours, and the one above among them."""
+
+    def __init__(self, name: str, door: Door, make_link: Callable[[], Link]) -> None:
+        self.name = name  # of the node
+        self.door = door
+        self.guard = Guard(door.limits)
+        self.links: dict[Name, Link] = {}
+        self._make_link = make_link
+        self._doorsteps: dict[Doorstep, None] = {}  # the oldest first
+        self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
+        self._passes: dict[Link, Pass] = {}
+        self._certified: set[str] = set()  # names that came with a certificate
+        self._said_at = float("-inf")
+
+    def enter(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:
+        """Somebody connects."""
+        if self.door.tls is None:
+            return self._accept()
+        if len(self._doorsteps) >= self.door.limits.strangers:
+            oldest = next(iter(self._doorsteps))
+            del self._doorsteps[oldest]
+            oldest.end("too many strangers")
+        tls = self.door.tls
+        found = Doorstep(tls, GREETING, self._accept, self._turned_away, spawn, self._step_off)
+        self._doorsteps[found] = None
+        return found
+
+    def _step_off(self, one: Doorstep) -> None:
+        self._doorsteps.pop(one, None)
+
+    def _accept(self) -> Link:
+        link = self._make_link()
+        self._accepted.add(link)
+        link.strange = True
+        self.guard.let_in(link)
+        return link
+
+    def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
+        """A stranger said something; did it come in? `room` says why there is none for a name."""
+        self.guard.greeted(link)
+        if not isinstance(message, m.Hello):
+            self.guard.send_away(link, "expected a greeting")
+            return False
+        certified = link.certified()
+        found = self.door.admit(message, certified, self._certified)
+        older = None
+        if isinstance(found, Pass):
+            older = self.links.get(found.neighbour)
+            if older is not None and not found.may_replace(self._passes[older]):
+                found = f"the name {found.name[:80]!r} is that of another who is here"
+            else:
+                found = room(found.neighbour) or found
+        if isinstance(found, str):
+            self._turned_away(found)
+            link.close(found)
+            return False
+        if older is not None:
+            older.close("another link of the same name was made")
+        if self.door.certificates and found.name in certified:
+            self._certified.add(found.name)
+        link.name = found.neighbour
+        link.largest, link.strange = self.door.limits.frame_bytes, False
+        self.links[link.name] = link
+        self._passes[link] = found
+        link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
+        link.read_at_once(LEAST)  # until it is seen how many speak
+        return True
+
+    def is_stranger(self, link: Link) -> bool:
+        return link in self.guard
+
+    def pass_of(self, link: Link) -> Pass | None:
+        """None for one that was sent away."""
+        return self._passes.get(link)
+
+    def left(self, link: Link, reason: str) -> None:
+        """A link is over."""
+        if link in self.guard and link.bytes_in:  # others may look whether somebody is here
+            self._turned_away(reason)
+        self.guard.left(link)
+        if link.bad:
+            self.guard.counts["bad frame"] += 1
+        self._passes.pop(link, None)
+        if self.links.get(link.name) is link:
+            del self.links[link.name]
+        _log.info("%s: %s: %s", self.name, link.name or "a stranger", reason)
+
+    async def close_all(self, reason: str) -> None:
+        links = {*self.links.values(), *self._accepted}
+        for link in links:
+            link.close(reason)
+        await asyncio.gather(*(link.wait_gone() for link in links))
+
+    def _turned_away(self, reason: str) -> None:
+        self.guard.counts["greeting"] += 1
+        now = time.monotonic()
+        often = now - self._said_at < SELDOM  # strangers are not to fill a disk with what they do
+        self._said_at = self._said_at if often else now
+        _log.log(
+            logging.INFO if often else logging.WARNING, "%s: a stranger: %s", self.name, reason
+        )

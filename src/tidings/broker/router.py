@@ -1,0 +1,144 @@
+"""A router that runs, and keeps a link to the one above it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+
+from tidings.broker.door import UPSTREAM, Address, Door
+from tidings.broker.node import CACHE_BYTES, Node
+from tidings.network import Link
+from tidings.network.frame_cache import FrameCache
+from tidings.network.tls import sentence_of
+from tidings.routing import frames, messages as m
+from tidings.routing.router import Router, Times
+from tidings.routing.ways import Forwarding
+
+RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
+
+_log = logging.getLogger(__name__)
+
+
+class RouterNode(Node):
+    """A router between the one above it and its neighbours."""
+
+    machine: Router
+
+    def __init__(
+        self,
+        name: str,
+        upstream: Address,
+        door: Door,
+        *,
+        times: Times | None = None,
+        token: str = "",
+        tls: ssl.SSLContext | None = None,
+        forwarding: Forwarding | None = None,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self._frames = FrameCache(cache_bytes)
+        life = time.time_ns()
+        machine = Router(name, UPSTREAM, times, self._frames, life, door.limits)
+        super().__init__(machine, door, forwarding)
+        self.upstream = upstream
+        self._hello = m.Hello(name, door.channel, token, routes=True)
+        self._tls = tls
+        self._lost = asyncio.Event()
+        self._said = ""  # what is wrong with the router above
+
+    async def start(self) -> None:
+        await super().start()
+        self._spawn(self._connecting())
+
+    # -- the link to the one above -------------------------------------------------------------
+
+    async def _connecting(self) -> None:
+        loop, pause = asyncio.get_running_loop(), RETRY[0]
+        patience = self.machine.times.silent
+        while True:
+            self._lost.clear()
+            try:
+                async with asyncio.timeout(patience):
+                    _, link = await loop.create_connection(
+                        self._make_link_above, self.upstream.host, self.upstream.port, ssl=self._tls
+                    )
+            except (OSError, ssl.SSLError) as problem:  # a timeout is one too
+                self._say_of_above(sentence_of(problem))
+            else:
+                link.send(self._hello)
+                late = loop.call_later(patience, self._end_unwelcome, link)
+                try:
+                    await self._lost.wait()
+                finally:
+                    late.cancel()
+                    link.close("the router stops")  # nothing, where it ended before
+                pause = RETRY[0] if link.name else pause
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY[1])
+
+    def _make_link_above(self) -> Link:
+        patience = self.machine.times.silent
+        return Link(self._from_above, self._above_ended, pressed=self._press, patience=patience)
+
+    def _end_unwelcome(self, link: Link) -> None:
+        if not link.name:
+            link.abort("it was not greeted for too long")
+
+    def _press(self, much: bool) -> None:
+        self._pressed = much
+        self.breathe()
+
+    def _above_ended(self, link: Link, reason: str) -> None:
+        if self.links.get(UPSTREAM) is link:
+            del self.links[UPSTREAM]
+        self.reports.ended(link, above=True)
+        if not link.name and not self._said:
+            refused = "; over TLS, certificates are refused so" if self._tls is not None else ""
+            self._say_of_above(f"{reason} before it answered{refused}")
+        _log.info("%s: the router above: %s", self.machine.name, reason)
+        self._lost.set()
+
+    def _say_of_above(self, reason: str) -> None:
+        """Once, however often it is tried again."""
+        if reason != self._said:
+            self._said = reason
+            _log.warning("%s: the router above: %s", self.machine.name, reason)
+
+    # -- what comes from there -----------------------------------------------------------------
+
+    def _from_above(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+        ends = [*starts[1:], starts[-1] + 4 + int.from_bytes(buffer[starts[-1] :][:4], "little")]
+        first = 0
+        while first < len(starts):
+            last = first
+            while last < len(starts) and buffer[starts[last] + 4] == frames.NOTIFICATION:
+                last += 1
+            if last > first and link.name:
+                link.told_in += last - first
+                self._pass_on(buffer, starts[first:last], ends[first:last])
+            if last < len(starts):
+                self._take_from_above(link, frames.decode(buffer, starts[last]))
+            first = last + 1
+
+    def _take_from_above(self, link: Link, message: m.Message) -> None:
+        if isinstance(message, m.Welcome):
+            link.name = UPSTREAM
+            self.above, self._said = message.name, ""
+            self.links[UPSTREAM] = link
+            self.dispatch(self.machine.connected(self.now))
+        elif isinstance(message, m.Goodbye):
+            self._say_of_above(message.reason)
+            link.close("goodbye")
+        elif link.name:
+            self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
+
+    def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
+        epoch = int.from_bytes(buffer[starts[0] + 16 : starts[0] + 24], "little")
+        if epoch != self.machine.epoch:  # the machine knows what to do about it
+            for start in starts:
+                message = frames.decode(buffer, start)
+                self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
+            return
+        self.forward(buffer, starts, ends)

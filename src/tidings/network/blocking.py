@@ -1,0 +1,322 @@
+"""The agent for scripts and notebooks: the same verbs, and they wait.
+
+    with connect_blocking("tidings://127.0.0.1:7400") as agent:
+        agent.publish({"price": 95.0}, b"...")          when this returns, it is on the disk
+        with agent.subscribe("price > 90") as told:
+            for notification in told: ...
+
+Inside, a thread runs the asynchronous agent in a loop of its own, so whether the caller has a loop
+does not matter. Everything may be called from several threads. What is published is handed to the
+loop many at a time: waking a thread costs more than publishing does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import queue
+import ssl
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from tidings.model import EnvironmentProblem
+from tidings.network.agent import Agent, Refusal, Subscription, connect
+from tidings.network.tls import Path
+from tidings.routing.router import Times
+from tidings.routing.subscriber import Break, Lost, Told
+
+MOST_UNDER_WAY = 10_000  # publications that are not acknowledged; then publishing waits
+AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter ends
+
+_T = TypeVar("_T")
+_CLOSED = "the agent is closed"
+
+
+class BlockingSubscription:
+    """What an application is told of one interest. Iterating waits for the next, and ends when the
+    subscription, or its agent, is closed."""
+
+    def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
+        self._agent = agent
+        self._subscription = subscription
+        self._told: queue.SimpleQueue[Told | Lost | Break | None] = queue.SimpleQueue()
+        self._is_closed = False
+
+    def next(self, timeout: float | None = None) -> Told | Lost | Break | None:
+        """The next, or None if there is none after so many seconds, or ever."""
+        self._agent.check_thread()
+        if self._is_closed and self._told.empty():
+            return None
+        try:
+            one = self._told.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if one is None:  # the end, for others that wait too
+            self._told.put(None)
+        return one
+
+    def __iter__(self) -> Iterator[Told | Lost | Break]:
+        while (one := self.next()) is not None:
+            yield one
+
+    def close(self) -> None:
+        """Be told no more; what was told before is still there."""
+        self._is_closed = True
+        with contextlib.suppress(Refusal):
+            self._agent.call_soon(self._subscription.close)
+
+    def __enter__(self) -> BlockingSubscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def pump(self) -> None:
+        """Hand over what comes; runs in the agent's loop."""
+        try:
+            async for one in self._subscription:
+                self._told.put(one)
+        finally:
+            self._is_closed = True
+            self._told.put(None)
+
+
+class BlockingAgent:
+    """One link to a router, and everything that an application does over it."""
+
+    def __init__(self, connecting: Callable[[], contextlib.AbstractAsyncContextManager[Agent]]):
+        self._connecting = connecting
+        self._started: Future[None] = Future()
+        self._agent: Agent
+        self._loop: asyncio.AbstractEventLoop
+        self._stop: asyncio.Event
+        self._task: asyncio.Task[Any] | None = None
+        self._lock = threading.Condition()
+        self._is_closed = False
+        self._under_way = 0
+        self._todo: deque[tuple[bytes, bytes, Future[None]]] = deque()
+        self._is_woken = False
+        self._pumps: set[asyncio.Task[None]] = set()
+        # a daemon: an interpreter that ends does not wait for it
+        self._thread = threading.Thread(target=self._run, name="tidings agent", daemon=True)
+
+    # -- what an application does --------------------------------------------------------------
+
+    def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> None:
+        """Publish a notification; when this returns, it is on the disk of the rendezvous point.
+        Refusal where it did not take it."""
+        self.check_thread()
+        self.publish_soon(attributes, payload).result()
+
+    def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[None]:
+        """Publish a notification without waiting, unless 10,000 are under way: what is given back
+        is done when it is on the disk."""
+        content = msgspec.json.encode(attributes)  # here: the caller may change them afterwards
+        done: Future[None] = Future()
+        done.set_running_or_notify_cancel()  # nobody can take it back
+        with self._lock:
+            while self._under_way >= MOST_UNDER_WAY and not self._is_closed:
+                self.check_thread()
+                self._lock.wait()
+            if self._is_closed:
+                raise Refusal(_CLOSED)
+            self._under_way += 1
+            self._todo.append((content, payload, done))
+            if not self._is_woken:
+                self._is_woken = True
+                self._loop.call_soon_threadsafe(self._publish_all)
+        return done
+
+    def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
+        """Publish attributes with payloads, many at a time, and wait until all are on the disk; how
+        many there were. Refusal at the first that was not taken, when all before it, and those that
+        were under way, are done with."""
+        self.check_thread()
+        waiting: deque[Future[None]] = deque()
+        done = 0
+
+        def settle(most: int) -> None:
+            nonlocal done
+            while len(waiting) > most or (waiting and waiting[0].done()):
+                done += 1
+                try:
+                    waiting.popleft().result()
+                except Refusal as problem:
+                    raise Refusal(f"notification {done}: {problem}") from None
+
+        try:
+            for attributes, payload in notifications:
+                waiting.append(self.publish_soon(attributes, payload))
+                settle(MOST_UNDER_WAY)
+            settle(0)
+        except Refusal:
+            for one in waiting:
+                one.exception()
+            raise
+        return done
+
+    def subscribe(self, interest: str) -> BlockingSubscription:
+        """What matches a filter; when this returns, every notification from then on comes. Refusal
+        where the filter is one that can't be had."""
+        return self.run(self._subscribe(interest))
+
+    def close(self, timeout: float | None = None) -> None:
+        """Let go of everything, and end the thread. What was not acknowledged is refused."""
+        self.check_thread()
+        atexit.unregister(self._close_at_exit)
+        with self._lock:
+            is_first, self._is_closed = not self._is_closed, True
+            self._lock.notify_all()
+        if is_first:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(timeout)
+
+    def __enter__(self) -> BlockingAgent:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close; where all went well, when everything that was published is acknowledged."""
+        try:
+            with self._lock:
+                while kind is None and self._under_way:
+                    self._lock.wait()
+        finally:
+            self.close()
+
+    # -- between the threads -------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Connect; EnvironmentProblem or Refusal where that can't be done."""
+        self._thread.start()
+        try:
+            self._started.result()
+        except BaseException:
+            self._is_closed = True
+            if self._task is not None and not self._started.done():  # it was Ctrl-C
+                self._loop.call_soon_threadsafe(self._task.cancel)
+            self._thread.join(AT_EXIT)
+            raise
+        atexit.register(self._close_at_exit)
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do something in the loop, and wait for it."""
+        try:
+            self.check_thread()
+            with self._lock:
+                if self._is_closed:
+                    raise Refusal(_CLOSED)
+                doing = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except BaseException:
+            work.close()
+            raise
+        try:
+            return doing.result()
+        except CancelledError:
+            raise Refusal(_CLOSED) from None
+        except KeyboardInterrupt:
+            doing.cancel()
+            raise
+
+    def call_soon(self, work: Callable[[], object]) -> None:
+        """Have the loop do something; Refusal where it has ended."""
+        with self._lock:
+            if self._is_closed:
+                raise Refusal(_CLOSED)
+            self._loop.call_soon_threadsafe(work)
+
+    def check_thread(self) -> None:
+        """What runs in the loop, such as what is to be done when a future is, can't wait for it."""
+        if threading.current_thread() is self._thread:
+            raise EnvironmentProblem("the thread of the agent can't wait for itself")
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except BaseException as problem:
+            if not self._started.done():
+                self._started.set_exception(problem)
+        finally:
+            with self._lock:
+                self._is_closed = True
+                self._lock.notify_all()
+                left = [*self._todo]
+                self._todo.clear()
+            for _, _, done in left:
+                self._settle(done, Refusal("the agent was closed before it was published"))
+
+    async def _live(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._task = asyncio.current_task()
+        async with self._connecting() as self._agent:
+            self._started.set_result(None)
+            await self._stop.wait()
+            self._publish_all()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
+
+    async def _subscribe(self, interest: str) -> BlockingSubscription:
+        subscription = self._agent.subscribe(interest)
+        try:
+            await subscription.__aenter__()
+        except BaseException:
+            subscription.close()
+            raise
+        told = BlockingSubscription(self, subscription)
+        pump = asyncio.create_task(told.pump())
+        self._pumps.add(pump)
+        pump.add_done_callback(self._pumps.discard)
+        return told
+
+    def _publish_all(self) -> None:
+        with self._lock:
+            self._is_woken = False
+            todo, self._todo = self._todo, deque()
+        for content, payload, done in todo:
+            try:
+                acknowledged = self._agent.publish_content(content, payload)
+            except Refusal as problem:
+                self._settle(done, problem)
+            else:
+                acknowledged.add_done_callback(partial(self._acknowledged, done))
+
+    def _acknowledged(self, done: Future[None], one: asyncio.Future[None]) -> None:
+        self._settle(done, Refusal(_CLOSED) if one.cancelled() else one.exception())
+
+    def _settle(self, done: Future[None], problem: BaseException | None) -> None:
+        if problem is None:
+            done.set_result(None)
+        else:
+            done.set_exception(problem)
+        with self._lock:
+            self._under_way -= 1
+            if self._under_way in (0, MOST_UNDER_WAY // 2):  # not for each of them
+                self._lock.notify_all()
+
+    def _close_at_exit(self) -> None:
+        self.close(AT_EXIT)
+
+
+def connect_blocking(
+    address: str,
+    *,
+    name: str | None = None,
+    token: str = "",
+    tls: ssl.SSLContext | None = None,
+    authorities: Path | None = None,
+    times: Times | None = None,
+) -> BlockingAgent:
+    """An agent of the router at an address, for code without `async`: see `connect`. It is
+    connected when this returns; close it, or use it in a `with` statement."""
+    agent = BlockingAgent(
+        lambda: connect(
+            address, name=name, token=token, tls=tls, authorities=authorities, times=times
+        )
+    )
+    agent.start()
+    return agent

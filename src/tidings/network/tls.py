@@ -1,0 +1,102 @@
+"""TLS: contexts with what is always the same about them, and what went wrong in one sentence."""
+
+from __future__ import annotations
+
+import ssl
+from os import PathLike
+
+from tidings.model import EnvironmentProblem
+from tidings.network.addresses import Place
+
+Path = str | PathLike[str]
+
+_SENTENCES = {
+    "WRONG_VERSION_NUMBER": "it does not speak TLS",
+    "RECORD_LAYER_FAILURE": "it does not speak TLS",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it lets nobody in without a certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the authority of our certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not take our certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not take our certificate",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks another version of TLS",
+    "UNSUPPORTED_PROTOCOL": "it speaks another version of TLS",
+}
+
+
+def client_context(authorities: Path | None = None) -> ssl.SSLContext:
+    """For whoever connects: the other end must have a certificate with the host in it, of these
+    authorities, or of those that this machine trusts."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # what is there is the name of a router, not that of a host
+    context.hostname_checks_common_name = False
+    if authorities is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    else:
+        load_authorities(context, authorities)
+    return context
+
+
+def context_for(
+    place: Place, given: ssl.SSLContext | None, authorities: Path | None
+) -> ssl.SSLContext | None:
+    """The context of a connection to a place; None for one in the clear."""
+    if place.secure:
+        return given or client_context(authorities)
+    if authorities is not None:
+        raise EnvironmentProblem(
+            f"found authorities and the address tidings://{place.host}:{place.port}, "
+            "expected one with tidings+tls://"
+        )
+    return given
+
+
+def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """For whoever listens."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    load_certificate(context, certificate, key)
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    """Have a context show a certificate; EnvironmentProblem where it can't be used."""
+    try:
+        # a key with a password would be asked for on the terminal
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except (OSError, ValueError) as problem:
+        reason = _reason_of(problem)
+        raise EnvironmentProblem(
+            f"the certificate {certificate} with the key {key} can't be used: {reason}"
+        ) from None
+
+
+def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
+    """Have a context trust authorities; EnvironmentProblem where they can't be used."""
+    try:
+        context.load_verify_locations(authorities)
+    except (OSError, ValueError) as problem:
+        raise EnvironmentProblem(
+            f"the authorities {authorities} can't be used: {_reason_of(problem)}"
+        ) from None
+
+
+def sentence_of(problem: BaseException) -> str:
+    """What went wrong with a connection, said of the other end."""
+    if isinstance(problem, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {problem.verify_message.rstrip('.')}"
+    if isinstance(problem, ssl.SSLError):
+        reason = problem.reason or ""
+        return _SENTENCES.get(reason) or f"TLS failed: {reason.replace('_', ' ').lower()}"
+    return str(problem) or "it ended the connection"
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password")
+
+
+def _reason_of(problem: Exception) -> str:
+    if isinstance(problem, ssl.SSLError):
+        return (problem.reason or "they are not PEM").replace("_", " ").lower()
+    return (isinstance(problem, OSError) and problem.strerror) or str(problem)

@@ -1,0 +1,579 @@
+"""Who comes in and who does not, over real connections, with real certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from tests.broker.certificates import Authority, Files
+from tests.broker.test_running import FAST, payloads, running
+
+from tidings.broker.config import Config, Tls, make_node
+from tidings.broker.entry import Grant
+from tidings.broker.node import Node
+from tidings.model import EnvironmentProblem
+from tidings.network.agent import Refusal, connect
+from tidings.network.blocking import connect_blocking
+from tidings.network.tls import client_context, load_certificate
+from tidings.routing import frames, messages as m
+from tidings.routing.subscriber import Told
+
+TOKENS: dict[str, str | Grant] = {
+    "of anybody": "*",
+    "of others": "*",
+    "of bob": "bob",
+    "of reader": Grant("reader", frozenset({"subscribe"})),
+    "of writers": Grant("*", frozenset({"publish"})),
+}
+Kind = TypeVar("Kind", bound=m.Message)
+TIMES = msgspec.to_builtins(FAST)
+
+
+class World:
+    """An authority, another one, and nodes that are described by configurations."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ours, self.theirs = Authority(folder, "ours"), Authority(folder, "theirs")
+        self.nodes: list[Node] = []
+        self.given: list[m.Message] = []  # what the machine of the first node was given
+
+    async def start(self, name: str, **more: Any) -> Node:
+        """A node that listens, with its certificate unless `tls` says otherwise."""
+        files = self.ours.sign(name)
+        tls = Tls(str(files.certificate), str(files.key), str(self.ours.path))
+        kind = {} if "upstream" in more else {"journal": f"{name}.db"}
+        config = {"name": name, "listen": "127.0.0.1:0", "tls": tls, "times": TIMES, **kind, **more}
+        node = make_node(Config(**config, folder=self.folder))
+        await node.start()
+        if not self.nodes:
+            self._watch(node)
+        self.nodes.append(node)
+        return node
+
+    def _watch(self, node: Node) -> None:
+        receive = node.machine.receive
+
+        def watched(sender: Any, message: m.Message, now: float) -> Any:
+            self.given.append(message)
+            return receive(sender, message, now)
+
+        node.machine.receive = watched
+
+    def client(self, files: Files | None = None) -> ssl.SSLContext:
+        context = client_context(self.ours.path)
+        if files is not None:
+            load_certificate(context, files.certificate, files.key)
+        return context
+
+    async def stop(self) -> None:
+        for node in reversed(self.nodes):
+            await node.stop()
+
+
+@contextlib.asynccontextmanager
+async def world_in(folder: Path) -> AsyncIterator[World]:
+    world = World(folder)
+    try:
+        yield world
+    finally:
+        await world.stop()
+
+
+def in_world(folder: Path, work: Callable[[World], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with world_in(folder) as world:
+            await work(world)
+
+    running(whole)
+
+
+async def frames_back(
+    port: int, hello: m.Hello, tls: ssl.SSLContext | None, host: str = "127.0.0.1"
+) -> list[m.Message]:
+    """All that comes back to one who says everything at once and waits until the link ends."""
+    said: list[m.Message] = [
+        hello,
+        m.Publish(hello.name, 1, 1, b'{"n": 1}', b"smuggled"),
+        m.Ask(1, b"n > 0"),
+        m.Subscribe(0, (1,)),
+        m.Recover(0, 2, (m.Range(1, 1, 10),)),
+    ]
+    reader, writer = await asyncio.open_connection(host, port, ssl=tls)
+    data = b""
+    with contextlib.suppress(OSError):
+        writer.write(b"".join(map(frames.encode, said)))
+        while more := await asyncio.wait_for(reader.read(1 << 16), 5):
+            data += more
+    await closed(writer)
+    return [*frames.decode_all(data)]
+
+
+async def closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+async def eventually(holds: Callable[[], object]) -> None:
+    for _ in range(200):
+        if holds():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it never came to that")
+
+
+def sentences(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What a node warns of, but for the sums that it tells now and then."""
+    found = (one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING)
+    return [one for one in found if "refused so far" not in one]
+
+
+# -- who does not come in ------------------------------------------------------------------------
+
+NO_CERTIFICATE = "it has no certificate"
+STRANGERS = [  # certificate, token, whether tokens are known here, what the node says of it
+    ("theirs", "", False, "its certificate is not trusted: unable to get local issuer"),
+    ("theirs", "of anybody", True, "its certificate is not trusted: unable to get local issuer"),
+    ("expired", "", False, "its certificate is not trusted: certificate has expired"),
+    ("expired", "of anybody", True, "its certificate is not trusted: certificate has expired"),
+    ("other name", "", False, "the token is not one that is known here, and no certificate"),
+    ("other name", "", True, "the token is not one that is known here, and no certificate"),
+    ("other name", "of bob", True, "the token is that of another name than 'edge'"),
+    ("", "", False, NO_CERTIFICATE),
+    ("", "of anybody", False, NO_CERTIFICATE),
+    ("", "", True, "the token is not one that is known here"),
+    ("", "wrong", True, "the token is not one that is known here"),
+    ("", "of bob", True, "the token is that of another name than 'edge'"),
+    ("", "of BOB", True, "the token is not one that is known here"),
+    ("", "of anybod", True, "the token is not one that is known here"),
+    ("", "of anybody ", True, "the token is not one that is known here"),
+]
+
+
+@pytest.mark.parametrize(("certificate", "token", "has_tokens", "sentence"), STRANGERS)
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_strangers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, version: ssl.TLSVersion,
+    certificate: str, token: str, has_tokens: bool, sentence: str,
+) -> None:  # fmt: skip
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS if has_tokens else None)
+        files = {
+            "": None,
+            "theirs": world.theirs.sign("edge"),
+            "expired": world.ours.sign("edge", expired=True),
+            "other name": world.ours.sign("other"),
+        }[certificate]
+        context = world.client(files)
+        context.maximum_version = version
+        back: list[m.Message] = []
+        with contextlib.suppress(OSError):  # before TLS 1.3, a handshake ends with it
+            back = await frames_back(node.port, m.Hello("edge", token=token, routes=True), context)
+        assert all(isinstance(one, m.Goodbye) for one in back)
+        assert len(back) <= 1
+        await eventually(lambda: sentences(caplog))
+        assert [one for one in sentences(caplog) if sentence in one] == sentences(caplog)
+        assert world.given == []
+        assert node.refused == 1
+        assert not node.links
+        assert not node.guard.strangers()
+
+    in_world(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("", "found no name"),
+        ("<upstream>", "found no name"),
+        ("*", "expected one without '/'"),
+        ("bob/1", "expected one without '/'"),
+        ("*/bob", "expected one without '/'"),
+        ("bob", "the name 'bob' is bound to another token or a certificate"),
+        ("reader", "the name 'reader' is bound to another token or a certificate"),
+    ],
+)
+def test_names_that_guests_may_not_have(tmp_path: Path, name: str, sentence: str) -> None:
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS)
+        back = await frames_back(node.port, m.Hello(name, token="of anybody"), world.client())
+        (goodbye,) = back
+        assert isinstance(goodbye, m.Goodbye)
+        assert sentence in goodbye.reason
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+def test_an_empty_token_lets_nobody_in(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens={"": "*"})
+        (goodbye,) = await frames_back(node.port, m.Hello("a"), world.client())
+        assert isinstance(goodbye, m.Goodbye)
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+# -- who does ------------------------------------------------------------------------------------
+
+
+def test_routers_by_certificates_and_agents_by_tokens(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        root = await world.start("root")
+        edge = await world.start("edge", upstream=f"127.0.0.1:{root.port}", tokens=TOKENS)
+        await eventually(lambda: "edge" in root.links)
+        at, ca = f"tidings+tls://localhost:{edge.port}", world.ours.path
+        async with (
+            connect(at, token="of anybody", authorities=ca, times=FAST) as guest,
+            connect(at, token="of bob", name="bob", authorities=ca, times=FAST) as bob,
+            guest.subscribe("n > 0") as told,
+        ):
+            await bob.publish({"n": 1}, b"of bob")
+            await guest.publish({"n": 2}, b"of a guest")
+            assert await payloads(told, 2) == [b"of bob", b"of a guest"]
+            publishers = {one.publisher for one in world.given if isinstance(one, m.Publish)}
+        first, second = sorted(publishers)
+        assert re.fullmatch(rf"\*/{guest.name}/\w+", first)
+        assert re.fullmatch(r"bob/\w+", second)
+
+    in_world(tmp_path, work)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_certificates_of_servers(tmp_path: Path, host: str) -> None:
+    """Agents and routers talk to a server only if an authority says that it is the host."""
+
+    async def refused(world: World, port: int, authorities: Path) -> str:
+        with pytest.raises(EnvironmentProblem) as found:
+            async with connect(f"tidings+tls://{host}:{port}", authorities=authorities):
+                pass
+        return str(found.value)
+
+    async def work(world: World) -> None:
+        tokens: dict[str, str | Grant] = {"": "*"}
+        for files, sentence in (
+            (world.ours.sign("a", hosts=("elsewhere",), addresses=("10.0.0.1",)), "not valid for"),
+            (world.ours.sign(host, hosts=(), addresses=()), "not valid for"),
+            (world.ours.sign("b", expired=True), "certificate has expired"),
+            (world.theirs.sign("c"), "self-signed certificate|unable to get local issuer"),
+        ):
+            tls = Tls(str(files.certificate), str(files.key))
+            node = await world.start(files.certificate.stem, tls=tls, tokens=tokens)
+            found = await refused(world, node.port, world.ours.path)
+            assert re.search(sentence, found)
+            assert found.startswith(f"{host}:{node.port} can't be connected to: its certificate")
+            assert "\n" not in found
+            router = await world.start(f"below-{node.machine.name}",
+                                       upstream=f"{host}:{node.port}")  # fmt: skip
+            await eventually(lambda: node.refused >= 2)  # noqa: B023
+            assert not router.links
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+# -- TLS where there is none, and the other way round ----------------------------------------------
+
+
+def test_in_the_clear_to_a_door_with_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS)
+        sentence = "found a connection in the clear, expected TLS: the address is tidings+tls://"
+        with pytest.raises(Refusal, match=re.escape(f"127.0.0.1:{node.port}: {sentence}")):
+            async with connect(f"tidings://127.0.0.1:{node.port}", token="of anybody"):
+                pass
+        assert sentences(caplog) == [f"root: a stranger: {sentence}"]
+        back = await frames_back(node.port, m.Hello("x", token="of anybody"), None)
+        assert back == [m.Goodbye(sentence)]
+        below = await world.start("below", tls=None, upstream=f"127.0.0.1:{node.port}")
+        await eventually(lambda: f"below: the router above: {sentence}" in sentences(caplog))
+        assert not below.links
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+def test_tls_to_a_door_in_the_clear(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(world: World) -> None:
+        node = await world.start("root", tls=None)
+        sentence = "found TLS, expected a connection in the clear: the address is tidings://"
+        with pytest.raises(
+            EnvironmentProblem, match="can't be connected to: it does not speak TLS"
+        ):
+            async with connect(f"tidings+tls://127.0.0.1:{node.port}", authorities=world.ours.path):
+                pass
+        assert sentences(caplog) == [f"root: a stranger: {sentence}"]
+        below = await world.start("below", upstream=f"127.0.0.1:{node.port}")
+        said = "below: the router above: it does not speak TLS"
+        await eventually(lambda: said in sentences(caplog))
+        assert not below.links
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+def test_a_router_whose_certificate_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says so once, however often it tries."""
+
+    async def work(world: World) -> None:
+        root = await world.start("root")
+        files = world.theirs.sign("edge")
+        tls = Tls(str(files.certificate), str(files.key), str(world.ours.path))
+        await world.start("edge", tls=tls, upstream=f"127.0.0.1:{root.port}")
+        await eventually(lambda: root.refused >= 3)
+        said = [one for one in sentences(caplog) if one.startswith("edge:")]
+        assert len(said) == 1
+        assert "certificate" in said[0]
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+def test_who_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.broker.guard.GREETING", 0.2)
+    monkeypatch.setattr("tidings.broker.reception.GREETING", 0.2)
+
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS)
+        silent = await asyncio.open_connection("127.0.0.1", node.port)
+        half = await asyncio.open_connection("127.0.0.1", node.port)
+        half[1].write(b"\x16\x03\x01")
+        secret = await asyncio.open_connection("127.0.0.1", node.port, ssl=world.client())
+        for reader, writer in (silent, half, secret):
+            data = b""
+            with contextlib.suppress(ConnectionError):
+                data = await asyncio.wait_for(reader.read(), 5)
+            assert all(isinstance(one, m.Goodbye) for one in frames.decode_all(data))
+            await closed(writer)
+        assert not node.guard.strangers()
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+class Raw:
+    """One that says what it likes, frame by frame."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def open(
+        cls, node: Node, world: World, hello: m.Hello, files: Files | None = None
+    ) -> Raw:
+        tls = world.client(files)
+        self = cls(*await asyncio.open_connection("127.0.0.1", node.port, ssl=tls))
+        self.say(hello)
+        return self
+
+    def say(self, *said: m.Message) -> None:
+        self.writer.write(b"".join(map(frames.encode, said)))
+
+    async def hear(self) -> m.Message:
+        head = await asyncio.wait_for(self.reader.readexactly(4), 5)
+        rest = await self.reader.readexactly(int.from_bytes(head, "little"))
+        return frames.decode(head + rest)
+
+    async def hear_a(self, kind: type[Kind]) -> Kind:
+        while True:
+            found = await self.hear()
+            if isinstance(found, kind):
+                return found
+
+    async def close(self) -> None:
+        await closed(self.writer)
+
+
+def test_who_may_take_a_name_that_is_here(tmp_path: Path) -> None:
+    """Whoever comes back, or has more right to it: nobody else."""
+
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS)
+        first = await Raw.open(node, world, m.Hello("ann", token="of anybody"))
+        assert await first.hear_a(m.Welcome) == m.Welcome("root", "*/ann")
+        other = await Raw.open(node, world, m.Hello("ann", token="of others"))
+        assert await other.hear() == m.Goodbye("the name 'ann' is that of another who is here")
+        again = await Raw.open(node, world, m.Hello("ann", token="of anybody"))
+        await again.hear_a(m.Welcome)
+        said = await first.hear_a(m.Goodbye)
+        assert said == m.Goodbye("another link of the same name was made")
+        files = world.ours.sign("ann")
+        certified = await Raw.open(node, world, m.Hello("ann"), files)
+        assert await certified.hear_a(m.Welcome) == m.Welcome("root", "ann")
+        assert await again.hear_a(m.Goodbye) == said
+        await certified.close()
+        await eventually(lambda: not node.links)
+        late = await Raw.open(node, world, m.Hello("ann", token="of anybody"))
+        assert await late.hear() == m.Goodbye(
+            "the name 'ann' is bound to another token or a certificate"
+        )
+        for one in (first, other, again, late):
+            await one.close()
+
+    in_world(tmp_path, work)
+
+
+def test_nobody_publishes_under_the_name_of_another(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS)
+        guest = await Raw.open(node, world, m.Hello("ann", token="of anybody"))
+        bob = await Raw.open(node, world, m.Hello("bob", token="of bob"))
+        for who, mine, others in (
+            (guest, "*/ann", ["bob", "bob/1", "ann", "*/anna", "*/bob", "*", "", "*/"]),
+            (bob, "bob", ["bobby", "bo", "*/bob", "ann", "*/ann", "edge/bob/1"]),
+        ):
+            await who.hear_a(m.Welcome)
+            for name in others:
+                who.say(m.Publish(name, 1, 1, b"{}", b""))
+                answer = await who.hear_a(m.Published)
+                assert answer.publisher == name
+                assert f"expected one of '{mine}'" in answer.refusal
+            assert not [one for one in world.given if isinstance(one, m.Publish)]
+            for name in (mine, f"{mine}/1"):
+                who.say(m.Publish(name, 1, 1, b"{}", b""))
+                assert (await who.hear_a(m.Published)).refusal == ""
+            world.given.clear()
+            await who.close()
+
+    in_world(tmp_path, work)
+
+
+def test_routers_pass_on_what_others_publish(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS)
+        refused = await Raw.open(node, world, m.Hello("ann", token="of anybody", routes=True))
+        sentence = "'ann' is a router, and its token may not route"
+        assert await refused.hear() == m.Goodbye(sentence)
+        router = await Raw.open(node, world, m.Hello("bob", token="of bob", routes=True))
+        await router.hear_a(m.Welcome)
+        router.say(m.Publish("somebody/1", 1, 1, b"{}", b""))
+        assert (await router.hear_a(m.Published)).refusal == ""
+        await refused.close()
+        await router.close()
+
+    in_world(tmp_path, work)
+
+
+def test_what_a_token_may(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        root = await world.start("root", tokens=TOKENS)
+        at, ca = f"tidings+tls://127.0.0.1:{root.port}", world.ours.path
+        async with (
+            connect(at, name="reader", token="of reader", authorities=ca, times=FAST) as reader,
+            connect(at, name="w", token="of writers", authorities=ca, times=FAST) as writer,
+            reader.subscribe("n > 0") as told,
+        ):
+            with pytest.raises(Refusal, match="'reader' may not publish here"):
+                await reader.publish({"n": 1}, b"1")
+            with pytest.raises(Refusal, match="'w' may not subscribe here"):
+                async with writer.subscribe("n > 0"):
+                    pass
+            await writer.publish({"n": 2}, b"2")
+            assert await payloads(told, 1) == [b"2"]
+        # neither can a writer by the number of a node, which is easily guessed
+        raw = await Raw.open(root, world, m.Hello("w2", token="of writers"))
+        await raw.hear_a(m.Welcome)
+        world.given.clear()
+        epoch = root.machine.epoch
+        raw.say(m.Subscribe(epoch, (1,)), m.Wanted(epoch, (1,)), m.Redraw(epoch),
+                m.Recover(epoch, 1, (m.Range(1, 1, 9),)), m.Count(epoch, 1, 1),
+                m.Ask(7, b"n > 0"))  # fmt: skip
+        assert (await raw.hear()) == m.Answer(epoch, 7, refusal="'w2' may not subscribe here")
+        assert world.given == []
+        await raw.close()
+
+    in_world(tmp_path, work)
+
+
+def test_what_was_for_another_of_the_same_name(tmp_path: Path) -> None:
+    """Whoever may only publish is told nothing, though a reader of its name was here."""
+
+    async def work(world: World) -> None:
+        root = await world.start("root", tokens=TOKENS)
+        epoch = root.machine.epoch
+        reader = await Raw.open(root, world, m.Hello("ann", token="of anybody"))
+        reader.say(m.Ask(1, b"n > 0"))
+        node = (await reader.hear_a(m.Answer)).node
+        reader.say(m.Subscribe(epoch, (node,)))
+        await reader.hear_a(m.Setup)
+        reader.writer.transport.abort()
+        await reader.close()
+        await eventually(lambda: not root.links)
+        writer = await Raw.open(root, world, m.Hello("ann", token="of writers"))
+        writer.say(m.Publish("*/ann", 1, 1, b'{"n": 1}', b"not for you"))
+        heard: list[m.Message] = []
+        while not any(isinstance(one, m.Beat) and one.serial == 1 for one in heard):
+            heard.append(await writer.hear())
+        assert {type(one) for one in heard} == {m.Welcome, m.Published, m.Beat}
+        await writer.close()
+
+    in_world(tmp_path, work)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1:DeprecationWarning")
+def test_old_versions_of_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(world: World) -> None:
+        node = await world.start("root", tokens=TOKENS)
+        context = world.client()
+        context.set_ciphers("ALL@SECLEVEL=0")
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+        with pytest.raises(OSError):  # noqa: PT011
+            await frames_back(node.port, m.Hello("x", token="of anybody"), context)
+        await eventually(lambda: sentences(caplog))
+        assert sentences(caplog) == ["root: a stranger: it speaks another version of TLS"]
+        assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+def test_without_async(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        root = await world.start("root", tokens=TOKENS)
+        at, ca = f"tidings+tls://127.0.0.1:{root.port}", world.ours.path
+
+        def script() -> None:
+            with (
+                connect_blocking(at, token="of anybody", authorities=ca, times=FAST) as agent,
+                agent.subscribe("n > 0") as told,
+            ):
+                agent.publish({"n": 1}, b"1")
+                one = told.next(10)
+                assert isinstance(one, Told)
+                assert one.payload == b"1"
+
+        await asyncio.to_thread(script)
+
+    in_world(tmp_path, work)
+
+
+def test_an_agent_that_is_started_again_under_its_name(tmp_path: Path) -> None:
+    """What it publishes then is not taken for what it published before."""
+
+    async def work(world: World) -> None:
+        root = await world.start("root", tokens=TOKENS)
+        at, ca = f"tidings+tls://127.0.0.1:{root.port}", world.ours.path
+        async with (
+            connect(at, token="of anybody", authorities=ca, times=FAST) as reader,
+            reader.subscribe("n > 0") as told,
+        ):
+            for n in (1, 2):
+                async with connect(at, name="bob", token="of bob", authorities=ca) as bob:
+                    await bob.publish({"n": n}, b"%d" % n)
+            assert await payloads(told, 2) == [b"1", b"2"]
+
+    in_world(tmp_path, work)

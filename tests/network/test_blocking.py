@@ -1,0 +1,289 @@
+"""The agent without `async`: in scripts, in threads, under a loop that runs already."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+import pytest
+from tests.broker.test_running import FAST
+
+import tidings
+from tidings.broker import Address, Door, RootNode
+from tidings.model import EnvironmentProblem
+from tidings.network import blocking
+from tidings.network.agent import Refusal
+from tidings.network.blocking import BlockingAgent, connect_blocking
+from tidings.routing.subscriber import Told
+
+
+class Root:
+    """A rendezvous point in a thread of its own, that can be stopped and started."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = 0
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, name="root")
+        self.thread.start()
+        self.node: RootNode | None = None
+
+    @property
+    def address(self) -> str:
+        return f"tidings://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        async def work() -> None:
+            door = Door(Address("127.0.0.1", self.port), tokens={"secret": "*"})
+            self.node = RootNode("root", self.folder / "journal.db", door, times=FAST)
+            await self.node.start()
+            self.port = self.node.port
+
+        asyncio.run_coroutine_threadsafe(work(), self.loop).result(10)
+
+    def stop(self) -> None:
+        if self.node is not None:
+            asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(10)
+            self.node = None
+
+    def end(self) -> None:
+        self.stop()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Root]:
+    before = set(threading.enumerate())
+    one = Root(tmp_path)
+    one.start()
+    yield one
+    one.end()
+    left = {thread for thread in set(threading.enumerate()) - before if thread.is_alive()}
+    assert not {thread.name for thread in left if "asyncio" not in thread.name}
+
+
+def connected(root: Root) -> BlockingAgent:
+    return tidings.connect_blocking(root.address, token="secret", times=FAST)
+
+
+def payload(one: object) -> bytes:
+    assert isinstance(one, Told)
+    return one.payload
+
+
+def test_the_same_verbs(root: Root) -> None:
+    with connected(root) as agent, agent.subscribe("price > 90") as told:
+        agent.publish({"price": 95.0}, b"dear")
+        agent.publish({"price": 5.0}, b"cheap")
+        agent.publish({"price": 96.0}, b"dearer")
+        for one in told:
+            assert payload(one) == b"dear"
+            break
+        assert payload(told.next(timeout=5)) == b"dearer"
+        started = time.monotonic()
+        assert told.next(timeout=0.1) is None
+        assert 0.05 < time.monotonic() - started < 3
+
+
+def test_under_a_loop_that_runs(root: Root) -> None:
+    """As in a notebook."""
+
+    async def cell() -> None:
+        with connected(root) as agent, agent.subscribe("n > 0") as told:
+            agent.publish({"n": 1}, b"1")
+            assert payload(told.next(timeout=5)) == b"1"
+
+    asyncio.run(cell())
+
+
+def test_errors_are_those_of_the_asynchronous_agent(root: Root) -> None:
+    with pytest.raises(Refusal, match="the token is not one that is known here"):
+        connect_blocking(root.address, token="wrong")
+    with pytest.raises(EnvironmentProblem, match="can't be connected to"):
+        connect_blocking("tidings://127.0.0.1:1")
+    with pytest.raises(EnvironmentProblem, match="expected one such as"):
+        connect_blocking("http://127.0.0.1")
+    agent = connected(root)
+    with pytest.raises(Refusal, match="expected"):
+        agent.subscribe("price >")
+    with pytest.raises(Refusal, match="found a notification of 20,000,"):
+        agent.publish({"n": 1}, b"x" * 20_000_000)
+    with pytest.raises(TypeError):
+        agent.publish({"n": object()})
+    agent.publish({"n": 1})
+    agent.close()
+    agent.close()
+    for work in (lambda: agent.publish({"n": 1}), lambda: agent.subscribe("n > 0")):
+        with pytest.raises(Refusal, match="the agent is closed"):
+            work()
+
+
+def test_many_at_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocking, "MOST_UNDER_WAY", 100)
+    with connected(root) as agent, agent.subscribe("n >= 0") as told:
+        assert agent.publish_many(({"n": n}, b"%d" % n) for n in range(2000)) == 2000
+        assert [payload(told.next(5)) for _ in range(2000)] == [b"%d" % n for n in range(2000)]
+        assert agent.publish_many([]) == 0
+
+
+def test_the_first_of_many_that_is_refused(root: Root) -> None:
+    with connected(root) as agent, agent.subscribe("n >= 0") as told:
+        notifications = [({"n": 1}, b"1"), ({"n": 2}, b"x" * 20_000_000), ({"n": 3}, b"3")]
+        with pytest.raises(Refusal, match="notification 2: found a notification of 20,000,"):
+            agent.publish_many(notifications)
+        assert payload(told.next(5)) == b"1"
+
+
+def test_attributes_may_change_after_publishing(root: Root) -> None:
+    with connected(root) as agent, agent.subscribe("n = 1") as told:
+        attributes = {"n": 1}
+        done = [agent.publish_soon(attributes, b"1")]
+        attributes["n"] = 2
+        wait(done)
+        assert payload(told.next(5)) == b"1"
+
+
+def test_threads(root: Root) -> None:
+    each, threads = 200, 8
+    with connected(root) as agent, agent.subscribe("n >= 0") as told:
+
+        def work(thread: int) -> list[bytes]:
+            for n in range(each):
+                agent.publish_soon({"n": n}, b"%d-%d" % (thread, n))
+            return [payload(told.next(20)) for _ in range(each)]
+
+        with ThreadPoolExecutor(threads) as pool:
+            found = [one for part in pool.map(work, range(threads)) for one in part]
+    assert sorted(found) == sorted(b"%d-%d" % (t, n) for t in range(threads) for n in range(each))
+
+
+def test_leaving_waits_for_what_was_published(root: Root) -> None:
+    with connected(root) as agent:
+        done = [agent.publish_soon({"n": n}) for n in range(500)]
+    assert all(one.done() and one.exception() is None for one in done)
+
+
+def test_closing_ends_everything_that_waits(root: Root) -> None:
+    agent = connected(root)
+    told = agent.subscribe("n > 0")
+    with ThreadPoolExecutor(4) as pool:
+        readers = [pool.submit(list, told) for _ in range(3)]
+        root.stop()
+        never = agent.publish_soon({"n": 1})
+        asking: Future[object] = pool.submit(agent.subscribe, "n > 1")
+        time.sleep(0.1)
+        assert not any(one.done() for one in readers)
+        assert not never.done()
+        assert not asking.done()
+        agent.close()
+        assert [one.result(5) for one in readers] == [[], [], []]
+        with pytest.raises(Refusal, match="the agent was closed before it was acknowledged"):
+            never.result(5)
+        with pytest.raises(Refusal, match="the agent is closed"):
+            asking.result(5)
+    assert told.next() is None
+
+
+def test_a_root_that_is_started_again(root: Root) -> None:
+    with connected(root) as agent, agent.subscribe("n > 0") as told:
+        root.stop()
+        waiting = agent.publish_soon({"n": 1}, b"1")
+        root.start()
+        waiting.result(10)
+        assert payload(told.next(10)) == b"1"
+
+
+def test_what_is_done_in_the_thread_of_the_agent_can_not_wait(root: Root) -> None:
+    found: Future[BaseException | None] = Future()
+    with connected(root) as agent:
+
+        def after(_: Future[None]) -> None:
+            try:
+                agent.publish({"n": 2})
+            except EnvironmentProblem as problem:
+                found.set_result(problem)
+
+        agent.publish_soon({"n": 1}).add_done_callback(after)
+        assert "can't wait for itself" in str(found.result(5))
+
+
+# -- whole processes -----------------------------------------------------------------------------
+
+SCRIPT = """
+import signal, sys, threading
+import tidings
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
+agent = tidings.connect_blocking(sys.argv[1], token="secret")
+told = agent.subscribe("n > 0")
+print("ready", flush=True)
+"""
+AFTER = """
+print("interrupted", flush=True)
+agent.close()
+print([one.name for one in threading.enumerate()], flush=True)
+"""
+
+
+def started(root: Root, script: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", script, root.address], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    ["for one in told: pass", "told.next()", "agent.publish({'n': 1})",
+     "agent.publish_many(({'n': n}, b'') for n in range(100_000))", "agent.subscribe('n > 7')"],
+)  # fmt: skip
+def test_ctrl_c_while_it_waits(root: Root, waiting: str) -> None:
+    body = f"""
+sys.stdin.readline()
+try:
+    print("waiting", flush=True)
+    {waiting}
+except KeyboardInterrupt:
+    pass
+"""
+    process = started(root, SCRIPT + body + AFTER)
+    root.stop()  # so that nothing is acknowledged
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert out == "interrupted\n['MainThread']\n"
+    assert err == ""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("how", ["", "sys.exit(3)", "raise ValueError('meant')"])
+def test_an_interpreter_that_ends_without_closing(root: Root, how: str) -> None:
+    process = started(root, f"{SCRIPT}agent.publish_soon({{'n': 1}})\n{how}\n")
+    begun = time.monotonic()
+    try:
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert time.monotonic() - begun < 10
+    assert process.returncode == {"": 0, "sys.exit(3)": 3}.get(how, 1)
+    assert err == "" or how.startswith("raise")

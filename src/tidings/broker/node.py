@@ -11,6 +11,7 @@ import contextlib
 import logging
 import ssl
 import time
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -81,6 +82,7 @@ class Node:
         self.refused = 0  # connections
         self._server: asyncio.Server | None = None
         self._greeting: dict[Link, asyncio.TimerHandle] = {}
+        self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
         self._passes: dict[Link, Pass] = {}
         self._certified: set[str] = set()  # names that came with a certificate
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -110,7 +112,7 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
-        links = [*self.links.values(), *self._greeting]
+        links = {*self.links.values(), *self._accepted}
         for link in links:
             link.close("the router stops")
         await asyncio.gather(*(link.wait_gone() for link in links))
@@ -136,6 +138,7 @@ class Node:
 
     def _accept(self) -> Link:
         link = Link(self._received, self._ended, policy=self.door.policy, largest=self.door.largest)
+        self._accepted.add(link)
         loop = asyncio.get_running_loop()
         self._greeting[link] = loop.call_later(
             GREETING, link.close, "nothing was said for too long"

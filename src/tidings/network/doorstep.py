@@ -69,6 +69,9 @@ class Doorstep(asyncio.Protocol):
                 secure = await asyncio.get_running_loop().start_tls(
                     transport, self, self._tls, server_side=True
                 )
+        except asyncio.CancelledError:  # the owner stops
+            transport.abort()
+            raise
         except TimeoutError:
             self._turned_away("nothing was said for too long")
             transport.abort()

@@ -116,7 +116,7 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
         assert reader.stderr is not None
         assert "told of" in reader.stderr.readline()
         assert run("publish", '{"price": 95}', *up.at("west")).out == "published\n"
-        answer = eventually(lambda: _picture(run, up, lambda nodes: nodes["root"]["serial"] == 1))
+        answer = eventually(lambda: _picture(run, up, _has_told))
         assert run("publish", '{"price": 96}', *up.at("root")).out == "published\n"
         assert reader.communicate(timeout=DEADLINE)[0] == '{"price": 95}\n{"price": 96}\n'
     finally:
@@ -130,10 +130,10 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
         for name, one in answer.items()
     }
     assert links["root"][0] == ("below", "router", "west")
-    assert links["west"] == [("up", "above", "root"), ("below", "router", "coast")]
+    # the publisher may not have left yet
+    assert links["west"][:2] == [("up", "above", "root"), ("below", "router", "coast")]
     assert links["coast"][0] == ("up", "above", "west")
     assert links["coast"][1][:2] == ("below", "agent")
-    assert answer["coast"]["links"][1]["nodes"] == 1
     assert answer["coast"]["listen"] == f"127.0.0.1:{up.ports['coast']}"
 
     seen = run("top", "--once", *up.at("root")).out
@@ -152,6 +152,11 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
     assert "west: coast: the other end said goodbye" in ends["west"]  # it was there still
     assert "root: west: the other end said goodbye" in ends["root"]
     assert "Traceback" not in "".join(ends.values())
+
+
+def _has_told(nodes: Any) -> bool:
+    agents = [link for link in nodes["coast"]["links"] if link["kind"] == "agent"]
+    return nodes["root"]["serial"] == 1 and [link["nodes"] for link in agents] == [1]
 
 
 def _picture(run: Run, up: Up, wanted: Callable[[Any], bool]) -> Any:

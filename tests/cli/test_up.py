@@ -86,7 +86,10 @@ def up(write: Write) -> Iterator[Up]:
     one.read_until("shows them too")
     yield one
     one.end()
-    assert one.children() == {}
+    left = one.children()
+    for pid in left.values():
+        os.kill(pid, signal.SIGKILL)
+    assert left == {}
 
 
 def eventually(found: Callable[[], Any]) -> Any:
@@ -113,7 +116,7 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
         assert reader.stderr is not None
         assert "told of" in reader.stderr.readline()
         assert run("publish", '{"price": 95}', *up.at("west")).out == "published\n"
-        answer = eventually(lambda: _picture(run, up, lambda nodes: nodes["root"]["serial"] == 1))
+        answer = eventually(lambda: _picture(run, up, _has_told))
         assert run("publish", '{"price": 96}', *up.at("root")).out == "published\n"
         assert reader.communicate(timeout=DEADLINE)[0] == '{"price": 95}\n{"price": 96}\n'
     finally:
@@ -127,10 +130,10 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
         for name, one in answer.items()
     }
     assert links["root"][0] == ("below", "router", "west")
-    assert links["west"] == [("up", "above", "root"), ("below", "router", "coast")]
+    # the publisher may not have left yet
+    assert links["west"][:2] == [("up", "above", "root"), ("below", "router", "coast")]
     assert links["coast"][0] == ("up", "above", "west")
     assert links["coast"][1][:2] == ("below", "agent")
-    assert answer["coast"]["links"][1]["nodes"] == 1
     assert answer["coast"]["listen"] == f"127.0.0.1:{up.ports['coast']}"
 
     seen = run("top", "--once", *up.at("root")).out
@@ -149,6 +152,11 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
     assert "west: coast: the other end said goodbye" in ends["west"]  # it was there still
     assert "root: west: the other end said goodbye" in ends["root"]
     assert "Traceback" not in "".join(ends.values())
+
+
+def _has_told(nodes: Any) -> bool:
+    agents = [link for link in nodes["coast"]["links"] if link["kind"] == "agent"]
+    return nodes["root"]["serial"] == 1 and [link["nodes"] for link in agents] == [1]
 
 
 def _picture(run: Run, up: Up, wanted: Callable[[Any], bool]) -> Any:
@@ -241,11 +249,12 @@ def test_on_a_terminal(write: Write) -> None:
         env={**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"},
     )  # fmt: skip
     shown = ""
+    edge = r"└─ edge +127\.0\.0\.1:\d+ +0 "
     try:
-        for wanted in ("shows them too", "serial 0", "2 nodes ended"):
-            while wanted not in shown:
-                shown += os.read(terminal, 1 << 16).decode(errors="replace")
-            if wanted == "serial 0":
+        for wanted in (edge, "2 nodes ended"):
+            while not re.search(wanted, shown):
+                shown += _without_colours(os.read(terminal, 1 << 16))
+            if wanted == edge:
                 process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE) == 0
     finally:
@@ -253,7 +262,9 @@ def test_on_a_terminal(write: Write) -> None:
         process.wait()
         os.close(terminal)
         os.close(theirs)
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    assert re.search(r"root +starting", plain)
-    assert re.search(r"└─ edge +127\.0\.0\.1:\d+ +0 ", plain)
-    assert max(len(line) for line in plain.splitlines()) <= 80
+    assert re.search(r"root +starting", shown)
+    assert max(len(line) for line in shown.splitlines()) <= 80
+
+
+def _without_colours(data: bytes) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode(errors="replace"))

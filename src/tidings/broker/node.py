@@ -119,7 +119,13 @@ class Node:
     # -- who comes in --------------------------------------------------------------------------
 
     def _accept(self) -> Link:
-        link = Link(self._received, self._ended, policy=self.door.policy, largest=self.door.largest)
+        link = Link(
+            self._received,
+            self._ended,
+            policy=self.door.policy,
+            largest=self.door.largest,
+            patience=self.machine.times.expire,
+        )
         loop = asyncio.get_running_loop()
         self._greeting[link] = loop.call_later(
             GREETING, link.close, "nothing was said for too long"
@@ -184,7 +190,15 @@ class Node:
         while True:
             self.dispatch(self.machine.tick(self.now))
             self.after_receiving()
+            self._end_silent()
             await asyncio.sleep(pause)
+
+    def _end_silent(self) -> None:
+        """Neighbours below say something every few seconds, or are not there any more."""
+        late = asyncio.get_running_loop().time() - self.machine.times.expire
+        for name, link in [*self.links.items()]:
+            if name != UPSTREAM and link.heard < late:
+                link.abort("nothing was heard for too long")
 
 
 class RouterNode(Node):
@@ -218,23 +232,30 @@ class RouterNode(Node):
 
     async def _connecting(self) -> None:
         loop, pause = asyncio.get_running_loop(), RETRY[0]
+        patience = self.machine.times.silent
         while True:
             self._lost.clear()
             try:
-                _, link = await loop.create_connection(
-                    lambda: Link(self._from_above, self._above_ended),
-                    self.upstream.host,
-                    self.upstream.port,
-                    ssl=self._tls,
-                )
+                async with asyncio.timeout(patience):
+                    _, link = await loop.create_connection(
+                        lambda: Link(self._from_above, self._above_ended, patience=patience),
+                        self.upstream.host,
+                        self.upstream.port,
+                        ssl=self._tls,
+                    )
             except (OSError, ssl.SSLError) as problem:
                 _log.info("%s: the router above: %s", self.machine.name, problem)
             else:
                 link.send(self._hello)
+                loop.call_later(patience, self._end_unwelcome, link)
                 await self._lost.wait()
                 pause = RETRY[0] if link.name else pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
+
+    def _end_unwelcome(self, link: Link) -> None:
+        if not link.name:
+            link.abort("it was not greeted for too long")
 
     def _from_above(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         ends = [*starts[1:], starts[-1] + 4 + int.from_bytes(buffer[starts[-1] :][:4], "little")]

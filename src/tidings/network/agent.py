@@ -80,12 +80,14 @@ class Subscription:
         while not self._machine.inbox:
             if self._closed:
                 raise StopAsyncIteration
+            if self._machine.phase is Phase.REFUSED:
+                raise Refusal(self._machine.refusal)
             self._news.clear()
             await self._news.wait()
         return self._machine.inbox.popleft()
 
     def wake(self) -> None:
-        if self._machine.inbox:
+        if self._machine.inbox or self._machine.phase is Phase.REFUSED:
             self._news.set()
 
 
@@ -109,7 +111,8 @@ class Agent:
         self._hello = m.Hello(name, channel, token)
         self._times = times or Times()
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), life=time.time_ns())
-        self._publisher = Publisher(name, LOCAL, self._times)
+        # one that is started again counts from 1: nobody may take that for what was published before
+        self._publisher = Publisher(f"{name}/{time.time_ns():x}", LOCAL, self._times)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
         self._next = 1
         self._link: Link | None = None
@@ -193,15 +196,25 @@ class Agent:
         self._lost.clear()
         self._refusal = ""
         host, port = self._address
+        patience = self._times.silent
         try:
-            _, link = await loop.create_connection(
-                lambda: Link(self._received, self._ended), host, port, ssl=self._tls
-            )
+            async with asyncio.timeout(patience):
+                _, link = await loop.create_connection(
+                    lambda: Link(self._received, self._ended, patience=patience),
+                    host,
+                    port,
+                    ssl=self._tls,
+                )
+        except TimeoutError:
+            sentence = f"{host}:{port} can't be connected to: no answer in {patience:g} seconds"
+            raise EnvironmentProblem(sentence) from None
         except (OSError, ssl.SSLError) as problem:
             raise EnvironmentProblem(f"{host}:{port} can't be connected to: {problem}") from None
         link.send(self._hello)
+        late = loop.call_later(patience, link.abort, f"{host}:{port} does not greet")
         while not link.name and not self._lost.is_set():
             await self.changed()
+        late.cancel()
         if not link.name:
             raise Refusal(self._refusal or f"{host}:{port} ended the connection")
 
@@ -299,8 +312,7 @@ async def connect(
 ) -> AsyncIterator[Agent]:
     """An agent of the router at an address, such as "tidings://host:7400/channel".
 
-    `name` tells the agent apart from all others, and its publications too: one that is to go on
-    where it was after a restart must have the same.
+    `name` tells the agent apart from all others.
     """
     parts = urlsplit(address)
     try:

@@ -9,12 +9,15 @@ few of them, and a neighbour for which even those pile up is cut off.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from collections.abc import Callable
 from enum import Enum
 
 from tidings.routing import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
+PATIENCE = 12.0  # seconds without a sign of the other end's machine
 
 
 class Policy(Enum):
@@ -36,12 +39,15 @@ class Link(asyncio.Protocol):
         largest: int = frames.LARGEST,
         most_waiting: int = MOST_WAITING,
         policy: Policy = Policy.DROP,
+        patience: float = PATIENCE,
     ) -> None:
         self._received = received
         self._ended = ended
         self.largest = largest
         self.most_waiting = most_waiting
         self.policy = policy
+        self.patience = patience
+        self.heard = asyncio.get_running_loop().time()  # when something came
         self.name = ""
         self.dropped = 0  # notifications
         self.bytes_in = self.bytes_out = 0
@@ -115,15 +121,23 @@ class Link(asyncio.Protocol):
         self._end(reason)
         self._transport.close()
 
+    def abort(self, reason: str) -> None:
+        """End the link to somebody who does not listen any more."""
+        if not self._over and self._transport is not None:
+            self._end(reason)
+            self._transport.abort()
+
     # -- what asyncio calls --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        end_with_silence(transport, self.patience)
 
     def data_received(self, data: bytes) -> None:
         if self._over:
             return
+        self.heard = asyncio.get_running_loop().time()
         self.bytes_in += len(data)
         buffer = self._rest + data if self._rest else data
         try:
@@ -143,3 +157,21 @@ class Link(asyncio.Protocol):
             self._out.clear()
             self._out_size = 0
             self._ended(self, reason)
+
+
+def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
+    """Have the system end a connection whose other end gives no sign of life: it may be gone
+    without a word, and then nothing but silence tells of it."""
+    found = transport.get_extra_info("socket")
+    if found is None:
+        return
+    every = max(1, round(seconds / 3))
+    wanted = {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": 2,
+              "TCP_USER_TIMEOUT": round(1000 * seconds)}  # fmt: skip
+    with contextlib.suppress(OSError):
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in wanted.items():
+        option = getattr(socket, name, None)  # not every system has them all
+        if option is not None:
+            with contextlib.suppress(OSError):
+                found.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -21,7 +21,7 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.routing import messages as m
 from tidings.routing.cache import Cache
-from tidings.routing.downstream import Downstream, Name, Neighbour, Sent
+from tidings.routing.downstream import CHUNK, Downstream, Name, Neighbour, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.router import Times
 
@@ -121,6 +121,8 @@ class Rendezvous(Downstream):
         self._changed: dict[int, int] = {}  # totals since the last beat
         self._given = self.serial  # the last serial that has a number
         self._given_counts = dict(self.counts)
+        self._solid: dict[str, int] = {}  # of a publisher: none since this stamp was refused
+        self._failed = ""  # why nothing can be written any more
         self._above: dict[Label, Label] = {}
         self._beaten = float("-inf")
         self._beats = 0
@@ -162,8 +164,11 @@ class Rendezvous(Downstream):
         self.now = now
         if now - self._checked >= self.times.retry:
             self._checked = now
+            if self.begun is None:  # those who want what there was before have yet to say so
+                self._unwanted |= {node: now for node in self.graph.nodes if node not in self.wants}
             self.expire()
-            self._forget_unwanted()
+            if not self._failed:
+                self._forget_unwanted()
             self.journal.prune(self.done())
         if now - self._beaten >= self.times.beat:
             self._beaten = now
@@ -190,6 +195,9 @@ class Rendezvous(Downstream):
                                         total, counts))  # fmt: skip
 
     def _place(self, sender: Name, message: m.Ask) -> None:
+        if self._failed:
+            self.send(sender, m.Answer(self.epoch, message.request, refusal=self._failed))
+            return
         try:
             placed = self.interests.place(message.interest)
         except TidingsError as problem:
@@ -217,15 +225,19 @@ class Rendezvous(Downstream):
         """A question that no cache here could answer: it is for the journal."""
         if not isinstance(message, m.Recover):
             return
-        found, lost = self.journal.find(message.ranges)
+        try:
+            found, lost = self.journal.find(message.ranges)
+        except TidingsError:
+            return  # it will be asked for again
         # what is not on the disk yet is not lost: it comes by itself
         lost = [
             m.Range(node, first, min(last, self.counts.get(node, 0)))
             for node, first, last in lost
             if first <= self.counts.get(node, 0)
         ]
-        for notification in found:
-            self.pass_down(m.Recovered(self.epoch, message.request, (notification,)))
+        for at in range(0, len(found), CHUNK):
+            part = tuple(found[at : at + CHUNK])
+            self.pass_down(m.Recovered(self.epoch, message.request, part))
         self.pass_down(m.Settled(self.epoch, message.request, tuple(lost)))
 
     # -- publishing ----------------------------------------------------------------------------
@@ -236,7 +248,14 @@ class Rendezvous(Downstream):
         # one whose acknowledgments are remembered by nobody but itself is believed
         expected = max(self.publishers.get(who, 0) + 1, message.first)
         if stamp < expected:  # it came before; the acknowledgment may be on its way
-            self._hold((sender, m.Published(self.epoch, who, expected - 1)))
+            answer = self._said_before(message, expected - 1)
+            if answer.refusal:
+                self.send(sender, answer)
+            else:
+                self._hold((sender, answer))
+            return
+        if self._failed:
+            self.send(sender, m.Published(self.epoch, who, stamp, self._failed))
             return
         if stamp > expected:  # one before it was lost; the publisher will say both again
             return
@@ -244,9 +263,11 @@ class Rendezvous(Downstream):
         try:
             lowest = tuple(sorted(self.interests.tag(message.content)))
         except TidingsError as problem:
+            self._solid[who] = stamp + 1
             self._write(Record(0, who, stamp, (), (), b""))
             self._hold((sender, m.Published(self.epoch, who, stamp, str(problem))))
             return
+        self._solid.setdefault(who, stamp)
         self._given += 1
         marks = []
         for node in lowest:
@@ -258,6 +279,19 @@ class Rendezvous(Downstream):
         self._write(record)
         self._held.append((self._written, record))
 
+    def _said_before(self, message: m.Publish, last: int) -> m.Published:
+        """The acknowledgment of one that was taken, or refused, before. That one was refused need
+        not be remembered: it would be again."""
+        who, stamp = message.publisher, message.stamp
+        solid = self._solid.get(who)
+        if solid is not None and stamp >= solid:
+            return m.Published(self.epoch, who, last, since=solid)
+        try:
+            self.interests.tag(message.content)
+        except TidingsError as problem:
+            return m.Published(self.epoch, who, stamp, str(problem))
+        return m.Published(self.epoch, who, stamp, since=stamp)
+
     def _announce(self, record: Record) -> None:
         """A notification is on the disk: it counts, it is acknowledged, and it goes out."""
         self.serial = record.serial
@@ -268,7 +302,8 @@ class Rendezvous(Downstream):
             self._changed[node] = self.totals[node] = self.totals.get(node, 0) + 1
         to = self._publishers.get(record.publisher)
         if to is not None:
-            self.send(to, m.Published(self.epoch, record.publisher, record.stamp))
+            since = min(self._solid.get(record.publisher, record.stamp), record.stamp)
+            self.send(to, m.Published(self.epoch, record.publisher, record.stamp, since=since))
         if record.marks:
             notification = record.notification(self.epoch)
             self.cache.put(notification)
@@ -283,17 +318,31 @@ class Rendezvous(Downstream):
         self._held.append((self._written, sent))
 
     def fail(self, reason: str) -> list[Sent]:
-        """What was written could not be put on the disk: whoever waits for it is told so. The owner
-        begins anew with what is there."""
+        """What was written could not be put on the disk: whoever waits for it is told so, and from
+        now on whoever wants something written. The owner begins anew with what is there."""
+        self._failed = reason
         for _, what in self._held:
             if isinstance(what, Record):
+                self._take_back(what.publisher, what.stamp)
                 to = self._publishers.get(what.publisher)
                 if to is not None:
                     self.send(to, m.Published(self.epoch, what.publisher, what.stamp, reason))
             elif isinstance(what[1], m.Answer):
                 self.send(what[0], m.Answer(self.epoch, what[1].request, refusal=reason))
+            elif isinstance(what[1], m.Published) and what[1].refusal:
+                self._take_back(what[1].publisher, what[1].stamp)
+                self.send(*what)  # it was refused for another reason
         self._held.clear()
         return self.taken()
+
+    def _take_back(self, publisher: str, stamp: int) -> None:
+        self.publishers[publisher] = min(self.publishers.get(publisher, 0), stamp - 1)
+        self._solid.pop(publisher, None)
+
+    @property
+    def failed(self) -> bool:
+        """Must the owner begin anew?"""
+        return bool(self._failed)
 
     # -- nodes ---------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from tests.broker.kills.board import FINISH, PUBLISH, PUBLISHERS, STOP, Board
 from tests.broker.kills.notes import KEPT, Verdict
-from tests.broker.kills.tree import ABOVE, ROOT, TIMES, Process, Tree, kind_of, wait_for
+from tests.broker.kills.tree import ABOVE, Process, Tree, kind_of, wait_for
 
 KINDS = {"root": 4, "inner": 2, "edge": 2, "several": 2, "again": 1}
 """Kinds of kills, and how often each is drawn."""
@@ -29,10 +29,20 @@ READERS = [["e0", "e1", "e2", "e3"], ["e3", "e2", "i0", "root"]]
 class Run:
     """One tree in one folder, from the first notification to the verdict."""
 
-    def __init__(self, folder: Path, seed: int, *, visitors: int = 2, tree: Tree | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        *,
+        visitors: int = 2,
+        tree: Tree | None = None,
+        pace: int = 1_000_000,
+    ) -> None:
+        """`pace` is how many a publisher publishes in a second, at most."""
         self.folder = folder
         self.seed = seed
         self.visitors = visitors
+        self.pace = pace
         self.chance = random.Random(seed)
         self.killed: Counter[str] = Counter()  # nodes, by kind
         self.strokes: Counter[str] = Counter()  # kills, by kind
@@ -75,7 +85,7 @@ class Run:
             self.tree.start(name)
         listening = [self.folder / f"{name}.errors" for name in self.tree.names]
         assert wait_for(lambda: all("listens" in one.read_text() for one in listening), 30)
-        times = msgspec.json.encode(TIMES).decode()
+        times = msgspec.json.encode(self.tree.times).decode()
         kept = iter(range(len(KEPT)))
         for number, places in enumerate(readers):
             each = [f"{next(kept)}={self.tree.addresses[place]}" for place in places]
@@ -86,13 +96,15 @@ class Run:
         rest = iter(range(PUBLISHERS))
         for number, places in enumerate(writers):
             each = [f"{next(rest)}={self.tree.addresses[place]}" for place in places]
-            self._agent(f"writer-{number}", ["tests.broker.kills.writer", times, *each])
+            more = [str(self.pace), *each]
+            self._agent(f"writer-{number}", ["tests.broker.kills.writer", times, *more])
         self.board.stage = PUBLISH
         self.say("everyone is there")
 
     def _agent(self, name: str, command: list[str]) -> None:
         module, *arguments = command
-        self.agents.append(Process(self.folder, name, ["-m", module, str(self.folder), *arguments]))
+        command = ["-m", module, str(self.folder), *arguments]
+        self.agents.append(Process(self.folder, name, command, self.tree.within(name)))
 
     def finish(self, notifications: int) -> None:
         """Go on until there are as many, wait until all are acknowledged, then until all are
@@ -178,6 +190,3 @@ class Run:
     def _errors(self) -> str:
         everyone = [*self.agents, *self.tree.nodes.values()]
         return "\n".join(f"{one.name}: {one.errors()[-600:]}" for one in everyone)
-
-
-__all__ = ["ROOT", "Run"]

@@ -90,11 +90,13 @@ class Tree:
         times: Times = TIMES,
         hosts: Mapping[str, str] | None = None,
         within: Callable[[str], Sequence[str]] = lambda _: (),
+        journal: str = "journal.db",
     ) -> None:
         self.folder = folder
         self.names = [ROOT, *above]
         self.nodes: dict[str, Process] = {}
-        self._within = within
+        self.within = within
+        self.times = times
         hosts = hosts or dict.fromkeys(self.names, "127.0.0.1")
         ports = free_ports(len(self.names))
         places = {name: f"{hosts[name]}:{port}" for name, port in zip(self.names, ports, strict=True)}
@@ -102,14 +104,14 @@ class Tree:
         lines = "\n".join(f"{k} = {v}" for k, v in msgspec.structs.asdict(times).items())
         for name in self.names:
             host, _, port = places[name].rpartition(":")
-            more = f'upstream = "{places[above[name]]}"' if name in above else 'journal = "journal.db"'
+            more = f'upstream = "{places[above[name]]}"' if name in above else f'journal = "{journal}"'
             text = _FILE.format(name=name, host=host, port=port, more=more, times=lines)
             (folder / f"{name}.toml").write_text(text)
 
     def start(self, name: str) -> None:
         config = str(self.folder / f"{name}.toml")
         command = ["-m", "tidings", "router", "--config", config]
-        self.nodes[name] = Process(self.folder, name, command, self._within(name))
+        self.nodes[name] = Process(self.folder, name, command, self.within(name))
 
     def kill(self, name: str) -> None:
         self.nodes.pop(name).kill()

@@ -248,7 +248,10 @@ class RouterNode(Node):
             else:
                 link.send(self._hello)
                 loop.call_later(patience, self._end_unwelcome, link)
-                await self._lost.wait()
+                try:
+                    await self._lost.wait()
+                finally:
+                    link.close("the router stops")  # nothing, where it ended before
                 pause = RETRY[0] if link.name else pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])

@@ -82,8 +82,8 @@ class RootNode(Node):
             self.dispatch(self.machine.stored(batch.upto, self.now))
 
     async def _begin_anew(self) -> None:
-        """Go on from what is on the disk, if it can be written again; until then the machine refuses
-        whatever would have to be."""
+        """Go on from what is on the disk, if it can be written again; until then the machine
+        refuses whatever would have to be."""
         if self.now - self._tried < self.machine.times.retry:
             return
         self._tried = self.now

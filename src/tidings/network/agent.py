@@ -111,7 +111,7 @@ class Agent:
         self._hello = m.Hello(name, channel, token)
         self._times = times or Times()
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), life=time.time_ns())
-        # one that is started again counts from 1: nobody may take that for what was published before
+        # one that is started again counts from 1: that is not what was published before
         self._publisher = Publisher(f"{name}/{time.time_ns():x}", LOCAL, self._times)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
         self._next = 1

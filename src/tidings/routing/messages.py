@@ -234,7 +234,8 @@ class Settled(Down, frozen=True, tag="settled"):
 
 
 class Published(Down, frozen=True, tag="published"):
-    """All from `since` up to this one are on the disk; or this one was refused, and is done with."""
+    """All from `since` up to this one are on the disk; or this one was refused, and says nothing of
+    others."""
 
     publisher: str
     stamp: Number

@@ -11,7 +11,6 @@ from tidings.routing import messages as m
 from tidings.routing.downstream import Name, Sent
 from tidings.routing.router import Times
 
-
 AGAIN = 10  # that are said again at once
 
 

@@ -18,11 +18,13 @@ from pathlib import Path
 import msgspec
 from tests.broker.kills.board import FINISH, PUBLISH, PUBLISHERS, STOP, Board
 from tests.broker.kills.notes import KEPT, Interest, Ledger, Verdict, between
+from tests.broker.patience import until
 
 from tidings.network.agent import Agent, Subscription, connect
 from tidings.routing.router import Times
 from tidings.routing.subscriber import Break, Lost
 
+FOREVER = 1e6  # seconds: whoever started this ends it
 PATIENCE = 120.0  # seconds until everything that was acknowledged must be here
 QUIET = 1.5  # seconds in which nothing may be told a second time
 
@@ -42,15 +44,13 @@ class Reader:
         async with connect(address, times=self.times) as agent, agent.subscribe(interest[0]) as one:
             self.entered += 1
             async with self._writing(one, interest) as ledger:
-                while self.board.stage < FINISH:
-                    await asyncio.sleep(0.1)
+                await until(lambda: self.board.stage >= FINISH, FOREVER)
                 await self._judge(ledger, {}, "kept")
 
     async def visit(self, address: str) -> None:
         """Come and go, at one agent."""
         async with connect(address, times=self.times) as agent:
-            while self.board.stage < PUBLISH:
-                await asyncio.sleep(0.05)
+            await until(lambda: self.board.stage >= PUBLISH, FOREVER)
             while self.board.stage < STOP:
                 await self._visit_once(agent)
                 await asyncio.sleep(self.chance.uniform(0, 1.0))
@@ -61,9 +61,8 @@ class Reader:
             # whatever is published from now on is acknowledged after the entering
             after = {number: self.board.said(number) for number in range(PUBLISHERS)}
             async with self._writing(one, interest) as ledger:
-                until = time.monotonic() + self.chance.uniform(0.2, 8.0)
-                while time.monotonic() < until and self.board.stage < STOP:
-                    await asyncio.sleep(0.05)
+                with contextlib.suppress(TimeoutError):
+                    await until(lambda: self.board.stage >= STOP, self.chance.uniform(0.2, 8.0))
                 await self._judge(ledger, after, "visit")
                 self.visits += 1
 
@@ -94,9 +93,9 @@ class Reader:
     async def _judge(self, ledger: Ledger, after: dict[int, int], kind: str) -> None:
         """Wait for what is acknowledged by now, and a little for what must not come."""
         upto = {number: self.board.acknowledged(number) for number in range(PUBLISHERS)}
-        until = time.monotonic() + PATIENCE
+        late = time.monotonic() + PATIENCE
         missing = ledger.missing(after, upto)
-        while missing and time.monotonic() < until:
+        while missing and time.monotonic() < late:
             await asyncio.sleep(0.2)
             missing = [one for one in missing if not ledger.has(*one)]
         if kind == "kept":
@@ -104,9 +103,7 @@ class Reader:
         self.verdicts.append(ledger.conclude(missing))
 
 
-async def main(
-    folder: str, times: str, number: str, seed: str, visitors: str, *kept: str
-) -> None:
+async def main(folder: str, times: str, number: str, seed: str, visitors: str, *kept: str) -> None:
     reader = Reader(Path(folder), int(number), int(seed), msgspec.json.decode(times, type=Times))
     each = [one.split("=", 1) for one in kept]
     async with asyncio.TaskGroup() as group:
@@ -114,8 +111,7 @@ async def main(
             group.create_task(reader.stay(address, KEPT[int(which)]))
         for at in range(int(visitors)):
             group.create_task(reader.visit(each[at % len(each)][1]))
-        while reader.entered < len(each):
-            await asyncio.sleep(0.05)
+        await until(lambda: reader.entered == len(each), FOREVER)
         (reader.folder / f"reader-{number}.ready").touch()
     (reader.folder / f"reader-{number}.json").write_bytes(msgspec.json.encode(reader.verdicts))
 

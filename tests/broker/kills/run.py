@@ -57,18 +57,19 @@ class Run:
         sys.stdout.flush()
 
     def go(self, kills: int, notifications: int, *, pause: float = 3.0, rest: float = 4.0) -> None:
-        """Kill as often as told, publish as many as told, let it come to rest, judge."""
+        """Kill at least as often as told, and until as many are published; let it come to rest;
+        judge."""
         self.say(f"TIDINGS_SEED={self.seed}: {kills} kills, {notifications:,} notifications")
         try:
             self.begin()
-            for number in range(1, kills + 1):
+            while self.strokes.total() < kills or self.board.total() < notifications:
                 self._await_moment(rest)
                 kind = self.chance.choices([*KINDS], [*KINDS.values()])[0]
                 names = self._kill(kind, pause)
                 self.strokes[kind] += 1
-                total = self.board.total()
+                number, total = self.strokes.total(), self.board.total()
                 self.say(f"{number:3d}. {kind:8s} {' '.join(names):20s} {total:9,} acknowledged")
-            self.finish(notifications)
+            self.finish()
         finally:
             self.end()
         self.judge()
@@ -106,12 +107,8 @@ class Run:
         command = ["-m", module, str(self.folder), *arguments]
         self.agents.append(Process(self.folder, name, command, self.tree.within(name)))
 
-    def finish(self, notifications: int) -> None:
-        """Go on until there are as many, wait until all are acknowledged, then until all are
-        told."""
-        while self.board.total() < notifications:
-            self.progress(1)
-            time.sleep(0.1)
+    def finish(self) -> None:
+        """Publish no more; wait until all are acknowledged, then until all are told."""
         self.board.stage = STOP
         writers = [one for one in self.agents if one.name.startswith("writer")]
         assert self._wait(lambda: not any(one.alive() for one in writers)), self._errors()
@@ -134,7 +131,9 @@ class Run:
         seconds = time.monotonic() - self._began
         strokes = ", ".join(f"{count} {kind}" for kind, count in self.strokes.most_common())
         nodes = ", ".join(f"{count} {kind}" for kind, count in self.killed.most_common())
-        self.say(f"{self.strokes.total()} kills ({strokes}) of {self.killed.total()} nodes ({nodes})")
+        self.say(
+            f"{self.strokes.total()} kills ({strokes}) of {self.killed.total()} nodes ({nodes})"
+        )
         self.say(f"{self.board.total():,} acknowledged, {told:,} told to {len(self.verdicts)} "
                  f"subscriptions, in {seconds:.0f} s; TIDINGS_SEED={self.seed}")  # fmt: skip
         wrong = [one for one in self.verdicts if not one.right]

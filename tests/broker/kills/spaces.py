@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,18 +20,27 @@ class Spaces:
     def __init__(self, names: Sequence[str], seed: int) -> None:
         self._spaces = {name: f"tidings-{os.getpid()}-{name}" for name in names}
         self.hosts = {name: f"10.77.0.{at}" for at, name in enumerate(names, start=1)}
-        for space in self._spaces.values():
-            subprocess.run(["ip", "netns", "add", space], check=True, capture_output=True)
-        places = [f"{self._spaces[name]}={self.hosts[name]}" for name in names]
+        self._seed = seed
+        self._wire: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Make them; the test is skipped where that can't be done."""
+        try:
+            for space in self._spaces.values():
+                command = ["ip", "netns", "add", space]
+                subprocess.run(command, check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError) as problem:
+            said = getattr(problem, "stderr", "") or problem
+            pytest.skip(f"no network namespace can be made here: {str(said).strip()}")
+        places = [f"{space}={self.hosts[name]}" for name, space in self._spaces.items()]
         path = os.pathsep.join([str(HOME / "src"), str(HOME)])
         self._wire = subprocess.Popen(
-            [sys.executable, "-m", "tests.broker.kills.wire", str(seed), *places],
+            [sys.executable, "-m", "tests.broker.kills.wire", str(self._seed), *places],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
         )
-        assert self._wire.stdin is not None
         assert self._wire.stdout is not None
         if not self._wire.stdout.readline():
             assert self._wire.stderr is not None
@@ -45,6 +53,7 @@ class Spaces:
 
     def be(self, weather: Weather) -> None:
         cut = [self._spaces[name] for name in weather.cut]
+        assert self._wire is not None
         assert self._wire.stdin is not None
         told = msgspec.structs.replace(weather, cut=cut)
         self._wire.stdin.write(msgspec.json.encode(told) + b"\n")
@@ -59,28 +68,20 @@ class Spaces:
         return sum(one[3] == "01" and one[2].startswith(f"{wanted}:") for one in fields)
 
     def end(self) -> None:
-        with contextlib.suppress(AttributeError):  # where it was never made
+        if self._wire is not None:
             self._wire.kill()
             self._wire.communicate()
-        for space in self._spaces.values():
-            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
+        with contextlib.suppress(OSError):  # where there is no such program
+            for space in self._spaces.values():
+                subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
 
 
 @contextlib.contextmanager
 def made(names: Sequence[str], seed: int) -> Iterator[Spaces]:
-    """Namespaces that are gone afterwards; the test is skipped where there can be none."""
+    """Namespaces that are gone afterwards."""
+    spaces = Spaces(names, seed)
     try:
-        trial = ["ip", "netns", "add", f"tidings-{os.getpid()}-trial"]
-        subprocess.run(trial, check=True, capture_output=True, text=True)
-        subprocess.run([*trial[:2], "del", trial[3]], check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError) as problem:
-        said = getattr(problem, "stderr", "") or problem
-        pytest.skip(f"no network namespace can be made here: {str(said).strip()}")
-    if not Path("/dev/net/tun").exists():
-        pytest.skip("no wire can be made between network namespaces: there is no /dev/net/tun")
-    spaces = Spaces.__new__(Spaces)
-    try:
-        spaces.__init__(names, seed)  # type: ignore[misc]
+        spaces.begin()
         yield spaces
     finally:
         spaces.end()

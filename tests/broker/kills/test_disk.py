@@ -1,5 +1,5 @@
-"""A disk that is full: publishers get errors, nothing that was acknowledged is lost, and all goes on
-when there is room again."""
+"""A disk that is full: publishers get errors, nothing that was acknowledged is lost, and all goes
+on when there is room again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.broker.kills.tree import ROOT, TIMES, Tree
+from tests.broker.kills.tree import ROOT, TIMES, Tree, wait_for
+from tests.broker.patience import PATIENCE, until
 
 from tidings.network.agent import Agent, Refusal, connect
 from tidings.routing.subscriber import Told
-
-PATIENCE = 60.0  # seconds
 
 
 class Disk(ABC):
@@ -30,8 +29,8 @@ class Disk(ABC):
     def fill(self, tree: Tree) -> None: ...
     @abstractmethod
     def free(self, tree: Tree) -> None: ...
-    def end(self) -> None:
-        """Let go of it."""
+    @abstractmethod
+    def end(self) -> None: ...
 
 
 class SmallDisk(Disk):
@@ -68,6 +67,9 @@ class Limit(Disk):
 
     def free(self, tree: Tree) -> None:
         self._limit(tree, resource.RLIM_INFINITY)
+
+    def end(self) -> None:
+        pass
 
     def _limit(self, tree: Tree, most: int) -> None:
         hard = resource.RLIM_INFINITY
@@ -115,9 +117,7 @@ class Story:
 
     async def check(self) -> None:
         """All that was taken was told, nothing twice; what was refused, once or never."""
-        async with asyncio.timeout(PATIENCE):
-            while not self.taken <= self.told.keys():
-                await asyncio.sleep(0.05)
+        await until(lambda: self.taken <= self.told.keys())
         await asyncio.sleep(1)
         assert self.told.keys() <= self.taken | self.refused.keys()
         assert set(self.told.values()) == {1}
@@ -142,6 +142,7 @@ def test_a_full_disk(tmp_path: Path, disk: Disk) -> None:
         disk.free(tree)
         async with asyncio.timeout(PATIENCE):
             while not await story.publish(1):
+                assert story.refused[story.number]
                 await asyncio.sleep(0.05)
         assert await story.publish(300) == 300
         async with story.agent.subscribe(f"n > {story.number}") as new:
@@ -170,14 +171,7 @@ def test_a_full_disk(tmp_path: Path, disk: Disk) -> None:
     try:
         for name in tree.names:
             tree.start(name)
-        asyncio.run(arrive(tree, work))
+        assert wait_for(lambda: all("listens" in one.errors() for one in tree.nodes.values()), 30)
+        asyncio.run(work())
     finally:
         tree.end()
-
-
-async def arrive(tree: Tree, work: object) -> None:
-    assert callable(work)
-    async with asyncio.timeout(PATIENCE):
-        while not all("listens" in one.errors() for one in tree.nodes.values()):
-            await asyncio.sleep(0.05)
-    await work()

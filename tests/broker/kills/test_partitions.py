@@ -49,7 +49,7 @@ def test_a_partition_and_an_end_without_a_word(tmp_path: Path, seed: int, spaces
         assert wait_for(lambda: not spaces.connections("i0", ROOT), 3 * TIMES.expire)
         spaces.be(Weather())
         run.progress(300)
-        run.finish(1000)
+        run.finish()
     finally:
         run.end()
     run.judge()
@@ -76,7 +76,7 @@ def test_partitions_on_a_bad_wire(tmp_path: Path, seed: int, spaces: Spaces) -> 
                     f"loss {weather.loss:.0%}, delay {1000 * weather.delay:.0f} ms: "
                     f"{run.board.total():,} acknowledged")  # fmt: skip
         spaces.be(Weather())
-        run.finish(0)
+        run.finish()
     finally:
         run.end()
     run.judge()

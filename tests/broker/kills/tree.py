@@ -99,12 +99,16 @@ class Tree:
         self.times = times
         hosts = hosts or dict.fromkeys(self.names, "127.0.0.1")
         ports = free_ports(len(self.names))
-        places = {name: f"{hosts[name]}:{port}" for name, port in zip(self.names, ports, strict=True)}
+        places = {
+            name: f"{hosts[name]}:{port}" for name, port in zip(self.names, ports, strict=True)
+        }
         self.addresses = {name: f"tidings://{place}" for name, place in places.items()}
         lines = "\n".join(f"{k} = {v}" for k, v in msgspec.structs.asdict(times).items())
         for name in self.names:
             host, _, port = places[name].rpartition(":")
-            more = f'upstream = "{places[above[name]]}"' if name in above else f'journal = "{journal}"'
+            more = (
+                f'upstream = "{places[above[name]]}"' if name in above else f'journal = "{journal}"'
+            )
             text = _FILE.format(name=name, host=host, port=port, more=more, times=lines)
             (folder / f"{name}.toml").write_text(text)
 

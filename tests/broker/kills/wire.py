@@ -111,7 +111,7 @@ class Wire:
 
 def main(seed: str, *places: str) -> None:
     pairs = (one.split("=", 1) for one in places)
-    wire = Wire(int(seed), {name: address for name, address in pairs})
+    wire = Wire(int(seed), {pair[0]: pair[1] for pair in pairs})
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     wire.carry()

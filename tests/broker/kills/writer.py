@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from tests.broker.kills.board import PUBLISH, Board
 from tests.broker.kills.notes import attributes_of, payload_of
+from tests.broker.patience import until
 
 from tidings.network.agent import connect
 from tidings.routing.router import Times
@@ -23,8 +24,7 @@ WINDOW = 500  # that are not acknowledged
 
 async def publish(board: Board, publisher: int, address: str, times: Times, pace: int) -> None:
     async with connect(address, name=f"publisher-{publisher}", times=times) as agent:
-        while board.stage < PUBLISH:
-            await asyncio.sleep(0.05)
+        await until(lambda: board.stage >= PUBLISH)
         waiting: deque[asyncio.Future[None]] = deque()
         number = done = 0
         began = time.monotonic()
@@ -32,7 +32,10 @@ async def publish(board: Board, publisher: int, address: str, times: Times, pace
             while len(waiting) < WINDOW and board.stage == PUBLISH:
                 number += 1
                 board.say(publisher, number)
-                attributes, payload = attributes_of(publisher, number), payload_of(publisher, number)
+                attributes, payload = (
+                    attributes_of(publisher, number),
+                    payload_of(publisher, number),
+                )
                 waiting.append(agent.publish_soon(attributes, payload))
                 if number > pace * (time.monotonic() - began):
                     break

@@ -175,6 +175,15 @@ class Run:
         goal = self.board.total() + more
         assert self._wait(lambda: self.board.total() >= goal), f"it stands still: {self._errors()}"
 
+    def progress_everywhere(self) -> None:
+        """Wait until every publisher has got on."""
+        before = [self.board.acknowledged(one) for one in range(PUBLISHERS)]
+        assert self._wait(
+            lambda: all(
+                self.board.acknowledged(one) > count for one, count in enumerate(before) if count
+            )
+        ), f"it stands still: {self._errors()}"
+
     def _wait(self, what: object, patience: float = 1.0) -> bool:
         assert callable(what)
 

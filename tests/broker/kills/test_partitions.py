@@ -20,7 +20,8 @@ from tests.broker.kills.wire import Weather
 
 from tidings.routing.router import Times
 
-TIMES = Times(beat=0.25, resubscribe=0.5, retry=0.5, silent=1.5, expire=4.0, request=5.0)
+TIMES = Times(beat=0.25, resubscribe=0.5, retry=0.5, silent=1.5, expire=6.0, request=5.0)
+"""Whoever is away for three times `expire` is forgotten, and is told of the break."""
 AGENTS = ["reader-0", "writer-0", "writer-1"]
 ABOVE = {"i0": ROOT, "i1": ROOT, "e0": "i0"}
 WRITERS = [["e0"], ["i1"]]
@@ -63,13 +64,17 @@ def test_partitions_on_a_bad_wire(tmp_path: Path, seed: int, spaces: Spaces) -> 
     partitions = int(os.environ.get("TIDINGS_PARTITIONS", "40"))
     try:
         run.begin(READERS, WRITERS)
+        seconds = 0.0
         for number in range(1, partitions + 1):
             weather = Weather(chance.choice((0.0, 0.01, 0.05)), chance.choice((0.0, 0.01, 0.05)),
                               chance.choice((0.0, 0.1)))  # fmt: skip
             spaces.be(weather)
             run.progress(chance.randrange(1, 500))
+            if seconds > TIMES.silent:
+                run.progress_everywhere()
             weather.cut = chance.sample([ROOT, *ABOVE, *AGENTS], chance.choice((1, 1, 2)))
-            seconds = chance.choice((0.5, 1.0, 2 * TIMES.silent, 1.5 * TIMES.expire))
+            long = (2 * TIMES.silent, 1.25 * TIMES.expire) if seconds < TIMES.silent else ()
+            seconds = chance.choice((0.5, 1.0, *long))
             spaces.be(weather)
             time.sleep(seconds)
             run.say(f"{number:3d}. {' '.join(weather.cut):18s} cut off for {seconds:.1f} s, "

@@ -35,8 +35,8 @@ check: $(READY) ## lint, formatting, types, and who imports whom
 soak: $(READY) ## run the slow tests, with many more examples
 	TIDINGS_PROFILE=soak $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
-kills: $(READY) ## kill pipelines at random moments, and say what was killed when
-	$(BIN)/python -m pytest -s tests/spark/kills $(PYTEST_ARGS)
+kills: $(READY) ## kill pipelines and routers at random moments, and say what was killed when
+	$(BIN)/python -m pytest -s tests/spark/kills tests/broker/kills $(PYTEST_ARGS)
 
 bench: $(READY) ## run the measurements
 	$(BIN)/tidings bench match $(BENCH_ARGS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 
 import pytest
 from tests.routing.definition import labels_by_definition
-from tests.routing.world import POINTS, ROOT, Faults, World
+from tests.routing.world import FULL, POINTS, ROOT, Faults, World
 
 from tidings.routing import downstream, router
 from tidings.routing.digests import digest
@@ -26,6 +27,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def settle(world: World) -> None:
     """No more faults, and time enough for everything to be told again."""
     world.faults = Faults()
+    world.full = False
     world.run(90)
 
 
@@ -78,7 +80,7 @@ def check_told(world: World) -> None:
     """Everyone has what was due, once each, in this epoch; a break starts anew."""
     records = {record.serial: record for record in world.disk.records() if record.serial}
     for name, one in world.subscribers.items():
-        if one.phase is Phase.STOPPED:
+        if one.phase is Phase.STOPPED or one.refusal == FULL:
             continue
         assert one.phase is Phase.ON, (name, one.phase)
         inbox = list(one.inbox)
@@ -98,11 +100,27 @@ def check_told(world: World) -> None:
         }
         again = {serial for serial in due if records[serial].payload in before}
         assert sorted(told) == sorted(due - again), name
-    for publisher in world.publishers.values():
+    check_acknowledged(world)
+
+
+def check_acknowledged(world: World) -> None:
+    """What was wrong is refused, nothing else but for a full disk; all else is on the disk, unless
+    that was lost."""
+    for name, publisher in world.publishers.items():
         assert not publisher.waiting
+        refused = {(name, one.stamp): one.reason for one in publisher.refused}
+        assert len(refused) == len(publisher.refused)
+        wrong = {one for one in world.wrong if one[0] == name}
+        assert {one for one, reason in refused.items() if reason != FULL} <= wrong <= set(refused)
+        if world.disk.epoch == 1:
+            kept = [one for one in world.published if one[0] == name and one not in refused]
+            there = Counter((one.publisher, one.stamp) for one in world.disk.records())
+            assert all(there[one] == 1 for one in kept), name
 
 
-def busy(world: World, steps: int, *, crashes: float = 0.0, disks: float = 0.0) -> None:
+def busy(
+    world: World, steps: int, *, crashes: float = 0.0, disks: float = 0.0, fills: float = 0.0
+) -> None:
     chance = world.chance
     serial = len(world.subscribers)
     for step in range(steps):
@@ -114,7 +132,11 @@ def busy(world: World, steps: int, *, crashes: float = 0.0, disks: float = 0.0) 
         elif what < 0.15 and world.subscribers:
             one = chance.choice(list(world.subscribers.values()))
             world.send(one.name, one.stop(world.now))
-        elif what < 0.15 + crashes:
+        elif what < 0.18:
+            world.publish(f"p{chance.randrange(3)}", None, b"wrong")
+        elif what < 0.18 + fills:
+            world.full = not world.full
+        elif what < 0.18 + fills + crashes:
             name = chance.choice([ROOT, *world.routers])
             world.crash(name, disk=name != ROOT or chance.random() >= disks)
         else:
@@ -156,6 +178,18 @@ def test_disks_that_are_lost(seed: int) -> None:
         for _ in range(3):
             world.faults = Faults(0.02, 0.02, 0.2)
             busy(world, 60, crashes=0.06, disks=0.5)
+            settle(world)
+            check(world)
+
+
+@pytest.mark.parametrize("crashes", [0.0, 0.05])
+def test_disks_that_are_full(seed: int, crashes: float) -> None:
+    for round_ in range(8):
+        chance = random.Random(f"{seed} {round_} {crashes} full")
+        world = World(chance, chance.randrange(1, 10))
+        for _ in range(3):
+            world.faults = Faults(chance.choice((0.0, 0.02, 0.2)), 0.02, 0.2)
+            busy(world, 80, crashes=crashes, fills=0.05)
             settle(world)
             check(world)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tidings.routing.messages import Mark, Range
 from tidings.routing.tracker import Tracker
 
@@ -64,3 +66,15 @@ def test_a_first_number_above_one_is_a_gap() -> None:
     assert tracker.missing() == []
     assert tracker.see([mark(8, 3)])
     assert tracker.missing() == [Range(8, 1, 2)]
+
+
+@pytest.mark.timeout(30)
+def test_a_hundred_thousand_that_are_missing() -> None:
+    """A subscriber that was away for long: each that is recovered costs as much as any other."""
+    tracker = Tracker({})
+    for number in range(100_001, 200_001):
+        tracker.see([mark(1, number)])
+    for number in range(1, 100_001):
+        assert tracker.wants([mark(1, number)])
+        tracker.see([mark(1, number)])
+    assert tracker.is_complete()

@@ -22,6 +22,7 @@ from tidings.routing.ways import Forwarding, Mode
 
 POINTS = 8
 ROOT = "root"
+FULL = "the disk is full"
 TICK = 0.5
 
 
@@ -160,6 +161,9 @@ class World:
             self.routers[name] = self._new_router(name)
         self.subscribers: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
+        self.published: dict[tuple[str, int], bytes] = {}  # by publisher and stamp
+        self.wrong: set[tuple[str, int]] = set()  # those that must be refused
+        self.full = False  # is the disk?
         self.operations = 0
         self._events: list[tuple[float, int, Any]] = []
         self._order = 0
@@ -176,12 +180,18 @@ class World:
         self.send(name, one.start(self.now))
         return one
 
-    def publish(self, name: str, point: int, payload: bytes) -> None:
+    def publish(self, name: str, point: int | None, payload: bytes) -> None:
+        """Publish a point, or something that is none."""
         one = self.publishers.get(name)
         if one is None:
             router = self.chance.choice([ROOT, *self.routers])
             one = self.publishers[name] = Publisher(name, router, self.times, window=20)
-        self.send(name, one.publish(bytes([point]), payload, self.now))
+        content = b"" if point is None else bytes([point])
+        self.send(name, one.publish(content, payload, self.now))
+        stamp = one.acknowledged + one.waiting
+        self.published[name, stamp] = payload
+        if point is None:
+            self.wrong.add((name, stamp))
 
     def crash(self, name: str, *, disk: bool = True) -> None:
         """A router loses its memory; the root also what was not on its disk, or the disk."""
@@ -246,10 +256,16 @@ class World:
             self.send(to, self.publishers[to].receive(message, self.now))
 
     def _sync(self, count: int) -> None:
+        if self.full and len(self.disk.log) > self.disk.synced:
+            self.send(ROOT, self.root.fail(FULL))
+            self.disk.crash()
+            return
         self.disk.synced = max(self.disk.synced, min(len(self.disk.log), self._base + count))
         self.send(ROOT, self.root.stored(count, self.now))
 
     def _tick(self) -> None:
+        if self.root.failed and not self.full:
+            self.root = self._new_root()
         everyone: dict[str, Any] = {ROOT: self.root, **self.routers, **self.subscribers}
         for name, one in {**everyone, **self.publishers}.items():
             if self._down.get(name, 0.0) <= self.now:

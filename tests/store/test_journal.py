@@ -116,3 +116,49 @@ def test_what_can_not_be_opened_or_written(tmp_path: Path) -> None:
         connection.execute("UPDATE about SET value = 9 WHERE key = 'format'")
     with pytest.raises(EnvironmentProblem, match="is of format 9, expected 1"):
         SqliteJournal(path, 1)
+
+
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing half done stays, and when there is room again it goes on from what is there."""
+    monkeypatch.setattr(module, "KEEP", 5)
+    monkeypatch.setattr(module, "CHECKPOINT", 10)
+    pages = 100
+    opened = SqliteJournal._opened
+
+    def limited(journal: SqliteJournal, epoch: int) -> sqlite3.Connection:
+        connection = opened(journal, epoch)
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    monkeypatch.setattr(SqliteJournal, "_opened", limited)
+    journal = SqliteJournal(tmp_path / "journal.db", 1)
+    journal.add_node(5, b"x")
+    serial, written = 0, 0
+    full = "can't be written: database or disk is full"
+
+    def fill() -> None:
+        nonlocal serial, written
+        while True:
+            for _ in range(10):
+                serial += 1
+                mark = Mark(5, serial, (5,))
+                journal.append(Record(serial, "p", serial, (mark,), (5,), bytes(1000)))
+            write(journal)
+            written = serial
+
+    with pytest.raises(EnvironmentProblem, match=full):
+        fill()
+    journal.append(Record(serial + 1, "p", serial + 1, (), (), b""))  # it waits, in vain
+    with pytest.raises(EnvironmentProblem, match=full):
+        journal.revive()
+    monkeypatch.setattr(journal, "_about_locked", lambda _: 1 / 0)
+    journal.prune(written)  # that it can't is no reason to end
+    monkeypatch.undo()
+    journal.revive()
+    assert journal.take() is None
+    memory = journal.memory([Placed(5, (), ())])
+    assert (memory.serial, memory.counts, memory.totals) == (written, {5: written}, {5: written})
+    assert memory.publishers == {"p": written}
+    journal.append(Record(written + 1, "p", written + 1, (Mark(5, written + 1, (5,)),), (5,), b""))
+    write(journal)
+    assert len(journal.find([Range(5, 1, serial + 9)])[0]) == written + 1

@@ -55,19 +55,20 @@ class RootNode(Node):
         self._name = name
         self._cache_bytes = cache_bytes
         self._limits = door.limits
-        super().__init__(self._opened(), door, forwarding)
+        self.journal = SqliteJournal(self._path, epoch=time.time_ns())
+        super().__init__(self._remembered(), door, forwarding)
         self._writing: asyncio.Task[None] | None = None
+        self._tried = 0.0  # when it was last tried to begin anew
 
-    def _opened(self) -> FramedRendezvous:
-        now = time.time_ns()
-        self.journal = SqliteJournal(self._path, epoch=now)
+    def _remembered(self) -> FramedRendezvous:
+        """The machine that goes on from what is on the disk."""
         interests = GraphInterests(
             self._attributes, self.journal.interests(), self.journal.last_node
         )
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
         machine = FramedRendezvous(
-            self._name, interests, self.journal, memory, self._times, self._frames, now,
+            self._name, interests, self.journal, memory, self._times, self._frames, time.time_ns(),
             self._limits,
         )  # fmt: skip
         machine.released = []
@@ -87,8 +88,11 @@ class RootNode(Node):
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
+        if self.machine.failed:
+            await self._begin_anew()
         while True:
-            batch = self.journal.take()
+            # nothing may be written after something that could not be
+            batch = None if self.machine.failed else self.journal.take()
             if batch is None:
                 # what waited for things that were written before
                 self._stored(self.machine.written())
@@ -97,7 +101,7 @@ class RootNode(Node):
                 await loop.run_in_executor(None, self.journal.write, batch)
             except EnvironmentProblem as problem:
                 _log.error("%s", problem)
-                self._begin_anew(str(problem))
+                self.dispatch(self.machine.fail(str(problem)))
                 return
             self._stored(batch.upto)
 
@@ -108,8 +112,16 @@ class RootNode(Node):
             ends = list(itertools.accumulate(map(len, released)))
             self.forward(b"".join(released), [0, *ends[:-1]], ends)
 
-    def _begin_anew(self, reason: str) -> None:
-        """Tell those who wait, and go on from what is on the disk."""
-        self.dispatch(self.machine.fail(reason))
-        self.journal.close()
-        self.take_machine(self._opened())
+    async def _begin_anew(self) -> None:
+        """Go on from what is on the disk, if it can be written again; until then the machine
+        refuses whatever would have to be."""
+        if self.now - self._tried < self.machine.times.retry:
+            return
+        self._tried = self.now
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self.journal.revive)
+        except EnvironmentProblem as problem:
+            _log.info("%s", problem)
+            return
+        self.take_machine(self._remembered())
+        _log.warning("the journal %s can be written again", self._path)

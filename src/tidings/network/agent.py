@@ -82,12 +82,14 @@ class Subscription:
         while not self._machine.inbox:
             if self._closed:
                 raise StopAsyncIteration
+            if self._machine.phase is Phase.REFUSED:
+                raise Refusal(self._machine.refusal)
             self._news.clear()
             await self._news.wait()
         return self._machine.inbox.popleft()
 
     def wake(self) -> None:
-        if self._machine.inbox:
+        if self._machine.inbox or self._machine.phase is Phase.REFUSED:
             self._news.set()
 
 
@@ -203,17 +205,25 @@ class Agent:
         self._lost.clear()
         self._refusal = ""
         host, port = self._address
+        patience = self._times.silent
         try:
-            _, link = await loop.create_connection(
-                lambda: Link(self._received, self._ended), host, port, ssl=self._tls
-            )
+            async with asyncio.timeout(patience):
+                _, link = await loop.create_connection(
+                    lambda: Link(self._received, self._ended, patience=patience),
+                    host,
+                    port,
+                    ssl=self._tls,
+                )
+        except TimeoutError:
+            sentence = f"{host}:{port} can't be connected to: no answer in {patience:g} seconds"
+            raise EnvironmentProblem(sentence) from None
         except (OSError, ssl.SSLError) as problem:
             raise EnvironmentProblem(
                 f"{host}:{port} can't be connected to: {sentence_of(problem)}"
             ) from None
         link.send(self._hello)
         try:
-            async with asyncio.timeout(GREETING):
+            async with asyncio.timeout(min(GREETING, patience)):
                 while not link.name and not self._lost.is_set():
                     await self.changed()
         except TimeoutError:

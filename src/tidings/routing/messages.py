@@ -321,11 +321,13 @@ class Settled(Down, frozen=True, tag="settled"):
 
 
 class Published(Down, frozen=True, tag="published"):
-    """All up to this one are on the disk; or this one was refused, and is done with."""
+    """All from `since` up to this one are on the disk; or this one was refused, and says nothing of
+    others."""
 
     publisher: str
     stamp: Number
     refusal: str = ""
+    since: Number = 0
 
 
 LINK = Hello | Welcome | Goodbye | Watch | Report

@@ -137,7 +137,9 @@ class Rendezvous(Downstream):
         self._changed: dict[int, int] = {}  # totals since the last beat
         self._given = self.serial  # the last serial that has a number
         self._given_counts = dict(self.counts)
-        self._acks: dict[str, int] = {}  # the last stamp of each publisher that is on the disk
+        self._acks: dict[str, tuple[int, int]] = {}  # of publishers: stamps that are on the disk
+        self._solid: dict[str, int] = {}  # of a publisher: none since this stamp was refused
+        self._failed = ""  # why nothing can be written any more
         self._above: dict[Label, Label] = {}
         self._first: dict[int, Label] = {}
         self._beaten = float("-inf")
@@ -174,12 +176,8 @@ class Rendezvous(Downstream):
                 if isinstance(what[1], m.Answer):
                     self._promised -= len(what[1].counts)
         del self._held[:ready]
-        # one acknowledgment for all of a publisher; after refusals, which are of one each
-        for publisher, stamp in self._acks.items():
-            to = self._publishers.get(publisher)
-            if to is not None:
-                self.send(to, m.Published(self.epoch, publisher, stamp))
-        self._acks.clear()
+        for publisher in [*self._acks]:
+            self._send_acknowledged(publisher)
         while self._unsynced and self._unsynced[0][0] <= count:
             self.unsynced_bytes -= self._unsynced.popleft()[1]
         return self.taken()
@@ -193,8 +191,9 @@ class Rendezvous(Downstream):
                 self._unwanted |= dict.fromkeys(there, now)
             self._checked = now
             self.expire()
-            self._forget_unwanted()
-            self._forget_publishers()
+            if not self._failed:
+                self._forget_unwanted()
+                self._forget_publishers()
             self.journal.prune(self.done())
         if now - self._beaten >= self.times.beat:
             self._beaten = now
@@ -261,6 +260,9 @@ class Rendezvous(Downstream):
         return bool(refusal)
 
     def _place(self, sender: Name, message: m.Ask) -> None:
+        if self._failed:
+            self.send(sender, m.Answer(self.epoch, message.request, refusal=self._failed))
+            return
         try:
             placed = self.interests.place(message.interest)
         except TidingsError as problem:
@@ -294,7 +296,11 @@ class Rendezvous(Downstream):
         """A question that no cache here could answer: it is for the journal."""
         if not isinstance(message, m.Recover):
             return
-        found, lost = self.journal.find(self._existing(message.ranges), self.limits.answer_bytes)
+        try:
+            ranges = self._existing(message.ranges)
+            found, lost = self.journal.find(ranges, self.limits.answer_bytes)
+        except TidingsError:
+            return  # it will be asked for again
         request = self._requests[message.request]
         self.charge(request.neighbour, len(found))
         for notification in found:
@@ -323,7 +329,14 @@ class Rendezvous(Downstream):
         # one whose acknowledgments are remembered by nobody but itself is believed
         expected = max(self.publishers.get(who, 0) + 1, message.first)
         if stamp < expected:  # it came before; the acknowledgment may be on its way
-            self._hold((sender, m.Published(self.epoch, who, expected - 1)))
+            answer = self._said_before(message, expected - 1)
+            if answer.refusal:
+                self.send(sender, answer)
+            else:
+                self._hold((sender, answer))
+            return
+        if self._failed:
+            self.send(sender, m.Published(self.epoch, who, stamp, self._failed))
             return
         if stamp > expected:  # one before it was lost; the publisher will say both again
             return
@@ -331,9 +344,11 @@ class Rendezvous(Downstream):
         try:
             lowest = tuple(sorted(self.interests.tag(message.content)))
         except TidingsError as problem:
+            self._solid[who] = stamp + 1
             self._write(Record(0, who, stamp, (), (), b""))
             self._hold((sender, m.Published(self.epoch, who, stamp, str(problem))))
             return
+        self._solid.setdefault(who, stamp)
         self._given += 1
         marks = []
         for node in lowest:
@@ -345,6 +360,19 @@ class Rendezvous(Downstream):
         self._write(record)
         self._held.append((self._written, record))
 
+    def _said_before(self, message: m.Publish, last: int) -> m.Published:
+        """The acknowledgment of one that was taken, or refused, before. That one was refused need
+        not be remembered: it would be again."""
+        who, stamp = message.publisher, message.stamp
+        solid = self._solid.get(who)
+        if solid is not None and stamp >= solid:
+            return m.Published(self.epoch, who, last, since=solid)
+        try:
+            self.interests.tag(message.content)
+        except TidingsError as problem:
+            return m.Published(self.epoch, who, stamp, str(problem))
+        return m.Published(self.epoch, who, stamp, since=stamp)
+
     def _announce(self, record: Record) -> None:
         """A notification is on the disk: it counts, it is acknowledged, and it goes out."""
         self.serial = record.serial
@@ -355,11 +383,26 @@ class Rendezvous(Downstream):
             before = self.totals.get(node, 0)
             self.moved(node, before)
             self._changed[node] = self.totals[node] = before + 1
-        self._acks[record.publisher] = record.stamp
+        self._acknowledge(record.publisher, record.stamp)
         if record.marks:
             first = self._first_label
             marks = [m.Mark(mark.node, mark.number, first(mark.node)) for mark in record.marks]
             self.release(record.notification(self.epoch, tuple(marks)))
+
+    def _acknowledge(self, publisher: str, stamp: int) -> None:
+        """One is on the disk. Those that follow each other are acknowledged together."""
+        first, last = self._acks.get(publisher, (stamp, stamp - 1))
+        if stamp != last + 1:
+            self._send_acknowledged(publisher)
+            first = stamp
+        self._acks[publisher] = first, stamp
+
+    def _send_acknowledged(self, publisher: str) -> None:
+        first, last = self._acks.pop(publisher)
+        to = self._publishers.get(publisher)
+        if to is not None:
+            since = min(self._solid.get(publisher, first), first)
+            self.send(to, m.Published(self.epoch, publisher, last, since=since))
 
     def _first_label(self, node: int) -> Label:
         found = self._first.get(node)
@@ -381,19 +424,33 @@ class Rendezvous(Downstream):
         self._held.append((self._written, sent))
 
     def fail(self, reason: str) -> list[Sent]:
-        """What was written could not be put on the disk: whoever waits for it is told so. The owner
-        begins anew with what is there."""
+        """What was written could not be put on the disk: whoever waits for it is told so, and from
+        now on whoever wants something written. The owner begins anew with what is there."""
+        self._failed = reason
         for _, what in self._held:
             if isinstance(what, Record):
+                self._take_back(what.publisher, what.stamp)
                 to = self._publishers.get(what.publisher)
                 if to is not None:
                     self.send(to, m.Published(self.epoch, what.publisher, what.stamp, reason))
             elif isinstance(what[1], m.Answer):
                 self.send(what[0], m.Answer(self.epoch, what[1].request, refusal=reason))
+            elif isinstance(what[1], m.Published) and what[1].refusal:
+                self._take_back(what[1].publisher, what[1].stamp)
+                self.send(*what)  # it was refused for another reason
         self._held.clear()
         self._promised = self.unsynced_bytes = 0
         self._unsynced.clear()
         return self.taken()
+
+    def _take_back(self, publisher: str, stamp: int) -> None:
+        self.publishers[publisher] = min(self.publishers.get(publisher, 0), stamp - 1)
+        self._solid.pop(publisher, None)
+
+    @property
+    def failed(self) -> bool:
+        """Must the owner begin anew?"""
+        return bool(self._failed)
 
     # -- nodes ---------------------------------------------------------------------------------
 

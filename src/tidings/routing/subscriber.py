@@ -23,7 +23,8 @@ from tidings.routing.downstream import Name, Sent
 from tidings.routing.router import Times
 from tidings.routing.tracker import Tracker
 
-MOST_RANGES = 256  # that are asked for at once
+MOST_RANGES = 256  # that are asked for at once,
+MOST_NUMBERS = 2000  # and numbers in them
 RECENT = 4096  # identities that are remembered: more than a publisher has under way
 
 
@@ -79,7 +80,7 @@ class Subscriber:
         self._request = 0
         self._counting: float | None = None  # when it was asked
         self._recovering: float | None = None
-        self._missing = 0  # numbers, when they were asked for
+        self._asked_for: list[m.Range] = []
         self._asked = self._heard = self._resubscribed = float("-inf")
         self._now = 0.0
         self._out: list[Sent] = []
@@ -199,6 +200,8 @@ class Subscriber:
         self._came = [one for one in self._came if one > serial]
 
     def _on_recovered(self, message: m.Recovered) -> None:
+        if self._recovering is not None and message.request == self._request:
+            self._recovering = self._now  # the rest is on its way
         for notification in message.notifications:
             missing = self._tracker.wants(notification.marks)
             if missing and not self._tracker.has_any(notification.marks):
@@ -214,8 +217,8 @@ class Subscriber:
             self.inbox.append(Lost(lost))
         if self._tracker.is_complete():
             self._count()  # to know that this was all
-        elif _numbers(self._tracker.missing()) < self._missing:
-            self._recover()  # an answer is of so many at most
+        elif self._to_recover() != self._asked_for:
+            self._recover()  # the next part
         else:
             self._recovering = self._now  # what is still under way comes, or is asked for again
 
@@ -254,14 +257,24 @@ class Subscriber:
     def _recover(self) -> None:
         self._recovering = self._now
         self._counting = None
-        missing = self._tracker.missing()
-        if not missing:
+        self._asked_for = self._to_recover()
+        if not self._asked_for:
             self._recovering = None
             self._count()
             return
-        self._missing = _numbers(missing)
         self._request += 1
-        self._send(m.Recover(self.epoch, self._request, tuple(missing[:MOST_RANGES])))
+        self._send(m.Recover(self.epoch, self._request, tuple(self._asked_for)))
+
+    def _to_recover(self) -> list[m.Range]:
+        """What to ask for next: a part, so that nobody is kept busy with it for long."""
+        found: list[m.Range] = []
+        room = MOST_NUMBERS
+        for node, first, last in self._tracker.missing()[:MOST_RANGES]:
+            found.append(m.Range(node, first, min(last, first + room - 1)))
+            room -= found[-1].last - first + 1
+            if not room:
+                break
+        return found
 
     def _send(self, message: m.Message) -> None:
         self._out.append((self.router, message))
@@ -275,7 +288,3 @@ class Subscriber:
         m.Notification: _on_notification, m.Counted: _on_counted, m.Recovered: _on_recovered,
         m.Settled: _on_settled,
     }  # fmt: skip
-
-
-def _numbers(ranges: list[m.Range]) -> int:
-    return sum(last - first + 1 for _, first, last in ranges)

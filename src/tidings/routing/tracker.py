@@ -22,6 +22,7 @@ class Tracker:
         self._upto = dict(counts)  # of a node: all numbers up to this one are settled
         self._beyond: dict[int, set[int]] = {}  # those after that which are
         self._known: dict[int, int] = {}  # the highest that exists, where it is not settled
+        self._top: dict[int, int] = {}  # the highest of those beyond
 
     def see(self, marks: Iterable[Mark]) -> bool:
         """Settle the marks of a notification; is it new?"""
@@ -64,7 +65,7 @@ class Tracker:
 
     def missing(self) -> list[Range]:
         """The numbers that exist and have not come."""
-        return [gap for node in {*self._beyond, *self._known} for gap in self._gaps(node)]
+        return [gap for node in sorted({*self._beyond, *self._known}) for gap in self._gaps(node)]
 
     def is_complete(self) -> bool:
         """Is nothing known to be missing?"""
@@ -80,8 +81,7 @@ class Tracker:
             yield Range(node, first, self._known[node])
 
     def _highest(self, node: int) -> int:
-        beyond = self._beyond.get(node)
-        return max(self._upto.get(node, 0), self._known.get(node, 0), max(beyond) if beyond else 0)
+        return max(self._upto.get(node, 0), self._known.get(node, 0), self._top.get(node, 0))
 
     def _is_settled(self, node: int, number: int) -> bool:
         return number <= self._upto.get(node, 0) or number in self._beyond.get(node, ())
@@ -96,8 +96,10 @@ class Tracker:
                 beyond.remove(upto)
             if not beyond:
                 self._beyond.pop(node, None)
+                self._top.pop(node, None)
             self._upto[node] = upto
         else:
             self._beyond.setdefault(node, set()).add(number)
+            self._top[node] = max(self._top.get(node, 0), number)
         if self._known.get(node, 0) <= upto:
             self._known.pop(node, None)

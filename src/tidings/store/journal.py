@@ -10,6 +10,7 @@ is opened. Write-ahead logging with full synchronisation: what was committed is 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -27,6 +28,7 @@ from tidings.routing.rendezvous import Memory, Placed, Record
 FORMAT = 1
 CHECKPOINT = 10_000  # records after which counters are written down
 KEEP = 10_000  # records that stay though nobody seems to need them
+ROOM = 1 << 18  # bytes that must fit on a disk that was full
 
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -85,7 +87,7 @@ class SqliteJournal:
         self._counters: dict[int, Counter] = {}
         self._changed: set[int] = set()  # since counters were written
         self._since = 0  # records since then
-        self._read_counters()
+        self._read_counters(self._about("counted"))
         self._waiting: list[Thing] = []
         self._given = 0
 
@@ -128,11 +130,12 @@ class SqliteJournal:
         self, ranges: Iterable[Range], most_bytes: int = 1 << 62
     ) -> tuple[list[Notification], list[Range]]:
         """Those that are there, and the numbers of those that are not any more. Where their
-        payloads are of more bytes than that, those beyond are in neither."""
+        payloads are of more bytes than that, those beyond are in neither. EnvironmentProblem where
+        the disk can't be read."""
         found: dict[int, Notification] = {}
         lost: list[Range] = []
         size = 0
-        with self._lock:
+        with self._lock, self._careful("read"):
             for node, first, last in ranges:
                 rows = self._connection.execute(
                     "SELECT m.number, r.* FROM marks m JOIN records r ON r.serial = m.serial "
@@ -153,8 +156,9 @@ class SqliteJournal:
         return [found[serial] for serial in sorted(found)], lost
 
     def prune(self, upto: int) -> None:
-        """Remove records that nobody needs, but for the last ones."""
-        with self._lock:
+        """Remove records that nobody needs, but for the last ones. What can't be removed now can be
+        later."""
+        with self._lock, contextlib.suppress(EnvironmentProblem), self._careful("written"):
             (last,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
             upto = min(upto, (last or 0) - KEEP, self._about_locked("counted"))
             if upto > 0:
@@ -179,16 +183,56 @@ class SqliteJournal:
         return Batch(things, self._given)
 
     def write(self, batch: Batch) -> None:
-        """Put a batch on the disk, all of it or nothing. EnvironmentProblem where it can't be; the
-        journal must then be opened anew, as counters here are ahead of it."""
+        """Put a batch on the disk, all of it or nothing. EnvironmentProblem where it can't be; then
+        `revive` must be called before anything else is given, as counters are ahead of the disk."""
+        with self._lock, self._careful("written"):
+            self._put(batch.things)
+            self._connection.commit()
+
+    def revive(self) -> None:
+        """After something could not be written: begin anew with what is on the disk, if it has room
+        again; EnvironmentProblem where it has not. Whatever waits is forgotten."""
         with self._lock:
             try:
-                self._put(batch.things)
-                self._connection.commit()
-            except sqlite3.Error as problem:
-                self._connection.rollback()
-                raise EnvironmentProblem(f"the journal {self.path} can't be written: {problem}") \
-                    from problem  # fmt: skip
+                self._try_writing(self._connection)
+            except EnvironmentProblem:
+                fresh = self._opened(self.epoch)
+                try:
+                    self._try_writing(fresh)
+                except BaseException:
+                    fresh.close()
+                    raise
+                self._connection.close()
+                self._connection = fresh
+            self.last_node = self._about_locked("last_node")
+            counted = self._about_locked("counted")
+            self._counters.clear()
+            self._changed.clear()
+            self._waiting.clear()
+            self._since = self._given = 0
+            self._read_counters(counted)
+
+    def _try_writing(self, connection: sqlite3.Connection) -> None:
+        """More than a page, which the next batch would use up."""
+        with self._careful("written", connection):
+            connection.execute("INSERT OR REPLACE INTO about VALUES ('room', zeroblob(?))", (ROOM,))
+            connection.commit()
+            connection.execute("DELETE FROM about WHERE key = 'room'")
+            connection.commit()
+
+    @contextlib.contextmanager
+    def _careful(self, what: str, connection: sqlite3.Connection | None = None) -> Iterator[None]:
+        """Whatever goes wrong, nothing that was half done may be there when others commit."""
+        connection = connection or self._connection
+        try:
+            yield
+        except BaseException as problem:
+            with contextlib.suppress(sqlite3.Error):
+                connection.rollback()
+            if not isinstance(problem, Exception):
+                raise
+            sentence = f"the journal {self.path} can't be {what}: {problem}"
+            raise EnvironmentProblem(sentence) from problem
 
     def interests(self) -> list[tuple[int, bytes]]:
         """The nodes that there are, in the order of their numbers."""
@@ -264,10 +308,10 @@ class SqliteJournal:
         self._changed.clear()
         self._since = 0
 
-    def _read_counters(self) -> None:
+    def _read_counters(self, counted: int) -> None:
         for node, *numbers in self._connection.execute("SELECT * FROM counters"):
             self._counters[node] = Counter(*numbers)
-        for record in self._records_after(self._about("counted")):
+        for record in self._records_after(counted):
             self._count(record)
             self._since += 1
 

@@ -1,0 +1,106 @@
+"""What is published, and who is told what: the same on all sides, without asking tidings."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import msgspec
+
+_PAYLOAD = struct.Struct("<Bq")
+
+Interest = tuple[str, Callable[[int, int], bool]]
+"""A filter, and what it means for notification n of a publisher."""
+
+KEPT: list[Interest] = [
+    ("n >= 0", lambda _, n: True),
+    ("k >= 20 AND k < 60", lambda _, n: 20 <= n % 100 < 60),
+    ("k >= 40 AND k < 90", lambda _, n: 40 <= n % 100 < 90),
+    ("p = 1", lambda p, _: p == 1),
+    ("p = 0 AND k >= 50", lambda p, n: p == 0 and n % 100 >= 50),
+    ("k = 7 OR k = 77", lambda _, n: n % 100 in (7, 77)),
+    ("n >= 0", lambda _, n: True),
+    ("k < 3", lambda _, n: n % 100 < 3),
+]
+"""Of subscriptions that stay."""
+
+
+def attributes_of(publisher: int, number: int) -> dict[str, int]:
+    return {"p": publisher, "n": number, "k": number % 100}
+
+
+def payload_of(publisher: int, number: int) -> bytes:
+    return _PAYLOAD.pack(publisher, number)
+
+
+def read_payload(payload: bytes) -> tuple[int, int]:
+    publisher, number = _PAYLOAD.unpack(payload)
+    return publisher, number
+
+
+def between(low: int, width: int) -> Interest:
+    """The filter of a visitor."""
+    return f"k >= {low} AND k < {low + width}", lambda _, n: low <= n % 100 < low + width
+
+
+class Verdict(msgspec.Struct):
+    """Of one subscription: all numbers but `told` must be 0."""
+
+    interest: str
+    told: int = 0
+    missing: int = 0
+    twice: int = 0
+    strays: int = 0  # that it did not want
+    lost: int = 0
+    breaks: int = 0
+    examples: list[str] = []
+
+    @property
+    def right(self) -> bool:
+        return not (self.missing or self.twice or self.strays or self.lost or self.breaks)
+
+
+class Ledger:
+    """What one subscription was told, and whether that is right."""
+
+    def __init__(self, interest: Interest) -> None:
+        self.text, self.wants = interest
+        self.verdict = Verdict(self.text, examples=[])
+        self._seen: dict[int, bytearray] = {}
+
+    def put(self, payload: bytes) -> None:
+        publisher, number = read_payload(payload)
+        seen = self._seen.setdefault(publisher, bytearray())
+        if number >= len(seen):
+            seen.extend(bytes(number + 4096 - len(seen)))
+        self.verdict.told += 1
+        if seen[number]:
+            self.verdict.twice += 1
+            self._remark(f"twice {publisher}:{number}")
+        elif not self.wants(publisher, number):
+            self.verdict.strays += 1
+            self._remark(f"stray {publisher}:{number}")
+        seen[number] = 1
+
+    def has(self, publisher: int, number: int) -> bool:
+        seen = self._seen.get(publisher, b"")
+        return number < len(seen) and bool(seen[number])
+
+    def missing(self, after: dict[int, int], upto: dict[int, int]) -> list[tuple[int, int]]:
+        """What was due and did not come: of each publisher, those after a number up to another."""
+        return [
+            (publisher, number)
+            for publisher, last in upto.items()
+            for number in range(after.get(publisher, 0) + 1, last + 1)
+            if self.wants(publisher, number) and not self.has(publisher, number)
+        ]
+
+    def conclude(self, missing: list[tuple[int, int]]) -> Verdict:
+        self.verdict.missing = len(missing)
+        for publisher, number in missing[:5]:
+            self._remark(f"missing {publisher}:{number}")
+        return self.verdict
+
+    def _remark(self, text: str) -> None:
+        if len(self.verdict.examples) < 10:
+            self.verdict.examples.append(text)

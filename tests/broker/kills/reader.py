@@ -1,0 +1,120 @@
+"""A process with subscribers that write down what they are told, and judge it in the end.
+
+python -m tests.broker.kills.reader FOLDER TIMES NUMBER SEED VISITORS {KEPT=ADDRESS}...
+
+Some stay, from before the first notification to the end; visitors come and go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+from tests.broker.kills.board import FINISH, PUBLISH, PUBLISHERS, STOP, Board
+from tests.broker.kills.notes import KEPT, Interest, Ledger, Verdict, between
+from tests.broker.patience import until
+
+from tidings.network.agent import Agent, Subscription, connect
+from tidings.routing.router import Times
+from tidings.routing.subscriber import Break, Lost
+
+FOREVER = 1e6  # seconds: whoever started this ends it
+PATIENCE = 120.0  # seconds until everything that was acknowledged must be here
+QUIET = 1.5  # seconds in which nothing may be told a second time
+
+
+class Reader:
+    def __init__(self, folder: Path, number: int, seed: int, times: Times) -> None:
+        self.board = Board(folder / "board")
+        self.folder = folder
+        self.number = number
+        self.chance = random.Random(f"{seed} reader {number}")
+        self.times = times
+        self.verdicts: list[Verdict] = []
+        self.visits = self.entered = 0
+        self.told = 0
+
+    async def stay(self, address: str, interest: Interest) -> None:
+        async with connect(address, times=self.times) as agent, agent.subscribe(interest[0]) as one:
+            self.entered += 1
+            async with self._writing(one, interest) as ledger:
+                await until(lambda: self.board.stage >= FINISH, FOREVER)
+                await self._judge(ledger, {}, "kept")
+
+    async def visit(self, address: str) -> None:
+        """Come and go, at one agent."""
+        async with connect(address, times=self.times) as agent:
+            await until(lambda: self.board.stage >= PUBLISH, FOREVER)
+            while self.board.stage < STOP:
+                await self._visit_once(agent)
+                await asyncio.sleep(self.chance.uniform(0, 1.0))
+
+    async def _visit_once(self, agent: Agent) -> None:
+        interest = between(self.chance.randrange(90), self.chance.randrange(1, 10))
+        async with agent.subscribe(interest[0]) as one:
+            # whatever is published from now on is acknowledged after the entering
+            after = {number: self.board.said(number) for number in range(PUBLISHERS)}
+            async with self._writing(one, interest) as ledger:
+                with contextlib.suppress(TimeoutError):
+                    await until(lambda: self.board.stage >= STOP, self.chance.uniform(0.2, 8.0))
+                await self._judge(ledger, after, "visit")
+                self.visits += 1
+
+    @contextlib.asynccontextmanager
+    async def _writing(self, one: Subscription, interest: Interest) -> AsyncIterator[Ledger]:
+        ledger = Ledger(interest)
+
+        async def write() -> None:
+            async for what in one:
+                if isinstance(what, Lost):
+                    ledger.verdict.lost += what.numbers
+                elif isinstance(what, Break):
+                    ledger.verdict.breaks += 1
+                    ledger.verdict.examples.append(what.reason)
+                else:
+                    ledger.put(what.payload)
+                    self.told += 1
+                    self.board.tell(self.number, self.told)
+
+        task = asyncio.create_task(write())
+        try:
+            yield ledger
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _judge(self, ledger: Ledger, after: dict[int, int], kind: str) -> None:
+        """Wait for what is acknowledged by now, and a little for what must not come."""
+        upto = {number: self.board.acknowledged(number) for number in range(PUBLISHERS)}
+        late = time.monotonic() + PATIENCE
+        missing = ledger.missing(after, upto)
+        while missing and time.monotonic() < late:
+            await asyncio.sleep(0.2)
+            missing = [one for one in missing if not ledger.has(*one)]
+        if kind == "kept":
+            await asyncio.sleep(QUIET)
+        self.verdicts.append(ledger.conclude(missing))
+
+
+async def main(folder: str, times: str, number: str, seed: str, visitors: str, *kept: str) -> None:
+    reader = Reader(Path(folder), int(number), int(seed), msgspec.json.decode(times, type=Times))
+    each = [one.split("=", 1) for one in kept]
+    async with asyncio.TaskGroup() as group:
+        for which, address in each:
+            group.create_task(reader.stay(address, KEPT[int(which)]))
+        for at in range(int(visitors)):
+            group.create_task(reader.visit(each[at % len(each)][1]))
+        await until(lambda: reader.entered == len(each), FOREVER)
+        (reader.folder / f"reader-{number}.ready").touch()
+    (reader.folder / f"reader-{number}.json").write_bytes(msgspec.json.encode(reader.verdicts))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

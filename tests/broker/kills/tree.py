@@ -1,0 +1,139 @@
+"""A tree of real routers: a process each, that can be killed and started again.
+
+              root
+           /    |   \\
+         i0    i1    i2           inner routers
+        /  \\    |     |
+      e0   e1  e2    e3           edges, where agents are
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from socket import create_server
+
+import msgspec
+
+from tidings.routing.router import Times
+
+ROOT = "root"
+ABOVE = {"i0": ROOT, "i1": ROOT, "i2": ROOT, "e0": "i0", "e1": "i0", "e2": "i1", "e3": "i2"}
+TIMES = Times(beat=0.25, resubscribe=0.5, retry=0.5, silent=2.0, expire=30.0, request=5.0)
+"""Short, but for how long one may be away without being forgotten."""
+HOME = Path(__file__).parents[3]
+_FILE = """\
+name = "{name}"
+listen = "{host}:{port}"
+{more}
+
+[times]
+{times}
+"""
+
+
+def kind_of(name: str) -> str:
+    return {"r": "root", "i": "inner", "e": "edge"}[name[0]]
+
+
+def wait_for(what: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Process:
+    """A process of a run, with what it says on stderr in a file."""
+
+    def __init__(
+        self, folder: Path, name: str, command: Sequence[str], within: Sequence[str] = ()
+    ) -> None:
+        self.name = name
+        self._errors = folder / f"{name}.errors"
+        path = os.pathsep.join([str(HOME / "src"), str(HOME)])
+        with self._errors.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [*within, sys.executable, *command],
+                stdout=errors,
+                stderr=errors,
+                env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
+            )
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def kill(self) -> None:
+        """With SIGKILL: it can do nothing about it."""
+        self.process.kill()
+        self.process.wait()
+
+    def errors(self) -> str:
+        return self._errors.read_text(errors="replace")[-3000:]
+
+
+class Tree:
+    """The routers of a run. `hosts` and `within` say at which address each is, and in which
+    namespace."""
+
+    def __init__(
+        self,
+        folder: Path,
+        above: Mapping[str, str],
+        *,
+        times: Times = TIMES,
+        hosts: Mapping[str, str] | None = None,
+        within: Callable[[str], Sequence[str]] = lambda _: (),
+        journal: str = "journal.db",
+    ) -> None:
+        self.folder = folder
+        self.names = [ROOT, *above]
+        self.nodes: dict[str, Process] = {}
+        self.within = within
+        self.times = times
+        hosts = hosts or dict.fromkeys(self.names, "127.0.0.1")
+        ports = free_ports(len(self.names))
+        places = {
+            name: f"{hosts[name]}:{port}" for name, port in zip(self.names, ports, strict=True)
+        }
+        self.addresses = {name: f"tidings://{place}" for name, place in places.items()}
+        lines = "\n".join(f"{k} = {v}" for k, v in msgspec.structs.asdict(times).items())
+        for name in self.names:
+            host, _, port = places[name].rpartition(":")
+            more = (
+                f'upstream = "{places[above[name]]}"' if name in above else f'journal = "{journal}"'
+            )
+            text = _FILE.format(name=name, host=host, port=port, more=more, times=lines)
+            (folder / f"{name}.toml").write_text(text)
+
+    def start(self, name: str) -> None:
+        config = str(self.folder / f"{name}.toml")
+        command = ["-m", "tidings", "router", "--config", config]
+        self.nodes[name] = Process(self.folder, name, command, self.within(name))
+
+    def kill(self, name: str) -> None:
+        self.nodes.pop(name).kill()
+
+    def check(self) -> None:
+        """Nobody may end by itself, and nobody may have anything to complain of."""
+        for name, one in self.nodes.items():
+            assert one.alive(), f"{name} ended by itself: {one.errors()}"
+            assert "Traceback" not in one.errors(), f"{name}: {one.errors()}"
+
+    def end(self) -> None:
+        for name in [*self.nodes]:
+            self.kill(name)
+
+
+def free_ports(count: int) -> list[int]:
+    servers = [create_server(("127.0.0.1", 0)) for _ in range(count)]
+    found = [int(one.getsockname()[1]) for one in servers]
+    for one in servers:
+        one.close()
+    return found

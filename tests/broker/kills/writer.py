@@ -1,0 +1,65 @@
+"""A process with publishers: each publishes as fast as acknowledgments come.
+
+python -m tests.broker.kills.writer FOLDER TIMES PACE {NUMBER=ADDRESS}...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+import msgspec
+from tests.broker.kills.board import PUBLISH, Board
+from tests.broker.kills.notes import attributes_of, payload_of
+from tests.broker.patience import until
+
+from tidings.network.agent import connect
+from tidings.routing.router import Times
+
+WINDOW = 500  # that are not acknowledged
+
+
+async def publish(board: Board, publisher: int, address: str, times: Times, pace: int) -> None:
+    async with connect(address, name=f"publisher-{publisher}", times=times) as agent:
+        await until(lambda: board.stage >= PUBLISH)
+        waiting: deque[asyncio.Future[None]] = deque()
+        number = done = 0
+        began = time.monotonic()
+        while waiting or board.stage == PUBLISH:
+            while len(waiting) < WINDOW and board.stage == PUBLISH:
+                number += 1
+                board.say(publisher, number)
+                attributes, payload = (
+                    attributes_of(publisher, number),
+                    payload_of(publisher, number),
+                )
+                waiting.append(agent.publish_soon(attributes, payload))
+                late = pace * (time.monotonic() - began) - number
+                if late < 0:
+                    break
+                if late > pace:  # what was not published in time is not made up for
+                    began += late / pace
+            if not waiting:
+                await asyncio.sleep(0.01)
+                continue
+            await waiting[0]
+            while waiting and waiting[0].done():
+                waiting.popleft().result()
+                done += 1
+            board.acknowledge(publisher, done)
+
+
+async def main(folder: str, times: str, pace: str, *publishers: str) -> None:
+    board = Board(Path(folder) / "board")
+    each = (one.split("=", 1) for one in publishers)
+    read = msgspec.json.decode(times, type=Times)
+    async with asyncio.TaskGroup() as group:
+        for number, address in each:
+            group.create_task(publish(board, int(number), address, read, int(pace)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

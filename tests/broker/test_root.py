@@ -1,0 +1,95 @@
+"""A rendezvous point whose journal can't be written for a while, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.broker.patience import until
+from tests.broker.test_running import FAST, at, payloads, running, started, stopped
+
+from tidings.model import EnvironmentProblem
+from tidings.network.agent import Refusal, connect
+from tidings.store.journal import SqliteJournal
+
+
+def test_errors_while_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def can_not(*_: object) -> None:
+        raise EnvironmentProblem("the journal can't be written")
+
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        root, (router,) = network
+        async with connect(at(router), times=FAST) as agent, agent.subscribe("n >= 0") as told:
+            await agent.publish({"n": 1}, b"1")
+            with monkeypatch.context() as broken:
+                broken.setattr(SqliteJournal, "write", can_not)
+                broken.setattr(SqliteJournal, "revive", can_not)
+                for _ in range(2):
+                    with pytest.raises(Refusal, match="the journal can't be written"):
+                        await agent.publish({"n": 2}, b"2")
+                with pytest.raises(Refusal, match="the journal can't be written"):
+                    async with agent.subscribe("n >= 1"):
+                        pass
+                await asyncio.sleep(2 * FAST.silent)
+                assert root.machine.neighbours  # it beats, and is heard
+            await until(lambda: not root.machine.failed)
+            await agent.publish({"n": 3}, b"3")
+            assert await payloads(told, 2) == [b"1", b"3"]
+            async with agent.subscribe("n >= 1"):
+                pass
+        await stopped(network)
+
+    running(work)
+
+
+def test_nothing_is_written_after_what_could_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even by a mistake that nobody thought of: those behind it would be acknowledged."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 0)
+
+        def once(*_: object) -> None:
+            monkeypatch.undo()
+            raise ZeroDivisionError
+
+        async with (
+            connect(at(network[0]), times=FAST) as agent,
+            agent.subscribe("n >= 0") as told,
+        ):
+            monkeypatch.setattr(SqliteJournal, "_count", once)
+            first = agent.publish_soon({"n": 1}, b"1")
+            await asyncio.sleep(0)
+            done = await asyncio.gather(
+                first, *(agent.publish_soon({"n": n}, b"%d" % n) for n in range(2, 50)),
+                return_exceptions=True,
+            )  # fmt: skip
+            taken = [b"%d" % n for n, one in enumerate(done, start=1) if one is None]
+            assert isinstance(done[0], Refusal)
+            await until(lambda: not network[0].machine.failed)
+            await agent.publish({"n": 50}, b"50")
+            assert await payloads(told, len(taken) + 1) == [*taken, b"50"]
+        await stopped(network)
+
+    running(work)
+
+
+def test_an_agent_that_is_started_again_under_its_name(tmp_path: Path) -> None:
+    """Its first publication is not one that came before."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        router = network[1][0]
+        async with connect(at(router), times=FAST) as reader, reader.subscribe("n >= 0") as told:
+            for payload in (b"1", b"2"):
+                async with connect(at(router), name="ana", times=FAST) as agent:
+                    await agent.publish({"n": 1}, payload)
+            assert await payloads(told, 2) == [b"1", b"2"]
+        await stopped(network)
+
+    running(work)

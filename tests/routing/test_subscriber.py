@@ -1,0 +1,56 @@
+"""Subscribers one by one: what they ask for."""
+
+from __future__ import annotations
+
+from tidings.routing import messages as m
+from tidings.routing.router import Times
+from tidings.routing.subscriber import MOST_NUMBERS, Subscriber, Told
+
+
+def joined() -> Subscriber:
+    one = Subscriber("s", "r", b"x", Times(retry=3))
+    one.start(0)
+    one.receive(m.Answer(1, 1, 7, 0, 0, {}), 0)
+    one.receive(m.Setup(1, 7, (), (), 0, 0), 0)
+    return one
+
+
+def recovers(sent: list[tuple[object, m.Message]]) -> list[m.Recover]:
+    return [message for _, message in sent if isinstance(message, m.Recover)]
+
+
+def only(sent: list[tuple[object, m.Message]]) -> m.Recover:
+    (message,) = recovers(sent)
+    return message
+
+
+def test_much_is_asked_for_part_by_part() -> None:
+    one = joined()
+    last = 2 * MOST_NUMBERS + 5
+    recover = only(one.receive(m.Counted(1, 2, 7, last, last, {7: last}), 0))
+    asked = []
+    now = 0.0
+    while True:
+        ((node, first, upto),) = recover.ranges
+        asked.append((first, upto))
+        for number in range(first, upto + 1):
+            now += 0.1
+            mark = m.Mark(node, number, (node,))
+            part = (m.Notification(1, number, (mark,), b"", "p", number),)
+            one.receive(m.Recovered(1, recover.request, part), now)
+        assert not recovers(one.tick(now + 1))  # what is coming is not asked for again
+        sent = one.receive(m.Settled(1, recover.request), now)
+        if isinstance(sent[0][1], m.Count):
+            break
+        recover = only(sent)
+    assert asked == [(1, MOST_NUMBERS), (MOST_NUMBERS + 1, 2 * MOST_NUMBERS),
+                     (2 * MOST_NUMBERS + 1, last)]  # fmt: skip
+    told = [what.serial for what in one.inbox if isinstance(what, Told)]
+    assert told == list(range(1, last + 1))
+
+
+def test_what_is_not_there_yet_is_not_asked_for_at_once() -> None:
+    one = joined()
+    recover = only(one.receive(m.Counted(1, 2, 7, 9, 9, {7: 9}), 0))
+    assert one.receive(m.Settled(1, recover.request), 0) == []
+    assert only(one.tick(4)).ranges == recover.ranges

@@ -237,7 +237,11 @@ class RouterNode(Node):
             pause = min(2 * pause, RETRY[1])
 
     def _from_above(self, link: Link, buffer: bytes, starts: list[int]) -> None:
-        ends = [*starts[1:], starts[-1] + 4 + int.from_bytes(buffer[starts[-1] :][:4], "little")]
+        last = starts[-1]
+        ends = [*starts[1:], last + 4 + int.from_bytes(buffer[last : last + 4], "little")]
+        if link.name and frames.are_notifications(buffer, starts):
+            self._forward(buffer, starts, ends)
+            return
         first = 0
         while first < len(starts):
             last = first
@@ -270,7 +274,7 @@ class RouterNode(Node):
         for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
             link = self.links.get(name)
             if link is not None:
-                link.send_notifications(b"".join(pieces), count)
+                link.send_notifications(pieces[0] if len(pieces) == 1 else b"".join(pieces), count)
         self._frames.put_frames(buffer[starts[0] : ends[-1]], len(starts))
 
     def _above_ended(self, link: Link, reason: str) -> None:

@@ -17,7 +17,9 @@ from tidings.routing import frames
 from tidings.routing.downstream import Downstream, Name
 
 MOST_PLANS = 100_000
-_FRONT = struct.Struct("<IBBHI")
+_FRONT = struct.Struct("<IHHI")  # length, kind and version, marks, bytes of the labels
+_FRONT_SIZE = _FRONT.size
+_SHORT = "found a notification that is shorter than its parts"
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -25,7 +27,7 @@ class Way(msgspec.Struct, frozen=True):
 
     neighbour: Name
     kept: tuple[int, ...] | None  # which marks; None for the frame as it is
-    labels: bytes
+    labels: bytes = b""  # the new ones, where it is not
 
 
 Plan = tuple[Way, ...]
@@ -37,37 +39,63 @@ class Forwarder:
     def __init__(self, router: Downstream) -> None:
         self.router = router
         self._plans: dict[bytes, Plan] = {}
+        self._equal: dict[Plan, Plan] = {}  # one object for plans that say the same
         self._version = -1
 
     def forward(
         self, buffer: bytes, starts: list[int], ends: list[int]
     ) -> dict[Name, tuple[list[bytes | memoryview], int]]:
-        """Frames of notifications, by neighbour: pieces to be sent, and how many frames."""
+        """Frames of notifications, each right behind the one before, by neighbour: pieces to be
+        sent, and how many frames."""
         if self._version != self.router.version:
             self._plans.clear()
+            self._equal.clear()
             self._version = self.router.version
         out: dict[Name, _Pieces] = {}
         view = memoryview(buffer)
-        plans, unpack = self._plans, _FRONT.unpack_from
-        for start, end in zip(starts, ends, strict=True):
-            length, _, _, marks, size = unpack(buffer, start)
-            first = start + frames.HEAD + 16 * marks
-            if length + 4 < frames.HEAD or first + size > end:
-                raise frames.FrameError("found a notification that is shorter than its parts")
-            labels = buffer[first : first + size]
-            plan = plans.get(labels)
+        if ends and len(buffer) - starts[-1] < frames.HEAD:
+            raise frames.FrameError(_SHORT)
+        known, unpack, head = self._plans.get, _FRONT.unpack_from, frames.HEAD
+        # frames that follow each other and have one plan are a run: they cost a look each
+        run: Plan | None = None
+        begun = 0  # the first frame of the run
+        for at, start in enumerate(starts):
+            length, _, marks, size = unpack(buffer, start)
+            first = start + head + 16 * marks
+            last = first + size
+            if last > start + 4 + length:
+                raise frames.FrameError(_SHORT)
+            plan = known(buffer[first:last])
+            if plan is run and plan is not None:
+                continue
             if plan is None:
-                plan = self._plan(labels, marks)
-            for way in plan:
-                pieces = out.get(way.neighbour)
-                if pieces is None:
-                    pieces = out[way.neighbour] = _Pieces()
-                if way.kept is None:
-                    pieces.add_slice(start, end, view)
-                else:
-                    front = frames.front_of(buffer, start)
-                    pieces.add(frames.relabelled(buffer, front, way.kept, way.labels), view)
-        return {name: (pieces.done(view), pieces.count) for name, pieces in out.items()}
+                plan = self._plan(buffer[first:last], marks)
+            if run and begun < at:
+                self._give(run, out, view, starts[begun:at], ends[begun:at])
+            run, begun = plan, at
+        if run and begun < len(starts):
+            self._give(run, out, view, starts[begun:], ends[begun:])
+        return {name: (pieces.done(), pieces.count) for name, pieces in out.items()}
+
+    def _give(
+        self,
+        plan: Plan,
+        out: dict[Name, _Pieces],
+        view: memoryview,
+        starts: list[int],
+        ends: list[int],
+    ) -> None:
+        """Frames of one plan."""
+        for way in plan:
+            pieces = out.get(way.neighbour)
+            if pieces is None:
+                pieces = out[way.neighbour] = _Pieces(view)
+            pieces.count += len(starts)
+            if way.kept is None:
+                pieces.add_slice(starts[0], ends[-1])
+            else:
+                for start, end in zip(starts, ends, strict=True):
+                    pieces.add_relabelled(start, end, way)
 
     def _plan(self, labels: bytes, marks: int) -> Plan:
         ways: dict[Name, tuple[list[int], list[tuple[int, ...]]]] = {}
@@ -80,41 +108,59 @@ class Forwarder:
         for neighbour, (kept, changed) in ways.items():
             new_labels = frames.encode_labels(changed)
             same = new_labels == labels  # then no mark is left out either
-            found.append(Way(neighbour, None if same else tuple(kept), new_labels))
+            found.append(Way(neighbour, None) if same else Way(neighbour, tuple(kept), new_labels))
         if len(self._plans) >= MOST_PLANS:
             self._plans.clear()
-        plan = self._plans[labels] = tuple(found)
+            self._equal.clear()
+        plan = tuple(found)
+        plan = self._plans[labels] = self._equal.setdefault(plan, plan)
         return plan
 
 
 class _Pieces:
     """What goes to one neighbour: slices of the buffer that follow each other are one."""
 
-    __slots__ = ("_end", "_start", "count", "pieces")
+    __slots__ = ("_end", "_start", "_view", "count", "pieces")
 
-    def __init__(self) -> None:
+    def __init__(self, view: memoryview) -> None:
         self.pieces: list[bytes | memoryview] = []
         self.count = 0
+        self._view = view
         self._start = self._end = -1
 
-    def add_slice(self, start: int, end: int, view: memoryview) -> None:
-        self.count += 1
-        if start == self._end:
-            self._end = end
-        else:
-            self._close(view)
-            self._start, self._end = start, end
+    def add_slice(self, start: int, end: int) -> None:
+        if start != self._end:
+            self._close()
+            self._start = start
+        self._end = end
 
-    def add(self, piece: bytes, view: memoryview) -> None:
-        self.count += 1
-        self._close(view)
+    def add(self, piece: bytes) -> None:
+        self._close()
         self.pieces.append(piece)
 
-    def done(self, view: memoryview) -> list[bytes | memoryview]:
-        self._close(view)
+    def add_relabelled(self, start: int, end: int, way: Way) -> None:
+        """A frame with other labels: only what is in front of the payload is written anew, and
+        where the labels are as long as before, nothing but these."""
+        length, kind, marks, size = _FRONT.unpack_from(self._view, start)
+        first = start + frames.HEAD + 16 * marks
+        new, kept = way.labels, way.kept
+        if kept is None or len(kept) != marks:
+            front = frames.front_of(self._view, start)
+            self.add(frames.relabelled(self._view, front, kept or (), new))
+            return
+        if len(new) == size:
+            self.add_slice(start, first)
+        else:
+            self.add(_FRONT.pack(length + len(new) - size, kind, marks, len(new)))
+            self.add_slice(start + _FRONT_SIZE, first)
+        self.add(new)
+        self.add_slice(first + size, end)
+
+    def done(self) -> list[bytes | memoryview]:
+        self._close()
         return self.pieces
 
-    def _close(self, view: memoryview) -> None:
+    def _close(self) -> None:
         if self._end >= 0:
-            self.pieces.append(view[self._start : self._end])
+            self.pieces.append(self._view[self._start : self._end])
         self._start = self._end = -1

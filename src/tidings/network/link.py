@@ -93,7 +93,7 @@ class Link(asyncio.Protocol):
         self.bytes_out += self._out_size
         self._out_size = 0
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(b"".join(out))
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def certified(self) -> frozenset[str]:
         """The names in the certificate of the other end, if it has one that was verified."""

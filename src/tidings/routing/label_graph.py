@@ -20,7 +20,7 @@ subscription, the descendants of its node whose labels change and their edges.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tidings.model import GraphError
 
@@ -81,11 +81,11 @@ class LabelGraph(Generic[Neighbour]):
 
     def forward(self, header: Sequence[int]) -> dict[Neighbour, Label]:
         """The header that each neighbour gets, of those that get anything. Nodes that are not here
-        are passed over."""
+        are passed over. What is given back is to be read, and before anything changes."""
         nodes = self.nodes
         if len(header) == 1:
             node = nodes.get(header[0])
-            return {} if node is None else node.labels.copy()
+            return {} if node is None else node.labels
         found: dict[Neighbour, Label] = {}
         mixed = set()
         for number in header:
@@ -111,7 +111,7 @@ class LabelGraph(Generic[Neighbour]):
         if neighbour in node.subscribers:
             return False
         node.subscribers = self._shared(node.subscribers | {neighbour})
-        self._relabel([number], neighbour)
+        self._lower(number, node, neighbour)
         return True
 
     def unsubscribe(self, number: int, neighbour: Neighbour) -> bool:
@@ -146,8 +146,12 @@ class LabelGraph(Generic[Neighbour]):
             changed |= self._tie(parent, number)
         for child in below:
             changed |= self._tie(number, child)
-        if len(changed) > 1 or above:
-            self._relabel_all(changed, everything=news)
+        if news:
+            self._relabel_all(changed)
+        else:  # whatever was here before is covered by the same nodes as before
+            node, reached = self.nodes[number], _Reached(self)
+            for neighbour in self._labelled(node.parents):
+                node.labels[neighbour] = self._label(node, neighbour, reached)
 
     def remove(self, number: int) -> None:
         """Take a node out; what covered it goes on covering what it covered."""
@@ -242,27 +246,52 @@ class LabelGraph(Generic[Neighbour]):
         self.nodes[below].add_parent(above)
         return changed
 
-    def _relabel_all(self, changed: Iterable[int], *, everything: bool) -> None:
-        seen: dict[Neighbour, None] = {}  # in an order that does not depend on chance
-        for number in sorted(self._in_order(changed) if everything else changed):
-            node = self.nodes[number]
-            seen.update(dict.fromkeys(node.labels))
-            for parent in sorted(node.parents):
-                seen.update(dict.fromkeys(self.nodes[parent].labels))
-        for neighbour in seen:
-            self._relabel(changed, neighbour, everything=everything)
+    def _labelled(self, numbers: Iterable[int]) -> dict[Neighbour, None]:
+        """Who has a label at one of some nodes, in an order that does not depend on chance."""
+        found: dict[Neighbour, None] = {}
+        for number in sorted(numbers):
+            found.update(dict.fromkeys(self.nodes[number].labels))
+        return found
+
+    def _lower(self, number: int, node: LabelNode[Neighbour], neighbour: Neighbour) -> None:
+        """A neighbour has subscribed to a node: where no lower one is in a label beneath it, the
+        node takes the place of those that cover it."""
+        nodes = self.nodes
+        above, below = self._reach([number], up=True), self._reach([number], up=False)
+        node.labels[neighbour] = node.own
+        todo, done = [*node.children], {number}
+        while todo:
+            one = todo.pop()
+            if one in done:
+                continue
+            done.add(one)
+            lower = nodes[one]
+            if neighbour in lower.subscribers:
+                continue
+            old = lower.labels.get(neighbour, ())
+            if below.isdisjoint(old):
+                left = [upper for upper in old if upper not in above]
+                lower.labels[neighbour] = tuple(sorted((*left, number))) if left else node.own
+                todo.extend(lower.children)
+
+    def _relabel_all(self, changed: Iterable[int]) -> None:
+        """Work out all labels of some nodes and of everything beneath them."""
+        numbers = {*self._in_order(changed)}
+        numbers.update(*(self.nodes[number].parents for number in list(numbers)))
+        for neighbour in self._labelled(numbers):
+            self._relabel(changed, neighbour, everything=True)
 
     def _relabel(
         self, changed: Iterable[int], neighbour: Neighbour, *, everything: bool = False
     ) -> None:
         """Work out labels anew, from some nodes on down to where they stay as they are; or for
         everything beneath."""
-        dirty = set(changed)
+        dirty, reached = set(changed), _Reached(self)
         for number in self._in_order(dirty, None if everything else neighbour):
             if number not in dirty and not everything:
                 continue
             node = self.nodes[number]
-            label = self._label(node, neighbour)
+            label = self._label(node, neighbour, reached)
             if label != node.labels.get(neighbour, ()):
                 if label:
                     node.labels[neighbour] = label
@@ -270,14 +299,20 @@ class LabelGraph(Generic[Neighbour]):
                     del node.labels[neighbour]
                 dirty |= node.children
 
-    def _label(self, node: LabelNode[Neighbour], neighbour: Neighbour) -> Label:
+    def _label(
+        self, node: LabelNode[Neighbour], neighbour: Neighbour, reached: _Reached
+    ) -> Label:
         if neighbour in node.subscribers:
             return node.own
-        above = {self.nodes[parent].labels.get(neighbour, ()) for parent in node.parents}
-        above.discard(())
-        if len(above) <= 1:
-            return above.pop() if above else ()
-        return self.lowest(one for label in above for one in label)
+        labels = {one: self.nodes[one].labels.get(neighbour, ()) for one in node.parents}
+        distinct = {label for label in labels.values() if label}
+        if len(distinct) <= 1:
+            return distinct.pop() if distinct else ()
+        # What covers a parent, and is not in its label, covers something that is.
+        found = {one for label in distinct for one in label}
+        for parent, label in labels.items():
+            found -= {one for one in found & reached[parent] if one not in label}
+        return tuple(sorted(found))
 
     def _in_order(
         self, starts: Iterable[int], neighbour: Neighbour | None = None
@@ -303,3 +338,19 @@ class LabelGraph(Generic[Neighbour]):
                     waiting[child] -= 1
                     if not waiting[child]:
                         ready.append(child)
+
+
+class _Reached(dict[int, set[int]]):
+    """What covers a node, looked up once while edges stay as they are."""
+
+    MOST = 256  # nodes that are remembered
+
+    def __init__(self, graph: LabelGraph[Any]) -> None:
+        super().__init__()
+        self._graph = graph
+
+    def __missing__(self, number: int) -> set[int]:
+        if len(self) >= self.MOST:
+            self.clear()
+        found = self[number] = self._graph.ancestors(number)
+        return found

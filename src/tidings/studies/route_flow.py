@@ -126,22 +126,21 @@ def paced(system: System, rate: float, seconds: float) -> npt.NDArray[np.float64
     sender, size = system.sender, system.size
     stamps = {id(one): _Stamps(one) for one in system.receivers}
     room = memoryview(bytearray(CHUNK))
-    block, queue = bytearray(system.block), b""
-    at = total = 0
+    rows = np.frombuffer(bytearray(system.block), np.uint8).reshape(-1, size)
+    queue, total = b"", 0
     with _selectors(system) as (reading, both):
         start = heard = due = time.monotonic_ns()
         end, step = start + int(seconds * 1e9), int(TICK * 1e9)
         while True:
             now = time.monotonic_ns()
             while due <= now and due < end:
-                burst = []
-                while total < (due + step - start) / 1e9 * rate:
-                    place = at + system.stamp
-                    block[place : place + 8] = due.to_bytes(8, "little")
-                    burst.append(block[at : at + size])
-                    at = (at + size) % len(block)
-                    total += 1
-                queue += b"".join(burst)
+                goal = int((due + step - start) / 1e9 * rate)
+                while total < goal:
+                    at = total % len(rows)
+                    some = rows[at : at + goal - total]
+                    some[:, system.stamp : system.stamp + 8] = np.array([due]).view(np.uint8)
+                    queue += some.tobytes()
+                    total += len(some)
                 due += step
             if queue:
                 with contextlib.suppress(BlockingIOError):

@@ -92,7 +92,7 @@ def start_tidings(
     def stop() -> None:
         for link in links:
             link.close()
-        for process in processes:
+        for process in reversed(processes):
             ended(process)
 
     try:
@@ -136,8 +136,9 @@ def _start(file: Path, name: str, above: int, processes: list[subprocess.Popen[b
 def listening(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
     """Run the node that a file describes; the port at which it listens."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tidings", "router", "--config", str(file)], stdout=subprocess.PIPE
-    )
+        [sys.executable, "-m", "tidings", "router", "--config", str(file)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
     processes.append(process)
     assert process.stdout is not None
     line = process.stdout.readline().decode()

@@ -41,7 +41,7 @@ _COUNT = struct.Struct("<H")
 _LENGTH = struct.Struct("<I")
 _SHORT = struct.Struct("<IBB")
 _FIRST = struct.Struct("<IH")  # length, and kind and version as one number
-_NOTIFICATION, _OTHER = (kind | VERSION << 8 for kind in (NOTIFICATION, OTHER))
+_KINDS = NOTIFICATION | VERSION << 8, OTHER | VERSION << 8
 HEAD = _HEAD.size
 _MOST_MARKS = (1 << 16) - 1
 
@@ -116,7 +116,7 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
     unpack, found = _FIRST.unpack_from, starts.append
     while at <= last:
         length, kind = unpack(buffer, at)
-        if (kind != _NOTIFICATION and kind != _OTHER) or length < 2:
+        if kind not in _KINDS or length < 2:
             raise FrameError(f"found a frame of kind {kind & 255} and version {kind >> 8}, "
                              f"expected kinds 1 and 2 of version {VERSION}")  # fmt: skip
         if length > largest:

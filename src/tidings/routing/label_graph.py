@@ -299,9 +299,7 @@ class LabelGraph(Generic[Neighbour]):
                     del node.labels[neighbour]
                 dirty |= node.children
 
-    def _label(
-        self, node: LabelNode[Neighbour], neighbour: Neighbour, reached: _Reached
-    ) -> Label:
+    def _label(self, node: LabelNode[Neighbour], neighbour: Neighbour, reached: _Reached) -> Label:
         if neighbour in node.subscribers:
             return node.own
         labels = {one: self.nodes[one].labels.get(neighbour, ()) for one in node.parents}
@@ -314,9 +312,7 @@ class LabelGraph(Generic[Neighbour]):
             found -= {one for one in found & reached[parent] if one not in label}
         return tuple(sorted(found))
 
-    def _in_order(
-        self, starts: Iterable[int], neighbour: Neighbour | None = None
-    ) -> Iterator[int]:
+    def _in_order(self, starts: Iterable[int], neighbour: Neighbour | None = None) -> Iterator[int]:
         """Some nodes and all beneath them, each after its parents. With a neighbour, those beneath
         one that it subscribes to are left out: their labels do not change by what is above."""
         nodes = self.nodes

@@ -1,5 +1,5 @@
-"""The network measured: forwarding and its latency beside mosquitto and nats-server, publishing that
-is acknowledged from the disk, and look-ups of headers alone.
+"""The network measured: forwarding and its latency beside mosquitto and nats-server, publishing
+that is acknowledged from the disk, and look-ups of headers alone.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def bench_route(
     seconds: float = 1.0,
     rounds: int = 5,
     peers: bool = True,
-    sizes: Sequence[int] = SIZES,
+    sizes: Sequence[int] | None = None,
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> RouteReport:
@@ -119,7 +119,7 @@ def bench_route(
             payload = random.Random(seed).randbytes(PAYLOAD)
             durable = measure_durable(Path(folder), seconds, rounds, PUBLISHING, payload, note)
     if "lookup" in parts:
-        lookup = look_up(sizes=sizes, seed=seed, note=note)
+        lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
     return RouteReport(
         where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, lookup
     )
@@ -167,11 +167,10 @@ def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> lis
             most = pump(system, seconds, WINDOW).rate
             for load, rate in (("half", most / 2), ("steady", min(STEADY, most / 2))):
                 times = paced(system, rate, seconds)
+                half, tail = percentiles(times.tolist())
+                longest, wanting = float(times.max()), 1 + len(system.pids)
                 found.append(
-                    LatencyRun(
-                        name, hops, load, rate, *percentiles(times.tolist()), float(times.max()),
-                        len(times), 1 + len(system.pids),
-                    )  # fmt: skip
+                    LatencyRun(name, hops, load, rate, half, tail, longest, len(times), wanting)
                 )
     return found
 

@@ -172,15 +172,21 @@ def _within(one: object) -> Iterator[object]:
         yield from (part for part in gc.get_referents(one) if not isinstance(part, type))
 
 
-def flatness(found: Sequence[Lookup], what: Callable[[Lookup], float]) -> dict[str, float]:
-    """By scenario: how many times as long the slowest look-up takes as the fastest, from the
-    thousandth subscriber on."""
-    flat = {}
+class Flatness(msgspec.Struct, frozen=True):
+    """How many times as long a new header takes with the most subscribers as with 1,000."""
+
+    scenario: str
+    notification: float
+    id: float  # of a header that has more of them when there are more topics
+
+
+def flatness(found: Sequence[Lookup]) -> list[Flatness]:
+    """By scenario, of those that were measured with 1,000 subscribers and with more."""
+    flat = []
     for name in dict.fromkeys(one.scenario for one in found):
-        times = [
-            what(one) for one in found
-            if one.scenario == name and one.subscribers >= FLAT_FROM
-        ]  # fmt: skip
-        if times:
-            flat[name] = max(times) / min(times)
+        some = [one for one in found if one.scenario == name and one.subscribers >= FLAT_FROM]
+        if len(some) > 1:
+            first, last = some[0], some[-1]
+            ratio = last.fresh / first.fresh
+            flat.append(Flatness(name, ratio, ratio * first.ids / last.ids))
     return flat

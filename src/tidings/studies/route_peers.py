@@ -198,6 +198,8 @@ def ended(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def _start(name: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -62,11 +62,11 @@ def route_lines(report: RouteReport) -> list[str]:
             f"{many} processes shared {report.machine.processors} processors: the latency of "
             "their chains has waiting for a processor in it"
         )
-    for name, ratio in flatness(report.lookup, lambda one: one.fresh / max(one.ids, 1)).items():
-        lines.append(
-            f"{name}: from {FLAT_FROM:,} subscribers on, the slowest look-up of an id takes "
-            f"{ratio:.2f} times the fastest"
-        )
+    lines += [
+        f"{one.scenario}: a new header takes {one.notification:.2f} times as long with the most "
+        f"subscribers as with {FLAT_FROM:,}; an id of it {one.id:.2f} times"
+        for one in flatness(report.lookup)
+    ]
     return lines
 
 

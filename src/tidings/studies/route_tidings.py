@@ -185,10 +185,8 @@ def _receivers(above: Above, peers: Sequence[Peer], given: Sequence[bytes]) -> l
     time.sleep(0.3)  # what the routers still have to say to each other
     expected = [frames.decode(one) for one in given]
     found: list[list[m.Notification]] = [[] for _ in peers]
-    at = 0
-    for one in given:
+    for at, one in enumerate(given, start=1):
         above.link.sendall(one)
-        at += 1
         if at % 500 == 0 or at == len(given):
             for peer, its in zip(peers, found, strict=True):
                 while len(its) < at:

@@ -64,7 +64,7 @@ class Scenario(ABC):
 
     def _least(self, topics: Topics) -> list[int]:
         left = topics[np.argsort(-self.rank[topics], kind="stable")]
-        return _picked(left, lambda rest, one: self.covers(rest, one))
+        return _picked(left, self.covers)
 
     def _greatest(self, topics: Topics) -> list[int]:
         left = topics[np.argsort(self.rank[topics], kind="stable")]

@@ -228,12 +228,16 @@ def compare_lines(report: Comparison) -> list[str]:
 
 def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
     """All tables on changes, each with a line that says what is in it and in which unit."""
-    changes = plain_table("workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#")
+    changes = plain_table(
+        "workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#"
+    )
     merges = plain_table(
         "workload", "filters#", "quiet p50#", "quiet p99#", "merging p50#", "merging p99#",
         "slowdown#", "merge s#",
     )  # fmt: skip
-    snapshots = plain_table("workload", "filters#", "save s#", "MB#", "open s#", "open unverified s#")
+    snapshots = plain_table(
+        "workload", "filters#", "save s#", "MB#", "open s#", "open unverified s#"
+    )
     for run in report.runs:
         start = run.workload, f"{run.filters:,}"
         changes.add_row(

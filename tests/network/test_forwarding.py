@@ -82,6 +82,8 @@ def test_fronts_that_do_not_fit() -> None:
     bad[8] = 255  # the labels' size
     with pytest.raises(FrameError, match="shorter than its parts"):
         Forwarder(router).forward(bytes(bad), [0], [len(bad)])
+    with pytest.raises(FrameError, match="shorter than its parts"):
+        Forwarder(router).forward(b"\x02\0\0\0\x01\x01", [0], [6])
 
 
 def test_labels_of_another_length() -> None:

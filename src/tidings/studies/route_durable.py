@@ -28,7 +28,7 @@ from tidings.model import EnvironmentProblem
 from tidings.network.agent import connect
 from tidings.routing import frames, messages as m
 from tidings.routing.digests import digest
-from tidings.studies.processes import processor_seconds
+from tidings.studies.processes import running_seconds
 from tidings.studies.route_flow import Missing
 from tidings.studies.route_peers import connected, ended
 from tidings.studies.route_tidings import Peer, listening
@@ -76,9 +76,9 @@ def measure_durable(
             note(f"durable: round {number + 1} of {rounds}")
             done, took = asyncio.run(_agent(port, payload, window, seconds))
             agents.append(done / took)
-            before = processor_seconds(processes[0].pid)
+            before = running_seconds(processes[0].pid)
             sent, took = _raw(port, f"raw{number}", payload, window, seconds)
-            spent += processor_seconds(processes[0].pid) - before
+            spent += running_seconds(processes[0].pid) - before
             raws.append(sent / took)
             count += sent
             total += done + sent

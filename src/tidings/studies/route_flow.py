@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.processes import processor_seconds
+from tidings.studies.processes import running_seconds
 
 CHUNK = 1 << 20  # bytes that are read at once
 PATIENCE = 10.0  # seconds without a byte, after which what is missing is lost
@@ -182,7 +182,7 @@ class _Stamps:
 
 
 def _processor(system: System) -> float:
-    return sum(map(processor_seconds, system.pids))
+    return sum(map(running_seconds, system.pids))
 
 
 Selectors = tuple[selectors.BaseSelector, selectors.BaseSelector]

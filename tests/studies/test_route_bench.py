@@ -100,14 +100,14 @@ def test_what_is_lost_or_too_much_is_found_out(
         pump(middle(1, lambda data: data[SIZE:] if next(lost, False) else data), 0.05, 100)
     lost = iter([True])
     with pytest.raises(Missing, match="some lost"):
-        paced(middle(1, lambda data: data[SIZE:] if next(lost, False) else data), 1000, 0.05)
+        paced(middle(1, lambda data: data[SIZE:] if next(lost, False) else data), 1000, 0.05, 100)
     more = iter([True])
     with pytest.raises(Missing, match=r"expected|no more"):
         pump(middle(1, lambda data: data + b"x" if next(more, False) else data), 0.05, 100)
 
 
 def test_latency_is_from_when_it_was_due(middle: Callable[..., System]) -> None:
-    quick = paced(middle(2), 5000, 0.2)
+    quick = paced(middle(2), 5000, 0.2, 1000)
     assert len(quick) == 2 * 1000
     assert (quick >= 0).all()
 
@@ -115,7 +115,7 @@ def test_latency_is_from_when_it_was_due(middle: Callable[..., System]) -> None:
         threading.Event().wait(0.02)
         return data
 
-    assert np.median(paced(middle(1, slow), 1000, 0.2)) >= 20
+    assert np.median(paced(middle(1, slow), 1000, 0.2, 50)) >= 20
 
 
 # -- peers -----------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_peer_forwards_everything(name: str) -> None:
     with running(name, Case("some", 20, 3), 1) as system:
         found = pump(system, 0.1, 500)
         assert found.notifications > 0
-        assert len(paced(system, 2000, 0.1)) == 600
+        assert len(paced(system, 2000, 0.1, 1000)) == 600
 
 
 def test_a_peer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_routers_forward_everything(case: Case) -> None:
         assert len(system.pids) == 2
         found = pump(system, 0.1, 2000)
         assert found.notifications > 0
-        assert len(paced(system, 2000, 0.1)) == 400
+        assert len(paced(system, 2000, 0.1, 1000)) == 400
 
 
 def test_durable_publishing(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> lis
             _warm(system, seconds)
             most = pump(system, seconds, WINDOW).rate
             for load, rate in (("half", most / 2), ("steady", min(STEADY, most / 2))):
-                times = paced(system, rate, seconds)
+                times = paced(system, rate, seconds, 4 * WINDOW)
                 half, tail = percentiles(times.tolist())
                 longest, wanting = float(times.max()), 1 + len(system.pids)
                 found.append(

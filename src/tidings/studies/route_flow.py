@@ -14,6 +14,7 @@ import contextlib
 import selectors
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -119,15 +120,17 @@ def pump(system: System, seconds: float, window: int) -> Pumped:
     return Pumped(goal, took, used)
 
 
-def paced(system: System, rate: float, seconds: float) -> npt.NDArray[np.float64]:
+def paced(system: System, rate: float, seconds: float, window: int) -> npt.NDArray[np.float64]:
     """The milliseconds that each notification took, at a steady rate: bursts, one a millisecond,
-    each stamped with the time at which it was due, whether or not it was sent late."""
+    each stamped with the time at which it was due, whether or not it was sent late. It is, when
+    `window` of them are in flight."""
     system.rest()
     sender, size = system.sender, system.size
     stamps = {id(one): _Stamps(one) for one in system.receivers}
     room = memoryview(bytearray(CHUNK))
     rows = np.frombuffer(bytearray(system.block), np.uint8).reshape(-1, size)
-    queue, total = b"", 0
+    queue = deque[memoryview]()
+    total = sent = 0  # notifications that are due; bytes
     with _selectors(system) as (reading, both):
         start = heard = due = time.monotonic_ns()
         end, step = start + int(seconds * 1e9), int(TICK * 1e9)
@@ -139,16 +142,22 @@ def paced(system: System, rate: float, seconds: float) -> npt.NDArray[np.float64
                     at = total % len(rows)
                     some = rows[at : at + goal - total]
                     some[:, system.stamp : system.stamp + 8] = np.array([due]).view(np.uint8)
-                    queue += some.tobytes()
+                    queue.append(memoryview(some.tobytes()))
                     total += len(some)
                 due += step
-            if queue:
+            arrived = min(one.received // one.size for one in system.receivers)
+            may = bool(queue) and sent < (arrived + window) * size
+            if may:
                 with contextlib.suppress(BlockingIOError):
-                    queue = queue[sender.send(queue) :]
-            elif due >= end and all(one.received == total * one.size for one in system.receivers):
+                    count = sender.send(queue[0])
+                    sent += count
+                    queue[0] = queue[0][count:]
+                    if not queue[0]:
+                        queue.popleft()
+            if due >= end and all(one.received == total * one.size for one in system.receivers):
                 break
             pause = max(0.0, (due - time.monotonic_ns()) / 1e9) if due < end else 0.1
-            for key, _ in (both if queue else reading).select(pause):
+            for key, _ in (both if may else reading).select(pause):
                 if key.data is not None:
                     count = _read(system, key.data.socket, room)
                     heard = time.monotonic_ns()

@@ -15,11 +15,11 @@ from tidings.routing.ways import Forwarding, Mode
 
 
 def grown(chance: random.Random) -> Router:
-    """A router with a tree of nodes, and three neighbours that want some."""
+    """A router with nodes that have up to two parents, and three neighbours that want some."""
     router = Router("r", "up")
     router.epoch = 1
     for node in range(1, 30):
-        router.graph.insert(node, [node // 2] if node > 1 else [], [])
+        router.graph.insert(node, {node // 2, node // 3} - {0}, [])
         for neighbour in "abc":
             if chance.random() < 0.3:
                 router.graph.subscribe(node, neighbour)
@@ -85,6 +85,27 @@ def test_fronts_that_do_not_fit() -> None:
     bad[8] = 255  # the labels' size
     with pytest.raises(FrameError, match="shorter than its parts"):
         Forwarder(router).forward(bytes(bad), [0], [len(bad)])
+    with pytest.raises(FrameError, match="shorter than its parts"):
+        Forwarder(router).forward(b"\x02\0\0\0\x01\x01", [0], [6])
+
+
+def test_labels_of_another_length() -> None:
+    """Of three neighbours one gets frames as they are, one a shorter and one a longer label."""
+    router = Router("r", "up")
+    for node, parents in ((1, ()), (2, ()), (3, (1, 2)), (4, (3,))):
+        router.graph.insert(node, parents, ())
+    for node, neighbour in ((4, "same"), (3, "other"), (1, "longer"), (2, "longer")):
+        router.graph.subscribe(node, neighbour)
+    given = [m.Notification(1, n, (m.Mark(4, n, (4,)),), bytes([n]) * n) for n in range(9)]
+    buffer = b"".join(map(frames.encode, given))
+    starts, end = frames.split(buffer)
+    sent = Forwarder(router).forward(buffer, starts, [*starts[1:], end])
+    for name, label in (("same", (4,)), ("other", (3,)), ("longer", (1, 2))):
+        pieces, count = sent[name]
+        assert count == 9
+        assert list(frames.decode_all(b"".join(pieces))) == [
+            m.Notification(1, n, (m.Mark(4, n, label),), bytes([n]) * n) for n in range(9)
+        ]
 
 
 def test_all_goes_to_a_neighbour_that_is_alone() -> None:

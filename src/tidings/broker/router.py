@@ -109,7 +109,11 @@ class RouterNode(Node):
     # -- what comes from there -----------------------------------------------------------------
 
     def _from_above(self, link: Link, buffer: bytes, starts: list[int]) -> None:
-        ends = [*starts[1:], starts[-1] + 4 + int.from_bytes(buffer[starts[-1] :][:4], "little")]
+        ends = [*starts[1:], starts[-1] + frames.size_at(buffer, starts[-1])]
+        if link.name and frames.are_notifications(buffer, starts):
+            link.told_in += len(starts)
+            self._pass_on(buffer, starts, ends)
+            return
         first = 0
         while first < len(starts):
             last = first

@@ -9,6 +9,7 @@ import typer
 
 from tidings.cli.backtest import run_backtest
 from tidings.cli.bench import bench
+from tidings.cli.bench_route import bench_route
 from tidings.cli.bench_spark import bench_spark, bench_stream
 from tidings.cli.check import check_filters
 from tidings.cli.demo import show_demo
@@ -68,6 +69,7 @@ app.command("top")(guarded(show_network))
 app.command("publish")(guarded(publish_notification))
 app.command("subscribe")(guarded(subscribe_to))
 app.command("demo")(guarded(show_demo))
+bench.command("route")(guarded(bench_route))
 bench.command("spark")(guarded(bench_spark))
 bench.command("stream")(guarded(bench_stream))
 app.add_typer(pipeline, name="pipeline")

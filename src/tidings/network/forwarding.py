@@ -12,15 +12,19 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from itertools import pairwise
 
 import msgspec
 
+from tidings.network import scanning
 from tidings.routing import frames, messages as m
 from tidings.routing.downstream import Downstream, Name
 from tidings.routing.ways import Forwarding, Mode
 
 MOST_PLANS = 100_000
-_FRONT = struct.Struct("<IBBHI")
+_FRONT = struct.Struct("<IHHI")  # length, kind and version, marks, bytes of the labels
+_FRONT_SIZE = _FRONT.size
+_SHORT = "found a notification that is shorter than its parts"
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -28,7 +32,7 @@ class Way(msgspec.Struct, frozen=True):
 
     neighbour: Name
     kept: tuple[int, ...] | None  # which marks; None for the frame as it is
-    labels: bytes
+    labels: bytes = b""  # the new ones, where it is not
 
 
 Plan = tuple[Way, ...]
@@ -41,12 +45,15 @@ class Forwarder:
     def __init__(self, router: Downstream) -> None:
         self.router = router
         self._plans: dict[bytes, Plan] = {}
+        self._equal: dict[Plan, Plan] = {}  # one object for plans that say the same
         self._version = -1
+        self._seen = 0  # frames
+        self._table = scanning.new_table()
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> dict[Name, Batch]:
-        """Frames of notifications that follow each other, by neighbour."""
+        """Frames of notifications, each right behind the one before, by neighbour."""
         if self._version != self.router.version:
-            self._plans.clear()
+            self._forget()
             self._version = self.router.version
         if self.router.forwarding.mode is Mode.ADAPTIVE and starts:
             sole = self.router.graph.sole()
@@ -54,68 +61,134 @@ class Forwarder:
                 return {sole: ([memoryview(buffer)[starts[0] : ends[-1]]], len(starts))}
         out: dict[Name, _Pieces] = {}
         view = memoryview(buffer)
-        plans, unpack = self._plans, _FRONT.unpack_from
-        for start, end in zip(starts, ends, strict=True):
-            length, _, _, marks, size = unpack(buffer, start)
-            first = start + frames.HEAD + 16 * marks
-            if length + 4 < frames.HEAD or first + size > end:
-                raise frames.FrameError("found a notification that is shorter than its parts")
-            labels = buffer[first : first + size]
-            plan = plans.get(labels)
+        if ends and len(buffer) - starts[-1] < frames.HEAD:
+            raise frames.FrameError(_SHORT)
+        self._seen += len(starts)
+        if self._seen > scanning.BUSY and self._table is None:
+            scanning.ask_for_kernels()
+            self._table = scanning.new_table()
+        if self._table is not None and len(buffer) >= scanning.LEAST:
+            runs = self._table.runs(buffer, starts[0], ends[-1], self._plan_of)
+        else:
+            runs = self._runs(buffer, starts)
+        runs.append((len(starts), ()))
+        for (first, plan), (last, _) in pairwise(runs):
+            if plan:
+                self._give(plan, out, view, starts[first:last], ends[first:last])
+        return {name: (pieces.done(), pieces.count) for name, pieces in out.items()}
+
+    def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
+        """Frames that follow each other and have one plan are a run, and cost a look each: the
+        first frame of each run, and the plan."""
+        runs: list[tuple[int, Plan]] = []
+        known, unpack, head = self._plans.get, _FRONT.unpack_from, frames.HEAD
+        run: Plan | None = None
+        for at, start in enumerate(starts):
+            length, _, marks, size = unpack(buffer, start)
+            first = start + head + 16 * marks
+            last = first + size
+            if last > start + 4 + length:
+                raise frames.FrameError(_SHORT)
+            plan = known(buffer[first:last])
             if plan is None:
-                plan = self._plan(labels, marks)
-            for way in plan:
-                pieces = out.get(way.neighbour)
-                if pieces is None:
-                    pieces = out[way.neighbour] = _Pieces()
-                if way.kept is None:
-                    pieces.add_slice(start, end, view)
-                else:
-                    front = frames.front_of(buffer, start)
-                    pieces.add(frames.relabelled(buffer, front, way.kept, way.labels), view)
-        return {name: (pieces.done(view), pieces.count) for name, pieces in out.items()}
+                plan = self._plan(buffer[first:last], marks)
+            if plan is not run:
+                run = plan
+                runs.append((at, plan))
+        return runs
+
+    def _plan_of(self, labels: bytes, marks: int) -> Plan:
+        plan = self._plans.get(labels)
+        return self._plan(labels, marks) if plan is None else plan
+
+    def _forget(self) -> None:
+        self._plans.clear()
+        self._equal.clear()
+        if self._table is not None:
+            self._table.clear()
+
+    def _give(
+        self,
+        plan: Plan,
+        out: dict[Name, _Pieces],
+        view: memoryview,
+        starts: list[int],
+        ends: list[int],
+    ) -> None:
+        """Frames of one plan."""
+        for way in plan:
+            pieces = out.get(way.neighbour)
+            if pieces is None:
+                pieces = out[way.neighbour] = _Pieces(view)
+            pieces.count += len(starts)
+            if way.kept is None:
+                pieces.add_slice(starts[0], ends[-1])
+            else:
+                for start, end in zip(starts, ends, strict=True):
+                    pieces.add_relabelled(start, end, way)
 
     def _plan(self, labels: bytes, marks: int) -> Plan:
         known = tuple(frames.decode_labels(labels, marks))
         if len(self._plans) >= MOST_PLANS:
-            self._plans.clear()
-        plan = self._plans[labels] = tuple(
-            Way(neighbour, way.kept, frames.encode_labels(way.labels))
+            self._forget()
+        plan: Plan = tuple(
+            Way(neighbour, None)
+            if way.kept is None
+            else Way(neighbour, way.kept, frames.encode_labels(way.labels))
             for neighbour, way in self.router.ways(known).items()
         )
+        plan = self._plans[labels] = self._equal.setdefault(plan, plan)
         return plan
 
 
 class _Pieces:
     """What goes to one neighbour: slices of the buffer that follow each other are one."""
 
-    __slots__ = ("_end", "_start", "count", "pieces")
+    __slots__ = ("_end", "_start", "_view", "count", "pieces")
 
-    def __init__(self) -> None:
+    def __init__(self, view: memoryview) -> None:
         self.pieces: list[bytes | memoryview] = []
         self.count = 0
+        self._view = view
         self._start = self._end = -1
 
-    def add_slice(self, start: int, end: int, view: memoryview) -> None:
-        self.count += 1
-        if start == self._end:
-            self._end = end
-        else:
-            self._close(view)
-            self._start, self._end = start, end
+    def add_slice(self, start: int, end: int) -> None:
+        if start != self._end:
+            self._close()
+            self._start = start
+        self._end = end
 
-    def add(self, piece: bytes, view: memoryview) -> None:
-        self.count += 1
-        self._close(view)
+    def add(self, piece: bytes) -> None:
+        self._close()
         self.pieces.append(piece)
 
-    def done(self, view: memoryview) -> list[bytes | memoryview]:
-        self._close(view)
+    def add_relabelled(self, start: int, end: int, way: Way) -> None:
+        """A frame with other labels: only what is in front of the payload is written anew, and
+        where the labels are as long as before, nothing but these."""
+        length, kind, marks, size = _FRONT.unpack_from(self._view, start)
+        first = start + frames.HEAD + 16 * marks
+        new, kept = way.labels, way.kept
+        if kept is None or len(kept) != marks:
+            if kept and kept[-1] >= marks:
+                raise frames.FrameError(f"found {marks} marks, expected more for its labels")
+            front = frames.front_of(self._view, start)
+            self.add(frames.relabelled(self._view, front, kept or (), new))
+            return
+        if len(new) == size:
+            self.add_slice(start, first)
+        else:
+            self.add(_FRONT.pack(length + len(new) - size, kind, marks, len(new)))
+            self.add_slice(start + _FRONT_SIZE, first)
+        self.add(new)
+        self.add_slice(first + size, end)
+
+    def done(self) -> list[bytes | memoryview]:
+        self._close()
         return self.pieces
 
-    def _close(self, view: memoryview) -> None:
+    def _close(self) -> None:
         if self._end >= 0:
-            self.pieces.append(view[self._start : self._end])
+            self.pieces.append(self._view[self._start : self._end])
         self._start = self._end = -1
 
 
@@ -124,7 +197,7 @@ def measure_costs(rounds: int = 5) -> Forwarding:
     least of some rounds counts: others had to wait for something. It takes a few milliseconds."""
     marks = tuple(m.Mark(node, 1, (node,)) for node in range(1, 5))
     frame = frames.encode(m.Notification(1, 1, marks, bytes(200), "publisher", 1))
-    labels = frames.encode_labels([(1,), (2,)])
+    way = Way("", (0, 1), frames.encode_labels([(1,), (2,)]))
     rewrite, byte = float("inf"), float("inf")
     near, far = socket.socketpair()
     with near, far:
@@ -132,7 +205,7 @@ def measure_costs(rounds: int = 5) -> Forwarding:
         for _ in range(rounds):
             begun = time.perf_counter_ns()
             for _ in range(200):
-                frames.relabelled(frame, frames.front_of(frame, 0), (0, 1), labels)
+                _Pieces(memoryview(frame)).add_relabelled(0, len(frame), way)
             rewrite = min(rewrite, (time.perf_counter_ns() - begun) / 200)
             begun = time.perf_counter_ns()
             for _ in range(8):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from tidings.model import TidingsError
+from tidings.network import scanning
 from tidings.network.tls import sentence_of
 from tidings.routing import frames, messages as m
 
@@ -242,7 +243,7 @@ class Link(asyncio.Protocol):
         if self._over:
             return
         try:
-            starts, end = frames.split(data, self.largest)
+            starts, end = scanning.split(data, self.largest)
             if end < len(data):
                 self._rest += data[end:]
                 short = len(self._rest) < frames.SHORTEST

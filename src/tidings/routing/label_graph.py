@@ -19,8 +19,8 @@ subscription, the descendants of its node whose labels change and their edges.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 from tidings.model import GraphError
 
@@ -28,16 +28,39 @@ Neighbour = TypeVar("Neighbour", bound=Hashable)
 Label = tuple[int, ...]  # nodes, rising
 
 
+_NONE: set[int] = set()  # of all nodes that have no children; it is never written to
+
+
 class LabelNode(Generic[Neighbour]):
-    """What a router knows of a node."""
+    """What a router knows of a node. There can be millions of them, most without children, with
+    few parents, and with the same subscribers as many others: these are shared."""
 
-    __slots__ = ("children", "labels", "parents", "subscribers")
+    __slots__ = ("children", "labels", "own", "parents", "subscribers")
 
-    def __init__(self) -> None:
-        self.parents: set[int] = set()
-        self.children: set[int] = set()
-        self.subscribers: set[Neighbour] = set()
+    def __init__(self, number: int, nobody: frozenset[Neighbour]) -> None:
+        self.own: Label = (number,)
+        self.parents: Label = ()  # in no order
+        self.children: set[int] = _NONE
+        self.subscribers = nobody
         self.labels: dict[Neighbour, Label] = {}
+
+    def add_child(self, number: int) -> None:
+        if self.children is _NONE:
+            self.children = {number}
+        else:
+            self.children.add(number)
+
+    def drop_child(self, number: int) -> None:
+        self.children.discard(number)
+        if not self.children:
+            self.children = _NONE
+
+    def add_parent(self, number: int) -> None:
+        if number not in self.parents:
+            self.parents = (*self.parents, number)
+
+    def drop_parent(self, number: int) -> None:
+        self.parents = tuple(one for one in self.parents if one != number)
 
 
 class LabelGraph(Generic[Neighbour]):
@@ -47,6 +70,8 @@ class LabelGraph(Generic[Neighbour]):
         self.nodes: dict[int, LabelNode[Neighbour]] = {}
         self.subscriptions: dict[Neighbour, int] = {}
         """How many nodes each neighbour subscribes to, of those that subscribe to any."""
+        self._nobody: frozenset[Neighbour] = frozenset()
+        self._equal: dict[frozenset[Neighbour], frozenset[Neighbour]] = {}  # one object for each
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -56,13 +81,17 @@ class LabelGraph(Generic[Neighbour]):
 
     # -- notifications -------------------------------------------------------------------------
 
-    def forward(self, header: Iterable[int]) -> dict[Neighbour, Label]:
+    def forward(self, header: Sequence[int]) -> dict[Neighbour, Label]:
         """The header that each neighbour gets, of those that get anything. Nodes that are not here
-        are passed over."""
+        are passed over. What is given back is to be read, and before anything changes."""
+        nodes = self.nodes
+        if len(header) == 1:
+            node = nodes.get(header[0])
+            return {} if node is None else node.labels
         found: dict[Neighbour, Label] = {}
         mixed = set()
         for number in header:
-            node = self.nodes.get(number)
+            node = nodes.get(number)
             if node is None:
                 continue
             for neighbour, label in node.labels.items():
@@ -94,8 +123,8 @@ class LabelGraph(Generic[Neighbour]):
         found = {number for number in label if number in self.nodes}
         todo = list(found)
         while todo:
-            new = self.nodes[todo.pop()].parents - found
-            found |= new
+            new = [one for one in self.nodes[todo.pop()].parents if one not in found]
+            found.update(new)
             todo += new
             if len(found) > most:
                 return None
@@ -116,9 +145,9 @@ class LabelGraph(Generic[Neighbour]):
         node = self._node(number)
         if neighbour in node.subscribers:
             return False
-        node.subscribers.add(neighbour)
+        node.subscribers = self._shared(node.subscribers | {neighbour})
         self.subscriptions[neighbour] = self.subscriptions.get(neighbour, 0) + 1
-        self._relabel([number], neighbour)
+        self._lower(number, node, neighbour)
         return True
 
     def unsubscribe(self, number: int, neighbour: Neighbour) -> bool:
@@ -126,7 +155,7 @@ class LabelGraph(Generic[Neighbour]):
         node = self.nodes.get(number)
         if node is None or neighbour not in node.subscribers:
             return False
-        node.subscribers.remove(neighbour)
+        node.subscribers = self._shared(node.subscribers - {neighbour})
         self.subscriptions[neighbour] -= 1
         if not self.subscriptions[neighbour]:
             del self.subscriptions[neighbour]
@@ -147,43 +176,50 @@ class LabelGraph(Generic[Neighbour]):
         # Is it news of two nodes that were here before that one covers the other? Then of labels
         # beneath them that have both, one goes, though nothing right above changes.
         news = number in self.nodes or any(
-            not self._reach(parent, up=False).issuperset(below) for parent in above
+            not self._reach([child], up=True).issuperset(above) for child in below
         )
-        self.nodes.setdefault(number, LabelNode())
+        if number not in self.nodes:
+            self.nodes[number] = LabelNode(number, self._nobody)
         changed = {number}
         for parent in above:
             changed |= self._tie(parent, number)
         for child in below:
             changed |= self._tie(number, child)
-        if len(changed) > 1 or above:
-            self._relabel_all(changed, everything=news)
+        if news:
+            self._relabel_all(changed)
+        else:  # whatever was here before is covered by the same nodes as before
+            node, reached = self.nodes[number], _Reached(self)
+            for neighbour in self._labelled(node.parents):
+                node.labels[neighbour] = self._label(node, neighbour, reached)
 
     def remove(self, number: int) -> None:
         """Take a node out; what covered it goes on covering what it covered."""
         node = self._node(number)
         if node.subscribers:
             raise GraphError(f"node {number} has subscribers, expected none")
-        for child in node.children:
-            self.nodes[child].parents.discard(number)
-        for parent in node.parents:
-            self.nodes[parent].children.discard(number)
         del self.nodes[number]
         for parent in node.parents:
-            below = self._reach(parent, up=False)
-            for child in node.children:
-                if child not in below:
-                    self.nodes[parent].children.add(child)
-                    self.nodes[child].parents.add(parent)
+            self.nodes[parent].drop_child(number)
+        for one in node.children:
+            child = self.nodes[one]
+            child.drop_parent(number)
+            # neither do the parents cover each other, nor the children: an edge more to one of them
+            # makes no path to another
+            above = self._reach([one], up=True)
+            for parent in node.parents:
+                if parent not in above:
+                    self.nodes[parent].add_child(one)
+                    child.add_parent(parent)
 
     def ancestors(self, number: int) -> set[int]:
         """All nodes here that cover a node, but for itself."""
         self._node(number)
-        return self._reach(number, up=True)
+        return self._reach([number], up=True)
 
     def descendants(self, number: int) -> set[int]:
         """All nodes here that a node covers, but for itself."""
         self._node(number)
-        return self._reach(number, up=False)
+        return self._reach([number], up=False)
 
     def in_order(self, numbers: Collection[int]) -> list[int]:
         """Those that are here, each after all that cover it."""
@@ -192,19 +228,15 @@ class LabelGraph(Generic[Neighbour]):
 
     def lowest(self, numbers: Iterable[int]) -> Label:
         """Without those that cover another one."""
-        left = set(numbers)
-        for number in sorted(left):
-            if number in left and number in self.nodes:
-                left -= self._reach(number, up=True)
-        return tuple(sorted(left))
+        given = set(numbers)
+        there = [one for one in given if one in self.nodes]
+        return tuple(sorted(given - self._reach(there, up=True)))
 
     def highest(self, numbers: Iterable[int]) -> Label:
         """Without those that another one covers."""
-        left = set(numbers)
-        for number in sorted(left):
-            if number in left and number in self.nodes:
-                left -= self._reach(number, up=False)
-        return tuple(sorted(left))
+        given = set(numbers)
+        there = [one for one in given if one in self.nodes]
+        return tuple(sorted(given - self._reach(there, up=False)))
 
     def around(self, number: int, neighbour: Neighbour) -> tuple[Label, Label]:
         """The parents and children that a node has among those that a neighbour subscribes to: what
@@ -224,11 +256,15 @@ class LabelGraph(Generic[Neighbour]):
             raise GraphError(f"there is no node {number} here")
         return node
 
-    def _reach(self, number: int, *, up: bool) -> set[int]:
+    def _shared(self, some: frozenset[Neighbour]) -> frozenset[Neighbour]:
+        return self._equal.setdefault(some, some)
+
+    def _reach(self, numbers: Iterable[int], *, up: bool) -> set[int]:
+        """All above some nodes, or all beneath them."""
         found: set[int] = set()
-        todo = [number]
+        todo, nodes = [*numbers], self.nodes
         while todo:
-            node = self.nodes[todo.pop()]
+            node = nodes[todo.pop()]
             for one in node.parents if up else node.children:
                 if one not in found:
                     found.add(one)
@@ -237,45 +273,69 @@ class LabelGraph(Generic[Neighbour]):
 
     def _tie(self, above: int, below: int) -> set[int]:
         """Have a path from one node to another, and no edge that the path makes redundant; those
-        whose parents changed."""
-        covered = self._reach(above, up=False)
-        if below in covered:
+        whose parents changed. Most have few above them, and some very many beneath."""
+        if above in self._reach([below], up=True):
             return set()
-        uppers = self._reach(above, up=True) | {above}
+        uppers = self._reach([above], up=True) | {above}
         if below in uppers:
             raise GraphError(f"node {below} covers node {above}, and is said to be covered by it")
-        lowers = self._reach(below, up=False) | {below}
         changed = {below}
-        for upper in uppers:
-            for lower in self.nodes[upper].children & lowers:
-                self.nodes[upper].children.remove(lower)
-                self.nodes[lower].parents.remove(upper)
-                changed.add(lower)
-        self.nodes[above].children.add(below)
-        self.nodes[below].parents.add(above)
+        for lower in (below, *self._reach([below], up=False)):
+            for upper in self.nodes[lower].parents:
+                if upper in uppers:
+                    self.nodes[upper].drop_child(lower)
+                    self.nodes[lower].drop_parent(upper)
+                    changed.add(lower)
+        self.nodes[above].add_child(below)
+        self.nodes[below].add_parent(above)
         return changed
 
-    def _relabel_all(self, changed: Iterable[int], *, everything: bool) -> None:
-        seen: dict[Neighbour, None] = {}  # in an order that does not depend on chance
-        for number in sorted(self._in_order(changed)) if everything else sorted(changed):
-            node = self.nodes[number]
-            seen.update(dict.fromkeys(node.labels))
-            for parent in sorted(node.parents):
-                seen.update(dict.fromkeys(self.nodes[parent].labels))
-        for neighbour in seen:
-            self._relabel(changed, neighbour, everything=everything)
+    def _labelled(self, numbers: Iterable[int]) -> dict[Neighbour, None]:
+        """Who has a label at one of some nodes, in an order that does not depend on chance."""
+        found: dict[Neighbour, None] = {}
+        for number in sorted(numbers):
+            found.update(dict.fromkeys(self.nodes[number].labels))
+        return found
+
+    def _lower(self, number: int, node: LabelNode[Neighbour], neighbour: Neighbour) -> None:
+        """A neighbour has subscribed to a node: where no lower one is in a label beneath it, the
+        node takes the place of those that cover it."""
+        nodes = self.nodes
+        above, below = self._reach([number], up=True), self._reach([number], up=False)
+        node.labels[neighbour] = node.own
+        todo, done = [*node.children], {number}
+        while todo:
+            one = todo.pop()
+            if one in done:
+                continue
+            done.add(one)
+            lower = nodes[one]
+            if neighbour in lower.subscribers:
+                continue
+            old = lower.labels.get(neighbour, ())
+            if below.isdisjoint(old):
+                left = [upper for upper in old if upper not in above]
+                lower.labels[neighbour] = tuple(sorted((*left, number))) if left else node.own
+                todo.extend(lower.children)
+
+    def _relabel_all(self, changed: Iterable[int]) -> None:
+        """Work out all labels of some nodes and of everything beneath them."""
+        numbers = {*self._in_order(changed)}
+        numbers.update(*(self.nodes[number].parents for number in list(numbers)))
+        for neighbour in self._labelled(numbers):
+            self._relabel(changed, neighbour, everything=True)
 
     def _relabel(
         self, changed: Iterable[int], neighbour: Neighbour, *, everything: bool = False
     ) -> None:
         """Work out labels anew, from some nodes on down to where they stay as they are; or for
         everything beneath."""
-        dirty = set(changed)
-        for number in self._in_order(dirty):
+        dirty, reached = set(changed), _Reached(self)
+        for number in self._in_order(dirty, None if everything else neighbour):
             if number not in dirty and not everything:
                 continue
             node = self.nodes[number]
-            label = self._label(number, node, neighbour)
+            label = self._label(node, neighbour, reached)
             if label != node.labels.get(neighbour, ()):
                 if label:
                     node.labels[neighbour] = label
@@ -283,30 +343,54 @@ class LabelGraph(Generic[Neighbour]):
                     del node.labels[neighbour]
                 dirty |= node.children
 
-    def _label(self, number: int, node: LabelNode[Neighbour], neighbour: Neighbour) -> Label:
+    def _label(self, node: LabelNode[Neighbour], neighbour: Neighbour, reached: _Reached) -> Label:
         if neighbour in node.subscribers:
-            return (number,)
-        above = {self.nodes[parent].labels.get(neighbour, ()) for parent in node.parents}
-        above.discard(())
-        if len(above) <= 1:
-            return above.pop() if above else ()
-        return self.lowest(one for label in above for one in label)
+            return node.own
+        labels = {one: self.nodes[one].labels.get(neighbour, ()) for one in node.parents}
+        distinct = {label for label in labels.values() if label}
+        if len(distinct) <= 1:
+            return distinct.pop() if distinct else ()
+        # What covers a parent, and is not in its label, covers something that is.
+        found = {one for label in distinct for one in label}
+        for parent, label in labels.items():
+            found -= {one for one in found & reached[parent] if one not in label}
+        return tuple(sorted(found))
 
-    def _in_order(self, starts: Iterable[int]) -> Iterator[int]:
-        """Some nodes and all beneath them, each after its parents."""
+    def _in_order(self, starts: Iterable[int], neighbour: Neighbour | None = None) -> Iterator[int]:
+        """Some nodes and all beneath them, each after its parents. With a neighbour, those beneath
+        one that it subscribes to are left out: their labels do not change by what is above."""
+        nodes = self.nodes
         found = set(starts)
         todo = list(found)
         while todo:
-            for child in self.nodes[todo.pop()].children:
+            for child in nodes[todo.pop()].children:
                 if child not in found:
                     found.add(child)
-                    todo.append(child)
-        waiting = {number: len(self.nodes[number].parents & found) for number in found}
+                    if neighbour is None or neighbour not in nodes[child].subscribers:
+                        todo.append(child)
+        waiting = {number: sum(one in found for one in nodes[number].parents) for number in found}
         ready = [number for number, count in waiting.items() if not count]
         while ready:
             number = ready.pop()
             yield number
-            for child in self.nodes[number].children:
-                waiting[child] -= 1
-                if not waiting[child]:
-                    ready.append(child)
+            for child in nodes[number].children:
+                if child in waiting:
+                    waiting[child] -= 1
+                    if not waiting[child]:
+                        ready.append(child)
+
+
+class _Reached(dict[int, set[int]]):
+    """What covers a node, looked up once while edges stay as they are."""
+
+    MOST = 256  # nodes that are remembered
+
+    def __init__(self, graph: LabelGraph[Any]) -> None:
+        super().__init__()
+        self._graph = graph
+
+    def __missing__(self, number: int) -> set[int]:
+        if len(self) >= self.MOST:
+            self.clear()
+        found = self[number] = self._graph.ancestors(number)
+        return found

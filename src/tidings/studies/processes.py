@@ -77,6 +77,18 @@ def processor_seconds(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def running_seconds(pid: int) -> float:
+    """What the threads of a process have used of processors, to the nanosecond where the system
+    tells; without those that ended."""
+    spent = 0
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            spent += int((task / "schedstat").read_text().split()[0])
+    except OSError:
+        return processor_seconds(pid)
+    return spent / 1e9
+
+
 def resident(pid: int) -> tuple[str, int]:
     """The name of a process, and the bytes of memory that it has now."""
     found = _status(pid)

@@ -63,7 +63,7 @@ def match_table(report: MatchReport) -> Table:
     """Batches: one row per run."""
     several = len({run.threads for run in report.runs}) > 1
     counted = any(run.counts is not None for run in report.runs)
-    table = _table(
+    table = plain_table(
         "workload", "filters#", "threads#", "matches/event#", *(["counts#"] if counted else []),
         "pairs#", "range#", "lists#", "from JSON#", *(["speed-up#"] if several else []),
     )  # fmt: skip
@@ -71,40 +71,40 @@ def match_table(report: MatchReport) -> Table:
     for run in report.runs:
         if base is None or (base.workload, base.filters) != (run.workload, run.filters):
             base = run  # the first number of threads that was asked for
-        counts = [_number(run.counts.median if run.counts else None)] if counted else []
+        counts = [number(run.counts.median if run.counts else None)] if counted else []
         gain = [f"{base.pairs.median / run.pairs.median:.2f}"] if several else []
         table.add_row(
-            run.workload, f"{run.filters:,}", str(run.threads), _number(run.matches_per_event),
-            *counts, _number(run.pairs.median),
-            f"{_number(run.pairs.best)}-{_number(run.pairs.worst)}", _number(run.lists.median),
-            _number(run.json_batches.median), *gain,
+            run.workload, f"{run.filters:,}", str(run.threads), number(run.matches_per_event),
+            *counts, number(run.pairs.median),
+            f"{number(run.pairs.best)}-{number(run.pairs.worst)}", number(run.lists.median),
+            number(run.json_batches.median), *gain,
         )  # fmt: skip
     return table
 
 
 def single_table(report: MatchReport) -> Table:
     """Single events: one row per number of filters."""
-    table = _table("workload", "filters#", "dict p50#", "dict p99#", "JSON p50#", "JSON p99#")
+    table = plain_table("workload", "filters#", "dict p50#", "dict p99#", "JSON p50#", "JSON p99#")
     for run in _distinct(report):
         table.add_row(
-            run.workload, f"{run.filters:,}", _number(run.one_dict.p50), _number(run.one_dict.p99),
-            _number(run.one_json.p50), _number(run.one_json.p99),
+            run.workload, f"{run.filters:,}", number(run.one_dict.p50), number(run.one_dict.p99),
+            number(run.one_json.p50), number(run.one_json.p99),
         )  # fmt: skip
     return table
 
 
 def index_table(report: MatchReport) -> Table:
     """What filters cost: one row per number of filters."""
-    table = _table(
+    table = plain_table(
         "workload", "filters#", "build s#", "filters/s#", "first batch s#", "index MB#",
         "bytes/filter#",
     )  # fmt: skip
     for run in _distinct(report):
         table.add_row(
-            run.workload, f"{run.filters:,}", _number(run.build_seconds),
-            f"{run.filters_per_second:,.0f}", _number(run.first_batch_seconds),
-            _number(None if run.index_bytes is None else run.index_bytes / 1e6),
-            _number(run.bytes_per_filter),
+            run.workload, f"{run.filters:,}", number(run.build_seconds),
+            f"{run.filters_per_second:,.0f}", number(run.first_batch_seconds),
+            number(None if run.index_bytes is None else run.index_bytes / 1e6),
+            number(run.bytes_per_filter),
         )  # fmt: skip
     return table
 
@@ -112,15 +112,15 @@ def index_table(report: MatchReport) -> Table:
 def growth_table(report: MatchReport) -> Table:
     """How times grow: the exponent e of filters**e."""
     counted = any(one.counts is not None for one in report.growth)
-    table = _table(
+    table = plain_table(
         "workload", "threads#", "from#", "to#", *(["counts#"] if counted else []), "pairs#",
         "lists#", "dict p50#",
     )  # fmt: skip
     for grown in report.growth:
-        counts = [_number(grown.counts)] if counted else []
+        counts = [number(grown.counts)] if counted else []
         table.add_row(
             grown.workload, str(grown.threads), f"{grown.smallest:,}", f"{grown.largest:,}",
-            *counts, _number(grown.pairs), _number(grown.lists), _number(grown.one_dict),
+            *counts, number(grown.pairs), number(grown.lists), number(grown.one_dict),
         )  # fmt: skip
     return table
 
@@ -128,9 +128,9 @@ def growth_table(report: MatchReport) -> Table:
 def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
     """All tables on building graphs, each with a line that says what is in it."""
     steps = list(report.runs[0].steps)
-    graphs = _table("workload", "filters#", "nodes#", "edges#", "coverings#", "looked at#",
+    graphs = plain_table("workload", "filters#", "nodes#", "edges#", "coverings#", "looked at#",
                     "filters/s#", "MB#", "before#")  # fmt: skip
-    times = _table("workload", "filters#", "threads#", "seconds#", "CPU#",
+    times = plain_table("workload", "filters#", "threads#", "seconds#", "CPU#",
                    *(f"{step}#" for step in steps), "1 thread#")  # fmt: skip
     for run in report.runs:
         start = run.workload, f"{run.filters:,}"
@@ -140,8 +140,8 @@ def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
             f"{run.parsed_bytes / 1e6:,.0f}",
         )  # fmt: skip
         times.add_row(
-            *start, str(run.threads), _number(run.seconds), _number(sum(run.processor.values())),
-            *(_number(run.steps[step]) for step in steps), _number(run.join_alone),
+            *start, str(run.threads), number(run.seconds), number(sum(run.processor.values())),
+            *(number(run.steps[step]) for step in steps), number(run.join_alone),
         )  # fmt: skip
     sections = [
         ("Graphs; MB: the most memory in use, and before it was built", graphs),
@@ -155,11 +155,11 @@ def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
 def graph_growth_table(report: GraphReport) -> Table:
     """How times grow: the exponent e of filters**e."""
     steps = list(report.growth[0].steps)
-    table = _table("workload", "from#", "to#", "all#", *(f"{step}#" for step in steps))
+    table = plain_table("workload", "from#", "to#", "all#", *(f"{step}#" for step in steps))
     for grown in report.growth:
         table.add_row(
-            grown.workload, f"{grown.smallest:,}", f"{grown.largest:,}", _number(grown.seconds),
-            *(_number(grown.steps[step]) for step in steps),
+            grown.workload, f"{grown.smallest:,}", f"{grown.largest:,}", number(grown.seconds),
+            *(number(grown.steps[step]) for step in steps),
         )  # fmt: skip
     return table
 
@@ -180,7 +180,7 @@ def _distinct(report: MatchReport) -> list[MatchRun]:
 
 def peer_table(report: PeerReport) -> Table:
     """One row per system, with how many times as long as tidings it takes."""
-    table = _table(
+    table = plain_table(
         "system", "version", "build s#", "us/event#", "p50#", "p99#", "events#", "MB#",
         f"x {HOME}#", f"x {BATCH}#",
     )  # fmt: skip
@@ -189,10 +189,10 @@ def peer_table(report: PeerReport) -> Table:
             continue
         ratios = (report.ratio(one.system, base) for base in (HOME, BATCH))
         table.add_row(
-            one.system, one.version, _number(one.build_seconds), _number(one.us_per_event),
-            _number(one.p50_us), _number(one.p99_us), f"{one.events:,}" if one.events else "",
+            one.system, one.version, number(one.build_seconds), number(one.us_per_event),
+            number(one.p50_us), number(one.p99_us), f"{one.events:,}" if one.events else "",
             "" if one.peak_bytes is None else f"{one.peak_bytes / 1e6:,.0f}",
-            *(_number(ratio) for ratio in ratios),
+            *(number(ratio) for ratio in ratios),
         )  # fmt: skip
     return table
 
@@ -200,11 +200,11 @@ def peer_table(report: PeerReport) -> Table:
 def compare_table(report: Comparison) -> Table:
     """One row per measure, with the change from the first revision to the second."""
     names = [_short(revision) for revision in (report.first, report.second)]
-    table = _table("measure", "unit", *(f"{name}#" for name in names), "change#", "interval#",
+    table = plain_table("measure", "unit", *(f"{name}#" for name in names), "change#", "interval#",
                    "verdict")  # fmt: skip
     for one in report.verdicts:
         table.add_row(
-            one.measure.name, one.measure.unit, _number(one.first), _number(one.second),
+            one.measure.name, one.measure.unit, number(one.first), number(one.second),
             f"{_percent(one.ratio)} %", f"{_percent(one.low)} to {_percent(one.high)} %",
             Text(one.word, _STYLES.get(one.word, "")),
         )  # fmt: skip
@@ -228,25 +228,29 @@ def compare_lines(report: Comparison) -> list[str]:
 
 def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
     """All tables on changes, each with a line that says what is in it and in which unit."""
-    changes = _table("workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#")
-    merges = _table(
+    changes = plain_table(
+        "workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#"
+    )
+    merges = plain_table(
         "workload", "filters#", "quiet p50#", "quiet p99#", "merging p50#", "merging p99#",
         "slowdown#", "merge s#",
     )  # fmt: skip
-    snapshots = _table("workload", "filters#", "save s#", "MB#", "open s#", "open unverified s#")
+    snapshots = plain_table(
+        "workload", "filters#", "save s#", "MB#", "open s#", "open unverified s#"
+    )
     for run in report.runs:
         start = run.workload, f"{run.filters:,}"
         changes.add_row(
-            *start, f"{run.filters_per_second:,.0f}", _number(run.add.p50), _number(run.add.p99),
-            _number(run.remove.p50),
+            *start, f"{run.filters_per_second:,.0f}", number(run.add.p50), number(run.add.p99),
+            number(run.remove.p50),
         )  # fmt: skip
         merges.add_row(
-            *start, _number(run.quiet.p50), _number(run.quiet.p99), _number(run.merging.p50),
-            _number(run.merging.p99), f"{run.slowdown:.2f}", _number(run.merge_seconds),
+            *start, number(run.quiet.p50), number(run.quiet.p99), number(run.merging.p50),
+            number(run.merging.p99), f"{run.slowdown:.2f}", number(run.merge_seconds),
         )  # fmt: skip
         snapshots.add_row(
-            *start, _number(run.save_seconds), _number(run.snapshot_bytes / 1e6),
-            _number(run.open_seconds), _number(run.open_unverified_seconds),
+            *start, number(run.save_seconds), number(run.snapshot_bytes / 1e6),
+            number(run.open_seconds), number(run.open_unverified_seconds),
         )  # fmt: skip
     return [
         ("Changes: filters loaded from text, then single ones in µs", changes),
@@ -260,11 +264,11 @@ def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
     sections = []
     for run in dict.fromkeys(way.run for way in report.ways):
         ways = [way for way in report.ways if way.run == run]
-        table = _table("way", "rows/s#", "range#", f"{ways[0].way} = 1#")
+        table = plain_table("way", "rows/s#", "range#", f"{ways[0].way} = 1#")
         for way in ways:
             table.add_row(
                 way.way, f"{way.rows_per_second:,.0f}", f"{way.least:,.0f}-{way.most:,.0f}",
-                _number(way.rows_per_second / ways[0].rows_per_second),
+                number(way.rows_per_second / ways[0].rows_per_second),
             )  # fmt: skip
         heading = f"{run}: {ways[0].filters:,} filters, {ways[0].rows:,} rows, Parquet to Parquet"
         sections.append((heading, table))
@@ -273,16 +277,16 @@ def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
 
 def stream_sections(report: StreamReport) -> list[tuple[str, Table]]:
     """A pipeline that ran for a while."""
-    latency = _table("notifications#", "told#", "p50#", "p99#", "most#")
+    latency = plain_table("notifications#", "told#", "p50#", "p99#", "most#")
     latency.add_row(
-        f"{report.notifications:,}", f"{report.told:,}", _number(report.p50), _number(report.p99),
-        _number(report.most),
+        f"{report.notifications:,}", f"{report.told:,}", number(report.p50), number(report.p99),
+        number(report.most),
     )  # fmt: skip
-    batches = _table("batches#", "p50#", "p99#")
-    batches.add_row(f"{report.batches:,}", _number(report.batch_p50), _number(report.batch_p99))
-    memory = _table("when", "driver#", "JVM#", "workers#")
+    batches = plain_table("batches#", "p50#", "p99#")
+    batches.add_row(f"{report.batches:,}", number(report.batch_p50), number(report.batch_p99))
+    memory = plain_table("when", "driver#", "JVM#", "workers#")
     for when, size in (("early", report.early), ("at the end", report.late)):
-        memory.add_row(when, _number(size.driver), _number(size.jvm), _number(size.workers))
+        memory.add_row(when, number(size.driver), number(size.jvm), number(size.workers))
     what = f"{report.filters:,} filters, {report.rate:,} notifications/s, {report.seconds:.0f} s"
     return [
         (f"{what}: seconds from making to commit", latency),
@@ -297,7 +301,7 @@ def absent_lines(report: PeerReport) -> list[str]:
     return [f"{one.system}: {one.status}: {one.note}" for one in absent]
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
     """A name that ends in # is a column of numbers."""
     table = Table(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True,
@@ -321,7 +325,7 @@ def _short(revision: Revision) -> str:
     return revision.name if len(revision.name) <= 16 else revision.commit
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     """Three digits that count."""
     if value is None:
         return ""

@@ -1,0 +1,96 @@
+"""Kernels that look at the fronts of frames: the same as `frames.split`, and as the loop of
+`Forwarder.forward`, in less time.
+
+Labels are known by a table with open addressing: for each place the bytes of the labels (where they
+are in `arena`, and how many, -1 for a free place) and the number of their plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidings.matching.compiling import short_kernel
+
+DONE, UNKNOWN, SHORT = 0, 1, 2
+_OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
+
+
+@short_kernel
+def split_frames(data: Any, largest: int, starts: Any) -> Any:
+    """How many whole frames there are, and where they end; -1 frames where one is none of ours."""
+    at: Any = 0
+    count, size = 0, len(data)
+    while at + 6 <= size:
+        length = (
+            np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16
+            | np.int64(data[at + 3]) << 24
+        )  # fmt: skip
+        kind = data[at + 4]
+        if data[at + 5] != 1 or kind < 1 or kind > 2 or length < 2 or length > largest:
+            return -1, at
+        if at + 4 + length > size:
+            break
+        starts[count] = at
+        count += 1
+        at += 4 + length
+    return count, at
+
+
+@short_kernel
+def find_place(data: Any, first: int, size: int, places: Any, sizes: Any, arena: Any) -> Any:
+    """Where labels are in the table, or the free place where they belong."""
+    mixed = _OFFSET
+    for at in range(first, first + size):
+        mixed = (mixed ^ np.uint64(data[at])) * _PRIME
+    mask = len(sizes) - 1
+    place = np.int64(mixed & np.uint64(mask))
+    while sizes[place] >= 0:
+        if sizes[place] == size:
+            begin, at = places[place], 0
+            while at < size and arena[begin + at] == data[first + at]:
+                at += 1
+            if at == size:
+                return place
+        place = (place + 1) & mask
+    return place
+
+
+@short_kernel
+def find_runs(
+    data: Any, start: int, end: int, done: int, last: int, table: Any, arena: Any, firsts: Any,
+    found: Any,
+) -> Any:  # fmt: skip
+    """Runs of frames with one plan, from a place on: the first frame of each, and its plan. `done`
+    frames were before, the last of them with the plan `last`. Gives how many runs there are, how
+    many frames are done, where the next one begins, and why it ended there."""
+    places, sizes, plans = table[0], table[1], table[2]
+    at: Any = start
+    runs = 0
+    while at < end:
+        length = (
+            np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16
+            | np.int64(data[at + 3]) << 24
+        )  # fmt: skip
+        if length < 36:
+            return runs, done, at, 2
+        marks = np.int64(data[at + 6]) | np.int64(data[at + 7]) << 8
+        size = (
+            np.int64(data[at + 8]) | np.int64(data[at + 9]) << 8 | np.int64(data[at + 10]) << 16
+            | np.int64(data[at + 11]) << 24
+        )  # fmt: skip
+        first = at + 40 + 16 * marks
+        if first + size > at + 4 + length:
+            return runs, done, at, 2
+        place = find_place(data, first, size, places, sizes, arena)
+        if sizes[place] < 0:
+            return runs, done, at, 1
+        if plans[place] != last:
+            last = plans[place]
+            firsts[runs] = done
+            found[runs] = last
+            runs += 1
+        done += 1
+        at += 4 + length
+    return runs, done, at, 0

@@ -1,0 +1,157 @@
+"""Frames scanned by kernels, where there are many of them.
+
+A router begins in plain Python. When it has seen so many frames that it is a busy one, a thread
+loads the kernels, which takes about a second and a hundred megabytes; what is found is the same
+with them and without. Routers with little to do, and agents, never pay for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tidings.routing import frames, messages as m
+
+BUSY = 200_000  # frames that were seen, from which on it is worth it
+LEAST = 1 << 14  # bytes of a buffer that is given to a kernel
+MOST_KNOWN = 100_000  # labels whose plans are remembered,
+_MOST_ARENA = 1 << 24  # and their bytes
+
+_log = logging.getLogger(__name__)
+
+
+class _Loaded:
+    """The kernels, and what they need, once they are there."""
+
+    def __init__(self) -> None:
+        self.kernels: Any = None
+        self.numpy: Any = None
+        self.asked = False
+
+    def load(self) -> None:
+        try:
+            import numpy
+
+            from tidings.network import scan_kernels
+
+            self.numpy = numpy
+            _Table(scan_kernels).rehearse()
+            self.kernels = scan_kernels
+        except Exception as problem:  # whatever keeps them from loading, it goes on without
+            _log.warning("the kernels that scan frames can't be loaded: %s", problem)
+
+
+loaded = _Loaded()
+
+
+def ask_for_kernels() -> None:
+    """Begin to load the kernels, unless that was done."""
+    if not loaded.asked:
+        loaded.asked = True
+        threading.Thread(target=loaded.load, name="tidings-kernels", daemon=True).start()
+
+
+def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
+    """As `frames.split`."""
+    kernels, numpy = loaded.kernels, loaded.numpy
+    if kernels is None or len(buffer) < LEAST:
+        return frames.split(buffer, largest)
+    starts = numpy.empty(len(buffer) // 6 + 1, numpy.int64)
+    count, end = kernels.split_frames(numpy.frombuffer(buffer, numpy.uint8), largest, starts)
+    if count < 0:
+        return frames.split(buffer, largest)  # it says why
+    return starts[:count].tolist(), end
+
+
+def new_table() -> _Table | None:
+    """A table of plans, if the kernels are there."""
+    return None if loaded.kernels is None else _Table(loaded.kernels)
+
+
+class _Table:
+    """Plans by labels, as a kernel can read them."""
+
+    def __init__(self, kernels: Any) -> None:
+        self._kernels = kernels
+        self._numpy = loaded.numpy
+        self.clear()
+
+    def clear(self) -> None:
+        self._plans: list[Any] = []
+        self._number: dict[int, int] = {}  # by the identity of a plan
+        self._known = self._used = 0
+        self._arena = self._numpy.zeros(1 << 12, self._numpy.uint8)
+        self._table = self._empty(1 << 10)
+
+    def rehearse(self) -> None:
+        """Have all kernels compiled, or read from the disk, for the types they are called with."""
+        frame = frames.encode(m.Notification(1, 1, (m.Mark(1, 1, (1,)),), b""))
+        self.runs(frame, 0, len(frame), lambda *_: ())
+        self._grow()
+        starts = self._numpy.zeros(len(frame), self._numpy.int64)
+        data = self._numpy.frombuffer(frame, self._numpy.uint8)
+        self._kernels.split_frames(data, frames.LARGEST, starts)
+
+    def runs(
+        self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]
+    ) -> list[tuple[int, Any]]:
+        """Runs of frames with one plan: the first of each, and the plan. FrameError where a front
+        does not fit; labels that are not known are asked for."""
+        data = self._numpy.frombuffer(buffer, self._numpy.uint8)
+        most = (end - start) // frames.HEAD + 1
+        firsts, found = self._numpy.empty((2, most), self._numpy.int64)
+        runs: list[tuple[int, Any]] = []
+        done, last = 0, -1
+        while True:
+            count, done, start, why = self._kernels.find_runs(
+                data, start, end, done, last, self._table, self._arena, firsts, found
+            )
+            if count:
+                last = int(found[count - 1])
+                plans = map(self._plans.__getitem__, found[:count].tolist())
+                runs += zip(firsts[:count].tolist(), plans, strict=True)
+            if why == self._kernels.DONE:
+                return runs
+            if why == self._kernels.SHORT:
+                raise frames.FrameError("found a notification that is shorter than its parts")
+            front = frames.front_of(buffer, start)
+            labels = buffer[front.labels : front.rest]
+            if self._learn(labels, plan_of(labels, front.marks)):
+                last = -1  # numbers have begun anew
+
+    def _learn(self, labels: bytes, plan: Any) -> bool:
+        """Know the plan of labels; whether all others were forgotten."""
+        full = self._known >= MOST_KNOWN or self._used + len(labels) > _MOST_ARENA
+        if full:
+            self.clear()
+        if 2 * self._known >= self._table.shape[1]:
+            self._grow()
+        if self._used + len(labels) > len(self._arena):
+            room = self._numpy.zeros(2 * (self._used + len(labels)), self._numpy.uint8)
+            room[: self._used] = self._arena[: self._used]
+            self._arena = room
+        number = self._number.setdefault(id(plan), len(self._plans))
+        if number == len(self._plans):
+            self._plans.append(plan)
+        data = self._numpy.frombuffer(labels, self._numpy.uint8)
+        self._arena[self._used : self._used + len(labels)] = data
+        self._put(self._table, data, 0, self._used, len(labels), number)
+        self._used += len(labels)
+        self._known += 1
+        return full
+
+    def _put(self, table: Any, data: Any, at: int, begin: int, size: int, number: int) -> None:
+        place = self._kernels.find_place(data, at, size, table[0], table[1], self._arena)
+        table[:, place] = begin, size, number
+
+    def _grow(self) -> None:
+        old, self._table = self._table, self._empty(4 * self._table.shape[1])
+        for begin, size, number in old[:, old[1] >= 0].T.tolist():
+            self._put(self._table, self._arena, begin, begin, size, number)
+
+    def _empty(self, size: int) -> Any:
+        table = self._numpy.zeros((3, size), self._numpy.int64)
+        table[1] = -1
+        return table

@@ -1,0 +1,211 @@
+"""The network measured: forwarding and its latency beside mosquitto and nats-server, publishing
+that is acknowledged from the disk, and look-ups of headers alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from tidings.studies.machine import Machine, machine
+from tidings.studies.route_durable import Durable, measure_durable, percentiles
+from tidings.studies.route_flow import Pumped, System, paced, pump
+from tidings.studies.route_lookup import SIZES, Lookup, look_up
+from tidings.studies.route_peers import PROGRAMS, STARTERS, program
+from tidings.studies.route_tidings import start_tidings
+
+PARTS = ("forward", "latency", "durable", "lookup")
+HOME = "tidings"
+PAYLOAD = 200  # bytes
+WINDOW = 5_000  # notifications in flight
+PUBLISHING = 2_000  # publications under way
+BLOCK = 2_000  # notifications that are encoded before
+STEADY = 20_000.0  # notifications per second that every machine has room for
+HOPS = (1, 2, 3)
+Note = Callable[[str], None]
+
+
+class Case(msgspec.Struct, frozen=True):
+    """What is forwarded to whom."""
+
+    name: str
+    labels: int = 1
+    neighbours: int = 1
+    relabelled: bool = False  # of two neighbours, one gets other labels; peers have no such thing
+
+
+CASES = (
+    Case("1 label"),
+    Case("1,000 labels", labels=1000),
+    Case("1 label, 10 neighbours", neighbours=10),
+    Case("1,000 labels, 2 neighbours, one relabelled", 1000, 2, relabelled=True),
+)
+
+
+class ForwardRun(msgspec.Struct, frozen=True):
+    """Notifications through one process; medians over the rounds."""
+
+    case: str
+    system: str
+    neighbours: int
+    rate: float  # notifications per second
+    least: float
+    most: float
+    per_core: float  # notifications per second of the forwarding process' processor time
+    busy: float  # seconds of processors per second
+    notifications: int  # all of them, every one received by every neighbour
+    ratio: float | None  # the median of tidings' rate over this one, round by round
+    ratio_per_core: float | None
+
+
+class LatencyRun(msgspec.Struct, frozen=True):
+    """Milliseconds, from when a notification was due to be sent until it was received."""
+
+    system: str
+    hops: int
+    load: str
+    rate: float
+    p50: float
+    p99: float
+    most: float
+    notifications: int
+    processes: int  # that want a processor, the client with them
+
+
+class RouteReport(msgspec.Struct, frozen=True):
+    machine: Machine
+    payload: int
+    window: int
+    rounds: int
+    seconds: float
+    absent: list[str]
+    forward: list[ForwardRun]
+    latency: list[LatencyRun]
+    durable: Durable | None
+    lookup: list[Lookup]
+
+
+def bench_route(
+    parts: Sequence[str] = PARTS,
+    *,
+    seconds: float = 1.0,
+    rounds: int = 5,
+    peers: bool = True,
+    sizes: Sequence[int] | None = None,
+    seed: int = 1,
+    note: Note = lambda _: None,
+) -> RouteReport:
+    """Measure some parts. `note` is told what is being done."""
+    where = machine()
+    there = [name for name in PROGRAMS if peers and program(name) is not None]
+    absent = [
+        f"{PROGRAMS[name]} is not installed here, so it is left out"
+        for name in PROGRAMS if peers and name not in there
+    ]  # fmt: skip
+    forward, latency, durable, lookup = list[ForwardRun](), list[LatencyRun](), None, list[Lookup]()
+    if "forward" in parts:
+        for case in CASES:
+            forward += _forward(case, there, seconds, rounds, seed, note)
+    if "latency" in parts:
+        latency = _latency(there, seconds, seed, note)
+    if "durable" in parts:
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            payload = random.Random(seed).randbytes(PAYLOAD)
+            durable = measure_durable(Path(folder), seconds, rounds, PUBLISHING, payload, note)
+    if "lookup" in parts:
+        lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
+    return RouteReport(
+        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, lookup
+    )
+
+
+def _forward(
+    case: Case, peers: Sequence[str], seconds: float, rounds: int, seed: int, note: Note
+) -> list[ForwardRun]:
+    """All systems in turn, round after round."""
+    names = [HOME] if case.relabelled else [HOME, *peers]
+    found: dict[str, list[Pumped]] = {name: [] for name in names}
+    with contextlib.ExitStack() as stack:
+        note(f"forwarding, {case.name}: starting")
+        systems = [stack.enter_context(running(name, case, seed)) for name in names]
+        for system in systems:
+            _warm(system, seconds)
+        for number in range(rounds):
+            for system in systems:
+                note(f"forwarding, {case.name}: {system.name}, round {number + 1} of {rounds}")
+                found[system.name].append(pump(system, seconds, WINDOW))
+    return [_summed(case, name, found) for name in names]
+
+
+def _warm(system: System, seconds: float) -> None:
+    """What is first is slow; a router that is busy loads its kernels."""
+    for _ in range(3 * len(system.pids) if system.name == HOME else 1):
+        pump(system, seconds, WINDOW)
+
+
+def _summed(case: Case, name: str, found: dict[str, list[Pumped]]) -> ForwardRun:
+    ours, theirs = found[HOME], found[name]
+    rates = [one.rate for one in theirs]
+    pairs = list(zip(ours, theirs, strict=True))
+    peer = name != HOME
+    return ForwardRun(
+        case.name, name, case.neighbours, statistics.median(rates), min(rates), max(rates),
+        statistics.median(one.per_core for one in theirs),
+        statistics.median(one.processor / one.seconds for one in theirs),
+        sum(one.notifications for one in theirs),
+        statistics.median(a.rate / b.rate for a, b in pairs) if peer else None,
+        statistics.median(a.per_core / b.per_core for a, b in pairs) if peer else None,
+    )  # fmt: skip
+
+
+def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> list[LatencyRun]:
+    found = []
+    for name, hops in [*((HOME, hops) for hops in HOPS), *((name, 1) for name in peers)]:
+        note(f"latency: {name}, {hops} hop{'s' if hops > 1 else ''}")
+        with running(name, CASES[0], seed, hops) as system:
+            _warm(system, seconds)
+            most = pump(system, seconds, WINDOW).rate
+            for load, rate in (("half", most / 2), ("steady", min(STEADY, most / 2))):
+                times = paced(system, rate, seconds, 4 * WINDOW)
+                half, tail = percentiles(times.tolist())
+                longest, wanting = float(times.max()), 1 + len(system.pids)
+                found.append(
+                    LatencyRun(name, hops, load, rate, half, tail, longest, len(times), wanting)
+                )
+    return found
+
+
+@contextlib.contextmanager
+def running(name: str, case: Case, seed: int, hops: int = 1) -> Iterator[System]:
+    """A system, ready to forward."""
+    chance = random.Random(seed)
+    payloads = [chance.randbytes(PAYLOAD) for _ in range(BLOCK)]
+    topics = [chance.randrange(case.labels) for _ in range(BLOCK)]
+    with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+        if name == HOME:
+            system = _tidings(Path(folder), case, topics, payloads, hops)
+        else:
+            system = STARTERS[name](Path(folder), topics, payloads, case.neighbours)
+        try:
+            yield system
+        finally:
+            system.stop()
+
+
+def _tidings(
+    folder: Path, case: Case, topics: Sequence[int], payloads: Sequence[bytes], hops: int
+) -> System:
+    nodes = [1 + one for one in topics]
+    wanted = [*range(1, case.labels + 1)]
+    if not case.relabelled:
+        wants = [wanted] * case.neighbours
+        return start_tidings(folder, nodes, payloads, wants, hops=hops)
+    above = case.labels + 1  # one node over all others, which one neighbour wants alone
+    parents = dict.fromkeys(wanted, (above,))
+    return start_tidings(folder, nodes, payloads, [wanted, [above]], parents=parents, hops=hops)

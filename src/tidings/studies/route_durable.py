@@ -1,0 +1,231 @@
+"""Publishing that is acknowledged from the disk, through a real rendezvous point.
+
+    agent ──Publish──> [rendezvous point, journal] ──Notification──> a receiver that counts
+          <─Published─
+
+What is told apart: an agent as applications have it, many publications under way; a raw socket with
+publications that were encoded before, so that the rendezvous point is all that is slow; and one
+publication at a time, beside what a sync of the same disk costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from tidings.model import EnvironmentProblem
+from tidings.network.agent import connect
+from tidings.routing import frames, messages as m
+from tidings.routing.digests import digest
+from tidings.studies.processes import running_seconds
+from tidings.studies.route_flow import Missing
+from tidings.studies.route_peers import connected, ended
+from tidings.studies.route_tidings import Peer, listening
+
+PATIENCE = 20.0
+ALIVE = 4.0  # seconds between two words of the receiver: who is silent is taken for gone
+SYNC = 4096  # bytes that are written before each sync that is timed alone
+
+
+class Durable(msgspec.Struct, frozen=True):
+    """What was measured; times in milliseconds."""
+
+    agent_rates: list[float]  # acknowledged per second, by an agent
+    raw_rates: list[float]  # by a raw socket
+    root_per_core: float  # publications per second of the rendezvous point's processor, of the raw
+    alone_p50: float
+    alone_p99: float
+    sync_p50: float
+    sync_p99: float
+    window: int
+    told: int  # notifications that the receiver got: all
+
+
+def measure_durable(
+    folder: Path,
+    seconds: float,
+    rounds: int,
+    window: int,
+    payload: bytes,
+    note: Callable[[str], None] = lambda _: None,
+) -> Durable:
+    """Run a rendezvous point whose journal is in a folder, and publish to it."""
+    file = folder / "root.toml"
+    file.write_text('name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n')
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        port = listening(file, processes)
+        counter = _Counter(port)
+        agents, raws, spent, count = [], [], 0.0, 0
+        syncs = sync_times(folder, 50)
+        alone = asyncio.run(_alone(port, payload, max(20, int(100 * seconds))))
+        syncs += sync_times(folder, 50)  # on both sides: disks have their moods
+        total = len(alone)
+        for number in range(rounds):
+            note(f"durable: round {number + 1} of {rounds}")
+            done, took = asyncio.run(_agent(port, payload, window, seconds))
+            agents.append(done / took)
+            before = running_seconds(processes[0].pid)
+            sent, took = _raw(port, f"raw{number}", payload, window, seconds)
+            spent += running_seconds(processes[0].pid) - before
+            raws.append(sent / took)
+            count += sent
+            total += done + sent
+        counter.wait_for(total)
+    finally:
+        for process in processes:
+            ended(process)
+    return Durable(
+        agents, raws, count / max(spent, 0.01), *percentiles(alone), *percentiles(syncs), window,
+        total,
+    )  # fmt: skip
+
+
+def percentiles(milliseconds: Sequence[float]) -> tuple[float, float]:
+    """p50 and p99."""
+    half, tail = np.percentile(np.asarray(milliseconds), [50, 99])
+    return float(half), float(tail)
+
+
+def sync_times(folder: Path, count: int) -> list[float]:
+    """Milliseconds of a write and a sync each."""
+    spent = []
+    descriptor = os.open(folder / "sync", os.O_WRONLY | os.O_CREAT)
+    try:
+        for _ in range(count):
+            start = time.perf_counter()
+            os.write(descriptor, bytes(SYNC))
+            os.fsync(descriptor)
+            spent.append((time.perf_counter() - start) * 1e3)
+    finally:
+        os.close(descriptor)
+    return spent
+
+
+async def _alone(port: int, payload: bytes, count: int) -> list[float]:
+    """Milliseconds of publications one at a time."""
+    spent = []
+    async with connect(f"tidings://127.0.0.1:{port}") as agent:
+        for number in range(count):
+            start = time.perf_counter()
+            await agent.publish({"n": number}, payload)
+            spent.append((time.perf_counter() - start) * 1e3)
+    return spent
+
+
+async def _agent(port: int, payload: bytes, window: int, seconds: float) -> tuple[int, float]:
+    """How many were acknowledged, and in how many seconds."""
+    async with connect(f"tidings://127.0.0.1:{port}") as agent:
+        start = time.perf_counter()
+        waiting: deque[asyncio.Future[None]] = deque()
+        count = 0
+        while time.perf_counter() - start < seconds:
+            while len(waiting) < window:
+                waiting.append(agent.publish_soon({"n": count}, payload))
+                count += 1
+            await waiting.popleft()
+            while waiting and waiting[0].done():
+                waiting.popleft().result()
+        await asyncio.gather(*waiting)
+        return count, time.perf_counter() - start
+
+
+def _raw(port: int, name: str, payload: bytes, window: int, seconds: float) -> tuple[int, float]:
+    """The same with frames that are made a window ahead, at little cost."""
+    peer = _greeted(port, name)
+    encoded = itertools.count(1)
+    content = b'{"n": 1}'
+
+    def more(count: int) -> bytes:
+        return b"".join(
+            frames.encode(m.Publish(name, stamp, max(1, stamp - window), content, payload))
+            for stamp in itertools.islice(encoded, count)
+        )
+
+    start = time.perf_counter()
+    sent, done = window, 0
+    peer.link.sendall(more(window))
+    while done < sent:
+        for message in peer.heard():
+            if isinstance(message, m.Published):
+                if message.refusal:
+                    raise Missing(f"a publication was refused: {message.refusal}")
+                done = max(done, message.stamp)
+        free = window - (sent - done)
+        if free and time.perf_counter() - start < seconds:
+            peer.link.sendall(more(free))
+            sent += free
+    took = time.perf_counter() - start
+    peer.link.close()
+    return sent, took
+
+
+def _greeted(port: int, name: str) -> Peer:
+    peer = Peer(connected(port))
+    peer.say(m.Hello(name))
+    while not any(isinstance(one, m.Welcome) for one in peer.heard()):
+        pass
+    return peer
+
+
+class _Counter:
+    """A receiver of everything, which only counts, in a thread of its own."""
+
+    def __init__(self, port: int) -> None:
+        self._peer = _greeted(port, "counter")
+        self._seen: set[int] = set()
+        self._subscribe()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _subscribe(self) -> None:
+        self._peer.say(m.Ask(1, b"n >= 0"))
+        deadline, node = time.monotonic() + PATIENCE, 0
+        while time.monotonic() < deadline:
+            for message in self._peer.heard():
+                if isinstance(message, m.Answer):
+                    if message.refusal:
+                        raise EnvironmentProblem(message.refusal)
+                    node = message.node
+                    self._alive = m.Resubscribe(message.epoch, digest([node]))
+                    self._peer.say(m.Subscribe(message.epoch, (node,)))
+                elif isinstance(message, m.Setup) and message.node == node:
+                    self._peer.link.settimeout(None)
+                    return
+        raise EnvironmentProblem("the rendezvous point did not take the subscription in time")
+
+    def _run(self) -> None:
+        buffer, said = b"", time.monotonic()
+        while data := self._peer.link.recv(1 << 20):
+            buffer += data
+            starts, end = frames.split(buffer)
+            for start in starts:
+                if buffer[start + 4] == frames.NOTIFICATION:
+                    self._seen.add(int.from_bytes(buffer[start + 24 : start + 32], "little"))
+            buffer = buffer[end:]
+            if time.monotonic() - said > ALIVE:
+                said = time.monotonic()
+                self._peer.say(self._alive)
+
+    def wait_for(self, count: int) -> None:
+        """Until so many have come; Missing where they do not."""
+        deadline = time.monotonic() + PATIENCE
+        while len(self._seen) < count and time.monotonic() < deadline:
+            time.sleep(0.05)
+        found = len(self._seen)
+        self._peer.link.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._peer.link.close()
+        if found != count:
+            raise Missing(f"the receiver was told of {found:,} notifications, expected {count:,}")

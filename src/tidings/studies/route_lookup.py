@@ -1,0 +1,194 @@
+"""Forwarding without a network: what a router does for a header, and for a subscription.
+
+One router with ten neighbours; subscribers come from random ones of them. As in study 2 of the
+dissertation, with what its preprocessor does left out: where a topic belongs is told to the router.
+Times are those of the processor, so a busy machine does not count.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from tidings.network.forwarding import Forwarder
+from tidings.routing import frames, messages as m
+from tidings.routing.router import Router
+from tidings.studies.scenarios import SCENARIOS, Scenario
+
+NEIGHBOURS = 10
+NOTIFICATIONS = 1000
+SIZES = tuple(10**power for power in range(7))
+FLAT_FROM = 1000  # subscribers
+
+
+class Lookup(msgspec.Struct, frozen=True):
+    """What was measured for one number of subscribers; microseconds."""
+
+    scenario: str
+    subscribers: int
+    topics: int  # that are subscribed to
+    ids: float  # of a notification, in the mean
+    subscription: float  # each, of all so far
+    fresh: float  # the look-up of a header that is not known
+    known: float  # of one that is
+    frame: float  # of the frame, with labels that are known
+    table_bytes: int
+
+
+def look_up(
+    names: Sequence[str] = (*SCENARIOS,),
+    sizes: Sequence[int] = SIZES,
+    *,
+    seed: int = 1,
+    note: Callable[[str], None] = lambda _: None,
+) -> list[Lookup]:
+    """Measure each scenario with more and more subscribers."""
+    found = []
+    for name in names:
+        filling = _Filling(SCENARIOS[name](), seed)
+        for size in sizes:
+            note(f"look-up: {name}, {size:,} subscribers")
+            filling.fill(size)
+            found.append(filling.measured())
+    return found
+
+
+class _Filling:
+    """A router that gets more and more subscriptions."""
+
+    def __init__(self, scenario: Scenario, seed: int) -> None:
+        self.scenario = scenario
+        self.chance = np.random.default_rng(seed)
+        self.router = Router("router", "above")
+        self.there = np.zeros(scenario.size, np.bool_)
+        self.subscribers = 0
+        self.seconds = 0.0
+
+    def fill(self, size: int) -> None:
+        graph, scenario, clock = self.router.graph, self.scenario, time.process_time
+        count = size - self.subscribers
+        topics = scenario.subscriptions(self.chance, count).tolist()
+        senders = self.chance.integers(0, NEIGHBOURS, count).tolist()
+        aside = 0.0  # what the preprocessor would do
+        start = clock()
+        for topic, sender in zip(topics, senders, strict=True):
+            if topic not in graph.nodes:
+                paused = clock()
+                parents, children = scenario.around(topic, np.flatnonzero(self.there))
+                self.there[topic] = True
+                aside += clock() - paused
+                graph.insert(topic, parents, children)
+            graph.subscribe(topic, sender)
+        self.seconds += clock() - start - aside
+        self.subscribers = size
+
+    def measured(self) -> Lookup:
+        router, scenario = self.router, self.scenario
+        router.graph_changed()
+        router.epoch = 1
+        there = np.flatnonzero(self.there)
+        tags = [
+            tuple(sorted(scenario.tag(one, there)))
+            for one in scenario.notifications(self.chance, NOTIFICATIONS)
+        ]
+        labels = [[(node,) for node in tag] for tag in tags]  # a mark for each lowest node
+        flat = [label for its in labels for label in its]
+        headers = [tuple(its) for its in labels]
+        forward, ways = router.graph.forward, router.ways
+        for label in flat:
+            found = {name: way.labels[0] for name, way in ways((label,)).items()}
+            if found != forward(label):
+                raise AssertionError(f"{scenario.name}: the label {label} has two routes")
+        buffer, starts, ends = _frames(labels)
+        forwarder = Forwarder(router)
+        forwarder.forward(buffer, starts, ends)
+        return Lookup(
+            scenario.name,
+            self.subscribers,
+            len(there),
+            len(flat) / len(tags),
+            self.seconds / self.subscribers * 1e6,
+            _micros(lambda: _each(forward, flat), len(tags)),
+            _micros(lambda: _each(ways, headers), len(tags)),
+            _micros(lambda: forwarder.forward(buffer, starts, ends), len(tags)),
+            deep_size(router.graph),
+        )
+
+
+def _each(work: Callable[[Any], object], items: Iterable[Any]) -> None:
+    for one in items:
+        work(one)
+
+
+def _frames(labels: Sequence[Sequence[m.Label]]) -> tuple[bytes, list[int], list[int]]:
+    """A buffer of notifications, and where each begins and ends."""
+    buffer = b"".join(
+        frames.encode(
+            m.Notification(1, number, tuple(m.Mark(one[0], 1, one) for one in its), bytes(200))
+        )
+        for number, its in enumerate(labels, 1)
+    )
+    starts, end = frames.split(buffer)
+    return buffer, starts, [*starts[1:], end]
+
+
+def _micros(work: Callable[[], object], count: int, rounds: int = 15) -> float:
+    """The median of some rounds; each of them does something for so many."""
+    work()
+    spent = []
+    for _ in range(rounds):
+        start = time.process_time()
+        work()
+        spent.append(time.process_time() - start)
+    return float(np.median(spent)) / count * 1e6
+
+
+def deep_size(root: object) -> int:
+    """The bytes of an object and of all that only it leads to: numbers and texts count once."""
+    seen: set[int] = set()
+    todo: list[object] = [root]
+    total = 0
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, type):
+            continue
+        seen.add(id(one))
+        total += sys.getsizeof(one)
+        todo.extend(_within(one))
+    return total
+
+
+def _within(one: object) -> Iterator[object]:
+    if isinstance(one, dict):
+        yield from one.keys()
+        yield from one.values()
+    elif isinstance(one, (list, tuple, set, frozenset)):
+        yield from one
+    else:
+        yield from (part for part in gc.get_referents(one) if not isinstance(part, type))
+
+
+class Flatness(msgspec.Struct, frozen=True):
+    """How many times as long a new header takes with the most subscribers as with 1,000."""
+
+    scenario: str
+    notification: float
+    id: float  # of a header that has more of them when there are more topics
+
+
+def flatness(found: Sequence[Lookup]) -> list[Flatness]:
+    """By scenario, of those that were measured with 1,000 subscribers and with more."""
+    flat = []
+    for name in dict.fromkeys(one.scenario for one in found):
+        some = [one for one in found if one.scenario == name and one.subscribers >= FLAT_FROM]
+        if len(some) > 1:
+            first, last = some[0], some[-1]
+            ratio = last.fresh / first.fresh
+            flat.append(Flatness(name, ratio, ratio * first.ids / last.ids))
+    return flat

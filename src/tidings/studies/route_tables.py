@@ -1,0 +1,121 @@
+"""Measurements of the network as tables for people."""
+
+from __future__ import annotations
+
+import statistics
+
+from rich.table import Table
+
+from tidings.studies.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
+from tidings.studies.route_durable import Durable
+from tidings.studies.route_lookup import FLAT_FROM, Lookup, flatness
+from tidings.studies.tables import number, plain_table
+
+Section = tuple[str, Table]
+
+
+def route_sections(report: RouteReport) -> list[Section]:
+    """All tables of a report, each with a line that says what is in it and in which unit."""
+    sections: list[Section] = []
+    if report.forward:
+        sections.append(
+            (
+                f"Forwarding: notifications/s with {report.payload} bytes of payload through one "
+                f"process, medians of {report.rounds}; times: tidings over the peer, as it is and "
+                "per core",
+                forward_table(report.forward),
+            )
+        )
+    if report.latency:
+        sections.append(("Latency: milliseconds", latency_table(report.latency)))
+    if report.durable is not None:
+        sections.append(
+            (
+                f"Durable: acknowledged publications/s, at most {report.durable.window:,} under "
+                f"way, medians of {report.rounds}; milliseconds of one alone, and of a sync",
+                durable_table(report.durable),
+            )
+        )
+    if report.lookup:
+        sections.append(
+            (
+                "Look-up: processor µs per subscription and per notification, of a header that is "
+                "new, one that is known, and a frame for 10 neighbours",
+                lookup_table(report.lookup),
+            )
+        )
+    return sections
+
+
+def route_lines(report: RouteReport) -> list[str]:
+    """What is to be known beside the tables."""
+    lines = list(report.absent)
+    if report.forward:
+        total = sum(run.notifications * run.neighbours for run in report.forward)
+        lines.append(f"every one of {total:,} notifications was received")
+    crowded = sorted(
+        {run.processes for run in report.latency if run.processes > report.machine.processors}
+    )
+    if crowded:
+        many = " or ".join(map(str, crowded))
+        lines.append(
+            f"{many} processes shared {report.machine.processors} processors: the latency of "
+            "their chains has waiting for a processor in it"
+        )
+    lines += [
+        f"{one.scenario}: a new header takes {one.notification:.2f} times as long with the most "
+        f"subscribers as with {FLAT_FROM:,}; an id of it {one.id:.2f} times"
+        for one in flatness(report.lookup)
+    ]
+    return lines
+
+
+def forward_table(runs: list[ForwardRun]) -> Table:
+    table = plain_table(
+        "case", "system", "per s#", "range#", "per core#", "CPU#", "times#", "times per core#"
+    )
+    for run in runs:
+        table.add_row(
+            run.case if run.system == HOME else "", run.system, f"{run.rate:,.0f}",
+            f"{run.least:,.0f}-{run.most:,.0f}", f"{run.per_core:,.0f}", f"{run.busy:.2f}",
+            number(run.ratio), number(run.ratio_per_core),
+        )  # fmt: skip
+    return table
+
+
+def latency_table(runs: list[LatencyRun]) -> Table:
+    table = plain_table("system", "hops#", "load", "per s#", "p50#", "p99#", "most#")
+    for run in runs:
+        table.add_row(
+            run.system, str(run.hops), run.load, f"{run.rate:,.0f}", number(run.p50),
+            number(run.p99), number(run.most),
+        )  # fmt: skip
+    return table
+
+
+def durable_table(found: Durable) -> Table:
+    table = plain_table(
+        "agent per s#", "raw per s#", "root per core#", "alone p50#", "alone p99#", "sync p50#",
+        "sync p99#",
+    )  # fmt: skip
+    table.add_row(
+        f"{statistics.median(found.agent_rates):,.0f}",
+        f"{statistics.median(found.raw_rates):,.0f}", f"{found.root_per_core:,.0f}",
+        number(found.alone_p50), number(found.alone_p99), number(found.sync_p50),
+        number(found.sync_p99),
+    )  # fmt: skip
+    return table
+
+
+def lookup_table(found: list[Lookup]) -> Table:
+    table = plain_table(
+        "scenario", "subscribers#", "topics#", "ids#", "subscription#", "new#", "known#", "frame#",
+        "table kB#",
+    )  # fmt: skip
+    for one in found:
+        table.add_row(
+            one.scenario, f"{one.subscribers:,}", f"{one.topics:,}", number(one.ids),
+            number(one.subscription), number(one.fresh), number(one.known), number(one.frame),
+            f"{one.table_bytes / 1000:,.0f}",
+        )  # fmt: skip
+    return table

@@ -1,0 +1,203 @@
+"""Routers of tidings, ready to forward: real processes between a client that plays the rendezvous
+point and neighbours that are raw sockets.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tidings.model import EnvironmentProblem
+from tidings.routing import frames, messages as m
+from tidings.routing.digests import digest
+from tidings.studies.route_flow import Receiver, System
+from tidings.studies.route_peers import connected, ended
+
+EPOCH = 7
+PUBLISHER = "publisher-1"
+PATIENCE = 20.0  # seconds until all must be ready
+CALM = 3600.0  # seconds: nobody is taken for silent while something is measured
+
+
+class Peer:
+    """A raw socket that speaks in messages, while nothing is measured."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self._rest = b""
+
+    def say(self, *messages: m.Message) -> None:
+        self.link.sendall(b"".join(map(frames.encode, messages)))
+
+    def heard(self) -> list[m.Message]:
+        """What has come, at least a part of a message."""
+        data = self.link.recv(1 << 20)
+        if not data:
+            raise EnvironmentProblem("a router ended the connection")
+        buffer = self._rest + data
+        starts, end = frames.split(buffer)
+        self._rest = buffer[end:]
+        return [frames.decode(buffer, start) for start in starts]
+
+
+class Above(Peer):
+    """It plays the rendezvous point: every node is there, each beneath the parents given."""
+
+    def __init__(self, link: socket.socket, parents: Mapping[int, m.Label]) -> None:
+        super().__init__(link)
+        self.parents = parents
+        self.wanted: set[int] = set()
+
+    def greet(self) -> None:
+        while not any(isinstance(one, m.Hello) for one in self.heard()):
+            pass
+        self.say(m.Welcome("root"))
+        self.beat()
+
+    def beat(self) -> None:
+        self.say(m.Beat(EPOCH, 0, {}, digest(self.wanted), 0))
+
+    def answer(self) -> None:
+        """Tell where nodes belong that are wanted."""
+        for message in self.heard():
+            if isinstance(message, (m.Subscribe, m.Wanted)) and message.epoch == EPOCH:
+                for node in message.nodes:
+                    self.wanted.add(node)
+                    above = tuple(one for one in self.parents.get(node, ()) if one in self.wanted)
+                    below = tuple(one for one in self.wanted if node in self.parents.get(one, ()))
+                    self.say(m.Setup(EPOCH, node, above, below, 0, 0))
+
+
+def start_tidings(
+    folder: Path,
+    nodes: Sequence[int],
+    payloads: Sequence[bytes],
+    wants: Sequence[Sequence[int]],
+    *,
+    parents: Mapping[int, m.Label] | None = None,
+    hops: int = 1,
+) -> System:
+    """A chain of routers, with a receiver for each list of nodes that are wanted; `nodes` are those
+    of the payloads."""
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(PATIENCE)
+    processes: list[subprocess.Popen[bytes]] = []
+    links: list[socket.socket] = [server]
+
+    def stop() -> None:
+        for link in links:
+            link.close()
+        for process in reversed(processes):
+            ended(process)
+
+    try:
+        port = server.getsockname()[1]
+        for hop in range(hops):
+            port = _start(folder / f"router{hop}.toml", f"router{hop}", port, processes)
+        link, _ = server.accept()
+        links.append(link)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link.settimeout(PATIENCE)
+        above = Above(link, parents or {})
+        above.greet()
+        peers = [Peer(connected(port)) for _ in wants]
+        links += [peer.link for peer in peers]
+        for number, peer in enumerate(peers):
+            peer.say(m.Hello(f"receiver{number}"))
+            while not any(isinstance(one, m.Welcome) for one in peer.heard()):
+                pass
+        _settle(above, peers, wants)
+        given = [_frame(*one) for one in zip(nodes, payloads, strict=True)]
+        receivers = _receivers(above, peers, given)
+    except BaseException:
+        stop()
+        raise
+    size = len(given[0])
+    return System(
+        "tidings", [process.pid for process in processes], above.link, receivers, b"".join(given),
+        size, size - len(payloads[0]), stop,
+    )  # fmt: skip
+
+
+def _start(file: Path, name: str, above: int, processes: list[subprocess.Popen[bytes]]) -> int:
+    """Run a router beneath the one at a port; the port at which it listens."""
+    file.write_text(
+        f'name = "{name}"\nlisten = "127.0.0.1:0"\nupstream = "127.0.0.1:{above}"\n'
+        f"[times]\nsilent = {CALM}\nexpire = {CALM}\nresubscribe = {CALM}\n"
+    )
+    return listening(file, processes)
+
+
+def listening(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
+    """Run the node that a file describes; the port at which it listens."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tidings", "router", "--config", str(file)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    processes.append(process)
+    assert process.stdout is not None
+    line = process.stdout.readline().decode()
+    if not line:
+        raise EnvironmentProblem(f"the router of {file} did not start")
+    return int(line.rsplit(":", 1)[1])
+
+
+def _settle(above: Above, peers: Sequence[Peer], wants: Sequence[Sequence[int]]) -> None:
+    """Subscribe everybody; the routers of a chain may not know of the epoch yet."""
+    missing = {id(peer): set(nodes) for peer, nodes in zip(peers, wants, strict=True)}
+    by_link = {peer.link: peer for peer in peers}
+    deadline, again = time.monotonic() + PATIENCE, 0.0
+    with selectors.DefaultSelector() as selector:
+        for link in (above.link, *by_link):
+            selector.register(link, selectors.EVENT_READ)
+        while any(missing.values()):
+            now = time.monotonic()
+            if now > deadline:
+                raise EnvironmentProblem("the routers did not take the subscriptions in time")
+            if now > again:
+                again = now + 1.0
+                for peer in peers:
+                    if missing[id(peer)]:
+                        peer.say(m.Subscribe(EPOCH, tuple(missing[id(peer)])))
+            for key, _ in selector.select(0.1):
+                if key.fileobj is above.link:
+                    above.answer()
+                    continue
+                peer = by_link[key.fileobj]  # type: ignore[index]
+                for message in peer.heard():
+                    if isinstance(message, m.Setup):
+                        missing[id(peer)].discard(message.node)
+    above.beat()
+
+
+def _frame(node: int, payload: bytes) -> bytes:
+    mark = m.Mark(node, 1_000_000, (node,))
+    return frames.encode(m.Notification(EPOCH, 5_000_000, (mark,), payload, PUBLISHER, 5_000_000))
+
+
+def _receivers(above: Above, peers: Sequence[Peer], given: Sequence[bytes]) -> list[Receiver]:
+    """Send each notification once, and look at all of what comes."""
+    time.sleep(0.3)  # what the routers still have to say to each other
+    expected = [frames.decode(one) for one in given]
+    found: list[list[m.Notification]] = [[] for _ in peers]
+    for at, one in enumerate(given, start=1):
+        above.link.sendall(one)
+        if at % 500 == 0 or at == len(given):
+            for peer, its in zip(peers, found, strict=True):
+                while len(its) < at:
+                    its += [one for one in peer.heard() if isinstance(one, m.Notification)]
+    receivers = []
+    for peer, its in zip(peers, found, strict=True):
+        sizes = {len(frames.encode(one)) for one in its}
+        if len(sizes) != 1 or [one.payload for one in its] != [
+            one.payload for one in expected if isinstance(one, m.Notification)
+        ]:
+            raise EnvironmentProblem("a router did not forward what it was given")
+        (size,) = sizes
+        receivers.append(Receiver(peer.link, size, size - len(its[0].payload)))
+    return receivers

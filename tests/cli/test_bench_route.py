@@ -1,0 +1,45 @@
+"""`tidings bench route`: tables, JSON, and bad values in one sentence."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.conftest import Run
+
+from tidings.studies import route_bench, route_lookup
+
+QUICK = ["--no-peers", "--seconds", "0.1", "--rounds", "1"]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(route_lookup, "NOTIFICATIONS", 20)
+    monkeypatch.setattr(route_bench, "HOPS", (1,))
+    monkeypatch.setattr(route_bench, "CASES", route_bench.CASES[:1])
+    monkeypatch.setattr(route_bench, "SIZES", (10, 100))
+
+
+def test_tables(run: Run) -> None:
+    result = run("bench", "route", *QUICK)
+    assert result.code == 0
+    for word in (
+        "1 label",
+        "Latency: milliseconds",
+        "steady",
+        "agent per s",
+        "traffic",
+        "was received",
+    ):
+        assert word in result.out
+
+
+def test_json_of_one_part(run: Run) -> None:
+    (report,) = run("bench", "route", *QUICK, "--only", "lookup", "--json").records
+    assert report["forward"] == report["latency"] == []
+    assert report["durable"] is None
+    assert {one["scenario"] for one in report["lookup"]} == {"baseball", "traffic", "attributes"}
+
+
+def test_bad_parts_are_refused(run: Run) -> None:
+    result = run("bench", "route", "--only", "sideways")
+    assert result.code == 2
+    assert "--only is 'sideways', expected one of forward, latency, durable, lookup" in result.err

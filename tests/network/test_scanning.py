@@ -1,0 +1,129 @@
+"""Kernels find what plain Python finds, byte by byte, good frames and bad ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from tests.network.test_forwarding import grown, notification
+
+from tidings.network import scanning
+from tidings.network.forwarding import Forwarder
+from tidings.routing import frames, messages as m
+from tidings.routing.frames import FrameError
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """They are there, for small buffers too; and gone afterwards."""
+    before = scanning.loaded.kernels
+    scanning.loaded.load()
+    assert scanning.loaded.kernels is not None
+    monkeypatch.setattr(scanning, "LEAST", 0)
+    yield
+    scanning.loaded.kernels = before
+
+
+def outcome(buffer: bytes, largest: int, split: object) -> object:
+    try:
+        return split(buffer, largest)  # type: ignore[operator]
+    except FrameError as problem:
+        return str(problem)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_frames_are_found(seed: int) -> None:
+    chance = random.Random(seed)
+    kinds = set()
+    for _ in range(300):
+        messages: list[m.Message] = [
+            notification(chance, 1) if chance.random() < 0.8 else m.Gone(1, (5,))
+            for _ in range(chance.randrange(12))
+        ]
+        buffer = bytearray(b"".join(map(frames.encode, messages)))
+        if chance.random() < 0.5:
+            buffer = buffer[: chance.randrange(len(buffer) + 1)]
+        if buffer and chance.random() < 0.3:
+            buffer[chance.randrange(len(buffer))] = chance.randrange(256)
+        largest = chance.choice([60, frames.LARGEST])
+        expected = outcome(bytes(buffer), largest, frames.split)
+        assert outcome(bytes(buffer), largest, scanning.split) == expected
+        kinds.add(type(expected))
+    assert kinds == {tuple, str}
+
+
+@pytest.mark.usefixtures("kernels")
+def test_forwarding_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(scanning, "MOST_KNOWN", 700)  # so that the table grows, and begins anew
+    router = grown(chance)
+    plain, quick = Forwarder(router), Forwarder(router)
+    plain._table = None
+    assert quick._table is not None
+    for step in range(60):
+        given = [notification(chance, n) for n in range(1, chance.randrange(2, 60))]
+        buffer = b"".join(map(frames.encode, given))
+        starts, end = frames.split(buffer)
+        first = chance.randrange(len(starts))  # not only from the beginning of the buffer
+        some = starts[first:], [*starts[1:], end][first:]
+        expected, found = (
+            {to: (b"".join(pieces), count) for to, (pieces, count) in sent.items()}
+            for sent in (one.forward(buffer, *some) for one in (plain, quick))
+        )
+        assert found == expected
+        if step % 20 == 19:
+            node, neighbour = chance.randrange(1, 30), chance.choice("abc")
+            if not router.graph.subscribe(node, neighbour):
+                router.graph.unsubscribe(node, neighbour)
+            router.graph_changed()
+
+
+@pytest.mark.usefixtures("kernels")
+def test_many_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the table has room for at first, and more than are remembered."""
+    monkeypatch.setattr(scanning, "MOST_KNOWN", 2500)
+    router = grown(random.Random(1))
+    given = [m.Notification(1, n, (m.Mark(n, 1, (n, 1)),), b"") for n in range(1, 6000)]
+    buffer = b"".join(map(frames.encode, given))
+    starts, end = frames.split(buffer)
+    table = scanning.new_table()
+    assert table is not None
+    asked: list[bytes] = []
+
+    def plan_of(labels: bytes, marks: int) -> bytes:
+        asked.append(labels)
+        return labels
+
+    runs = table.runs(buffer, 0, end, plan_of)
+    assert [at for at, _ in runs] == list(range(5999))
+    assert [plan for _, plan in runs] == asked
+    assert len(set(asked)) == len(starts) == 5999
+    assert router.graph.forward((1, 2)) is not None
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("at", [0, 6, 8])
+def test_fronts_that_do_not_fit(at: int) -> None:
+    """Length, marks and bytes of labels that lead out of the frame."""
+    good = frames.encode(m.Notification(1, 1, (m.Mark(1, 1, (1,)),), b""))
+    bad = bytearray(good * 3)
+    bad[len(good) + at] = 3 if at == 0 else 255
+    table = scanning.new_table()
+    assert table is not None
+    with pytest.raises(FrameError, match="shorter than"):
+        table.runs(bytes(bad), 0, len(bad), lambda labels, marks: ())
+
+
+def test_a_busy_router_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(scanning.loaded, "kernels", None)
+    monkeypatch.setattr(scanning, "BUSY", 3)
+    monkeypatch.setattr(scanning, "ask_for_kernels", lambda: asked.append(1))
+    forwarder = Forwarder(grown(random.Random(1)))
+    frame = frames.encode(m.Notification(1, 1, (m.Mark(1, 1, (1,)),), b""))
+    for _ in range(3):
+        forwarder.forward(frame, [0], [len(frame)])
+    assert not asked
+    forwarder.forward(frame, [0], [len(frame)])
+    assert asked == [1]

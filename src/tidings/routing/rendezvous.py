@@ -91,6 +91,15 @@ class Memory(msgspec.Struct):
     publishers: dict[str, int] = {}  # the last stamp of each
 
 
+class Retired(msgspec.Struct, frozen=True):
+    """A node that is not there any more, though somebody may have missed its last numbers."""
+
+    above: set[int]  # those that covered it
+    count: int
+    latest: int
+    since: float
+
+
 class Rendezvous(Downstream):
     """A rendezvous point, between its interests and its journal."""
 
@@ -116,6 +125,7 @@ class Rendezvous(Downstream):
         for one in memory.placed:
             self.graph.insert(one.node, one.parents, one.children)
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
+        self._retired: dict[int, Retired] = {}
         self._written = 0  # things that were given to the journal
         self._held: list[tuple[int, Record | Sent]] = []  # what waits until so many are stored
         self._changed: dict[int, int] = {}  # totals since the last beat
@@ -231,9 +241,9 @@ class Rendezvous(Downstream):
             return  # it will be asked for again
         # what is not on the disk yet is not lost: it comes by itself
         lost = [
-            m.Range(node, first, min(last, self.counts.get(node, 0)))
+            m.Range(node, first, min(last, self._count_of(node)))
             for node, first, last in lost
-            if first <= self.counts.get(node, 0)
+            if first <= self._count_of(node)
         ]
         for at in range(0, len(found), CHUNK):
             part = tuple(found[at : at + CHUNK])
@@ -374,12 +384,21 @@ class Rendezvous(Downstream):
         return self.graph.descendants(node) | {node}
 
     def _counts_under(self, node: int, since: int) -> dict[int, int]:
-        return {
+        found = {
             one: self.counts[one] for one in self._under(node) if self.latest.get(one, 0) > since
         }
+        for number, one in self._retired.items():
+            if one.latest > since and node in one.above:
+                found[number] = one.count
+        return found
+
+    def _count_of(self, node: int) -> int:
+        retired = self._retired.get(node)
+        return self.counts.get(node, 0) if retired is None else retired.count
 
     def _forget_unwanted(self) -> None:
-        """Drop nodes that nobody wanted for so long that nobody can still be about to."""
+        """Retire nodes that nobody wanted for so long that nobody can still be about to; and forget
+        them when nobody can still ask for their numbers: who is away for longer is told so."""
         late = self.now - 2 * self.times.expire
         held = (what for _, what in self._held if isinstance(what, Record))
         in_use = {node for record in held for node in record.matched}
@@ -387,9 +406,16 @@ class Rendezvous(Downstream):
             if since < late and node not in in_use:
                 del self._unwanted[node]
                 self.interests.remove(node)
+                above = {*self.graph.ancestors(node)}
                 self.graph.remove(node)
                 self.graph_changed()
+                count, latest = self.counts.get(node, 0), self.latest.get(node, 0)
+                self._retired[node] = Retired(above, count, latest, self.now)
                 self.journal.drop_node(node)
                 self._written += 1
                 for table in (self.counts, self._given_counts, self.totals, self.latest):
                     table.pop(node, None)
+        late, done = self.now - 3 * self.times.expire, self.done()
+        for node, one in [*self._retired.items()]:
+            if one.since < late and one.latest <= done:
+                del self._retired[node]

@@ -182,6 +182,30 @@ def test_disks_that_are_lost(seed: int) -> None:
             check(world)
 
 
+def test_a_node_that_is_forgotten_while_somebody_above_it_is_away(seed: int) -> None:
+    """Its last numbers are known of until everyone has them."""
+    world = World(random.Random(seed), 2)
+    for name, points in (("a", (0, 1, 2)), ("b", (1,)), ("c", (0, 1))):
+        world.subscribe(name, points)
+    world.run(10)
+    world.cut = {"a"}
+    for number in range(3):
+        world.publish("p", 1, b"\1%d" % number)
+    world.run(1)
+    b = world.subscribers["b"]
+    world.send("b", b.stop(world.now))
+    world.run(2 * world.times.expire + 5)
+    assert b.node not in world.root.graph
+    world.cut = set()
+    settle(world)
+    check(world)
+    assert [what.payload for what in world.subscribers["a"].inbox if isinstance(what, Told)] == [
+        b"\1%d" % number for number in range(3)
+    ]
+    world.run(5 * world.times.expire)
+    assert not world.root._retired
+
+
 @pytest.mark.parametrize("crashes", [0.0, 0.05])
 def test_disks_that_are_full(seed: int, crashes: float) -> None:
     for round_ in range(8):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidings.routing import messages as m
 from tidings.routing.router import Times
-from tidings.routing.subscriber import MOST_NUMBERS, Subscriber, Told
+from tidings.routing.subscriber import MOST_NUMBERS, Lost, Subscriber, Told
 
 
 def joined() -> Subscriber:
@@ -54,3 +54,12 @@ def test_what_is_not_there_yet_is_not_asked_for_at_once() -> None:
     recover = only(one.receive(m.Counted(1, 2, 7, 9, 9, {7: 9}), 0))
     assert one.receive(m.Settled(1, recover.request), 0) == []
     assert only(one.tick(4)).ranges == recover.ranges
+
+
+def test_what_nobody_can_count_any_more_is_noticed() -> None:
+    """The node of two notifications was forgotten with its numbers; the total has them."""
+    one = joined()
+    one.receive(m.Notification(1, 4, (m.Mark(7, 1, (7,)),), b"x", "p", 4), 0)
+    one.receive(m.Counted(1, 2, 7, 9, 3, {7: 1}), 0)
+    assert [what for what in one.inbox if not isinstance(what, Told)] == [Lost(2)]
+    assert one.complete == 9

@@ -164,6 +164,7 @@ class World:
         self.published: dict[tuple[str, int], bytes] = {}  # by publisher and stamp
         self.wrong: set[tuple[str, int]] = set()  # those that must be refused
         self.full = False  # is the disk?
+        self.cut: set[str] = set()  # who hears nothing, and is not heard
         self.operations = 0
         self._events: list[tuple[float, int, Any]] = []
         self._order = 0
@@ -216,7 +217,7 @@ class World:
 
     def send(self, sender: Any, sent: Iterable[tuple[Any, m.Message]]) -> None:
         for to, message in sent:
-            if self.chance.random() < self.faults.drop:
+            if self.chance.random() < self.faults.drop or {sender, to} & self.cut:
                 continue
             copies = 2 if self.chance.random() < self.faults.repeat else 1
             for _ in range(copies):

@@ -103,6 +103,15 @@ class Memory(msgspec.Struct):
     publishers: dict[str, int] = {}  # the last stamp of each
 
 
+class Retired(msgspec.Struct, frozen=True):
+    """A node that is not there any more, though somebody may have missed its last numbers."""
+
+    above: set[int]  # those that covered it
+    count: int
+    latest: int
+    since: float
+
+
 class Rendezvous(Downstream):
     """A rendezvous point, between its interests and its journal."""
 
@@ -129,6 +138,7 @@ class Rendezvous(Downstream):
         for one in memory.placed:
             self.graph.insert(one.node, one.parents, one.children)
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
+        self._retired: dict[int, Retired] = {}
         self._makers: dict[int, Name] = {}  # of them, those that are new: who asked for them
         self._promised = 0  # entries of answers that wait until something is stored
         self._unsynced: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
@@ -218,7 +228,7 @@ class Rendezvous(Downstream):
         else:
             under = self._under(message.node)
             self.charge(sender, len(under))
-            counts = self._counts_of(under, message.since)
+            counts = self._counts_of(message.node, under, message.since)
             total = self.totals.get(message.node, 0)
             self.send(sender, m.Counted(self.epoch, message.request, message.node, self.serial,
                                         total, counts))  # fmt: skip
@@ -314,7 +324,7 @@ class Rendezvous(Downstream):
         found: list[m.Range] = []
         left = self.limits.burst
         for node, first, last in ranges:
-            first, last = max(first, 1), min(last, self.counts.get(node, 0))
+            first, last = max(first, 1), min(last, self._count_of(node))
             last = min(last, first + left - 1)
             if first <= last:
                 found.append(m.Range(node, first, last))
@@ -495,11 +505,21 @@ class Rendezvous(Downstream):
     def _under(self, node: int) -> set[int]:
         return self.graph.descendants(node) | {node}
 
-    def _counts_of(self, nodes: Iterable[int], since: int) -> dict[int, int]:
-        return {one: self.counts[one] for one in nodes if self.latest.get(one, 0) > since}
+    def _counts_of(self, node: int, nodes: Iterable[int], since: int) -> dict[int, int]:
+        """Of nodes under a node, and of those that were and are retired."""
+        found = {one: self.counts[one] for one in nodes if self.latest.get(one, 0) > since}
+        for number, one in self._retired.items():
+            if one.latest > since and node in one.above:
+                found[number] = one.count
+        return found
+
+    def _count_of(self, node: int) -> int:
+        retired = self._retired.get(node)
+        return self.counts.get(node, 0) if retired is None else retired.count
 
     def _forget_unwanted(self) -> None:
-        """Drop nodes that nobody wanted for so long that nobody can still be about to."""
+        """Retire nodes that nobody wanted for so long that nobody can still be about to; and forget
+        them when nobody can still ask for their numbers: who is away for longer is told so."""
         late = self.now - 2 * self.times.expire
         held = (what for _, what in self._held if isinstance(what, Record))
         in_use = {node for record in held for node in record.matched}
@@ -508,12 +528,20 @@ class Rendezvous(Downstream):
                 del self._unwanted[node]
                 self._settle(node)
                 self.interests.remove(node)
+                above = {*self.graph.ancestors(node)}
                 self.graph.remove(node)
                 self.graph_changed()
+                count, latest = self.counts.get(node, 0), self.latest.get(node, 0)
+                self._retired[node] = Retired(above, count, latest, self.now)
                 self.journal.drop_node(node)
                 self._written += 1
                 for table in (self.counts, self._given_counts, self.totals, self.latest):
                     table.pop(node, None)
+        late, done = self.now - 3 * self.times.expire, self.done()
+        many = len(self._retired) - self.limits.all_new_nodes
+        for at, (node, one) in enumerate([*self._retired.items()]):
+            if at < many or (one.since < late and one.latest <= done):
+                del self._retired[node]
 
     def _settle(self, node: int) -> None:
         """A node is wanted, or gone: it is not new any more."""

@@ -81,6 +81,7 @@ class Subscriber:
         self._counting: float | None = None  # when it was asked
         self._recovering: float | None = None
         self._asked_for: list[m.Range] = []
+        self._gave_up = False  # something, since all was complete
         self._asked = self._heard = self._resubscribed = float("-inf")
         self._now = 0.0
         self._out: list[Sent] = []
@@ -193,9 +194,14 @@ class Subscriber:
         if not self._tracker.is_complete():
             self._recover()
         elif message.serial >= self.complete:
+            came = sum(serial <= message.serial for serial in self._came)
+            lost = message.total - self._total - came
+            if lost > 0 and not self._gave_up:  # of nodes that even the root has forgotten
+                self.inbox.append(Lost(lost))
             self._complete_up_to(message.serial, message.total)
 
     def _complete_up_to(self, serial: int, total: int) -> None:
+        self._gave_up = False
         self.complete, self._total = serial, total
         self._came = [one for one in self._came if one > serial]
 
@@ -214,6 +220,7 @@ class Subscriber:
         self._recovering = None
         lost = self._tracker.give_up(message.lost)
         if lost:
+            self._gave_up = True
             self.inbox.append(Lost(lost))
         if self._tracker.is_complete():
             self._count()  # to know that this was all

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.broker.kills.run import Run
 from tests.broker.kills.spaces import Spaces, made
@@ -34,20 +35,21 @@ def spaces(seed: int) -> Iterator[Spaces]:
         yield found
 
 
-def started(folder: Path, seed: int, spaces: Spaces, pace: int) -> Run:
-    tree = Tree(folder, ABOVE, times=TIMES, hosts=spaces.hosts, within=spaces.within)
+def started(folder: Path, seed: int, spaces: Spaces, pace: int, times: Times = TIMES) -> Run:
+    tree = Tree(folder, ABOVE, times=times, hosts=spaces.hosts, within=spaces.within)
     return Run(folder, seed, visitors=1, tree=tree, pace=pace)
 
 
 def test_a_partition_and_an_end_without_a_word(tmp_path: Path, seed: int, spaces: Spaces) -> None:
-    run = started(tmp_path, seed, spaces, 300)
+    times = msgspec.structs.replace(TIMES, expire=3.0)
+    run = started(tmp_path, seed, spaces, 300, times)
     try:
         run.begin(READERS, WRITERS)
         spaces.be(Weather(loss=0.02, delay=0.005, reorder=0.05))
         run.progress(300)
         spaces.be(Weather(loss=0.02, delay=0.005, reorder=0.05, cut=["i0"]))
-        assert wait_for(lambda: not spaces.connections(ROOT, "i0"), 3 * TIMES.expire)
-        assert wait_for(lambda: not spaces.connections("i0", ROOT), 3 * TIMES.expire)
+        assert wait_for(lambda: not spaces.connections(ROOT, "i0"), 2 * times.expire)
+        assert wait_for(lambda: not spaces.connections("i0", ROOT), 2 * times.expire)
         spaces.be(Weather())
         run.progress(300)
         run.finish()

@@ -140,6 +140,7 @@ class Node:
         limits = self.limits
         link = Link(self._received, self._ended, policy=self.door.policy,
                     largest=limits.greeting_bytes, most_waiting=limits.queue_bytes)  # fmt: skip
+        link.strange = True
         self.guard.let_in(link)
         return link
 
@@ -154,7 +155,7 @@ class Node:
             link.close(refusal)
             return
         link.name = message.name
-        link.largest = self.limits.frame_bytes
+        link.largest, link.strange = self.limits.frame_bytes, False
         older = self.links.pop(message.name, None)
         self.links[message.name] = link
         if older is not None:

@@ -52,6 +52,7 @@ class Link(asyncio.Protocol):
         self.dropped = 0  # notifications
         self.bytes_in = self.bytes_out = 0
         self.batches = 0  # times that whole frames came
+        self.strange = False  # the first frame is to be taken alone
         self.paused = False  # it is not read from
         self.bad = False  # it sent what is no frame, or makes no sense
         self._transport: asyncio.Transport | None = None
@@ -170,8 +171,6 @@ class Link(asyncio.Protocol):
             self._pressed(False)
 
     def data_received(self, data: bytes) -> None:
-        if self._over:
-            return
         self.bytes_in += len(data)
         if self._rest:  # a frame is put together once, in however many pieces it comes
             self._rest += data
@@ -179,6 +178,17 @@ class Link(asyncio.Protocol):
                 return
             data = bytes(self._rest)
             self._rest = bytearray()
+        if self.strange and len(data) >= frames.SHORTEST:
+            first = frames.size_at(data, 0)  # what is allowed after it is for the owner to say
+            self._take(data[:first])
+            data = data[first:]
+        if data:
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        """Frames, and perhaps the beginning of another."""
+        if self._over:
+            return
         try:
             starts, end = frames.split(data, self.largest)
             if end < len(data):

@@ -17,7 +17,7 @@ import msgspec
 from tidings.routing import messages as m
 from tidings.routing.digests import edges_digest, mix
 from tidings.routing.label_graph import Label, LabelGraph
-from tidings.routing.limits import Limits
+from tidings.routing.limits import Limits, work_of
 from tidings.routing.merging import merged
 
 if TYPE_CHECKING:
@@ -306,8 +306,8 @@ class Downstream(ABC):
 
     def _on_question(self, sender: Name, message: m.Ask | m.Count) -> None:
         if self.may_ask(sender):
-            size = len(message.interest) if isinstance(message, m.Ask) else 0
-            number = self._remember(sender, message.request, 1 + size // 10)
+            work = work_of(message.interest) if isinstance(message, m.Ask) else 1
+            number = self._remember(sender, message.request, work)
             if number is not None:
                 self.ask_above(msgspec.structs.replace(message, request=number))
 

@@ -25,7 +25,7 @@ from tidings.routing import messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.downstream import Downstream, Name, Neighbour, Sent
 from tidings.routing.label_graph import Label
-from tidings.routing.limits import Limits
+from tidings.routing.limits import Limits, work_of
 from tidings.routing.router import Times
 
 EDGES_EVERY = 5  # beats
@@ -235,7 +235,7 @@ class Rendezvous(Downstream):
         """Is an interest beyond a limit? Where room may come, the asker asks again."""
         limits, known = self.limits, self.neighbours[sender]
         size = len(message.interest)
-        self.charge(sender, 1 + size // 10)
+        self.charge(sender, work_of(message.interest))
         refusal = ""
         if size > limits.filter_bytes:
             refusal = f"found a filter of {size:,} bytes, expected at most {limits.filter_bytes:,}"

@@ -1,0 +1,98 @@
+"""Routers that are spoken to by strangers and by neighbours that mean no good: real processes, and
+a publisher and a subscriber beside it that lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair
+
+GROWTH = 80  # megabytes, once a router has seen a bit of everything
+
+
+@pytest.fixture
+def routers(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
+    root = Process(tmp_path, "root", ROOT)
+    edge = Process(tmp_path, "edge", EDGE.format(port=root.port))
+    yield root, edge
+    assert edge.stop() == 0
+    assert root.stop() == 0
+
+
+async def fuzzed(port: int, seed: int, count: int, idle: int) -> tuple[Counter[str], Counter[str]]:
+    """What was sent to a router, and what it said, both by kind."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.broker.fuzzing", "--port", str(port), "--token", "hostile",
+        "--frames", str(count), "--seed", str(seed), "--idle", str(idle),
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    found = json.loads(out)
+    return Counter(found["sent"]), Counter(found["said"])
+
+
+def check_pair(pair: Pair) -> None:
+    assert pair.other == []
+    assert sorted(pair.told) == sorted(set(pair.told)), "something came twice"
+    assert set(pair.published) <= set(pair.told)
+    assert len(pair.published) > 5
+
+
+async def fuzz_both(
+    routers: tuple[Process, Process], seed: int, count: int, idle: int
+) -> tuple[Counter[str], Counter[str]]:
+    root, edge = routers
+    sent: Counter[str] = Counter()
+    said: Counter[str] = Counter()
+    found = await asyncio.gather(
+        fuzzed(edge.port, seed, count // 2, idle), fuzzed(root.port, seed + 1, count // 2, idle)
+    )
+    for one, other in found:
+        sent += one
+        said += other
+    return sent, said
+
+
+def fuzz(routers: tuple[Process, Process], seed: int, count: int, idle: int) -> None:
+    async def work() -> None:
+        root, edge = routers
+        async with a_pair(edge.port, edge.port) as pair:
+            warm, _ = await fuzz_both(routers, seed % 1000, max(5000, count // 10), idle)
+            before = [one.resident for one in routers]
+            sent, said = await fuzz_both(routers, seed % 1000 + 2, count, idle)
+            after = [one.resident for one in routers]
+            assert root.is_up()
+            assert edge.is_up()
+        print("seed", seed, "warm-up", warm.total(), "sent", sent.total(), dict(sent))
+        print("the routers said", dict(said))
+        print("RSS of root and edge, MB", before, after)
+        print(f"latency p50 {pair.percentile(0.5):.3f} p99 {pair.percentile(0.99):.3f} "
+              f"most {max(pair.seconds):.3f} of {len(pair.told)}")  # fmt: skip
+        print(root.log()[-2000:], edge.log()[-2000:])
+        check_pair(pair)
+        assert said["nothing"] == 0, "a connection that had to be ended was not"
+        for one, other in zip(before, after, strict=True):
+            assert other - one < GROWTH
+        assert pair.percentile(0.5) < 2
+        for log in (root.log(), edge.log()):
+            assert "Traceback" not in log
+            assert "refused so far: bad frame" in log
+
+    asyncio.run(work())
+
+
+def test_fuzzed_frames(routers: tuple[Process, Process], seed: int) -> None:
+    fuzz(routers, seed, 20_000, idle=50)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_million_fuzzed_frames(routers: tuple[Process, Process], seed: int) -> None:
+    fuzz(routers, seed, 1_050_000, idle=1000)

@@ -37,6 +37,11 @@ writes = "writer"
 """
 
 
+def tell(*what: object) -> None:
+    """Say what was measured: `pytest -s` shows it."""
+    sys.stderr.write(" ".join(map(str, what)) + "\n")
+
+
 class Process:
     """`tidings router` with a file."""
 

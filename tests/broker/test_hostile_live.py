@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair
+from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair, tell
 
 GROWTH = 80  # megabytes, once a router has seen a bit of everything
 
@@ -70,12 +70,12 @@ def fuzz(routers: tuple[Process, Process], seed: int, count: int, idle: int) -> 
             after = [one.resident for one in routers]
             assert root.is_up()
             assert edge.is_up()
-        print("seed", seed, "warm-up", warm.total(), "sent", sent.total(), dict(sent))
-        print("the routers said", dict(said))
-        print("RSS of root and edge, MB", before, after)
-        print(f"latency p50 {pair.percentile(0.5):.3f} p99 {pair.percentile(0.99):.3f} "
+        tell("seed", seed, "warm-up", warm.total(), "sent", sent.total(), dict(sent))
+        tell("the routers said", dict(said))
+        tell("RSS of root and edge, MB", before, after)
+        tell(f"latency p50 {pair.percentile(0.5):.3f} p99 {pair.percentile(0.99):.3f} "
               f"most {max(pair.seconds):.3f} of {len(pair.told)}")  # fmt: skip
-        print(root.log()[-2000:], edge.log()[-2000:])
+        tell(root.log()[-2000:], edge.log()[-2000:])
         check_pair(pair)
         assert said["nothing"] == 0, "a connection that had to be ended was not"
         for one, other in zip(before, after, strict=True):

@@ -1,7 +1,7 @@
 """Who stands at the door of a node, and who is sent away: bounds on what connections take.
 
-    connect ──> stranger ──Hello──> neighbour          the oldest stranger goes for one too many;
-                   └─ too late, too much, no token ──> refused and counted        neighbours never
+connect ──> stranger ──Hello──> neighbour          the oldest stranger goes for one too many;
+               └─ too late, too much, no token ──> refused and counted        neighbours never
 """
 
 from __future__ import annotations

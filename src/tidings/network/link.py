@@ -179,7 +179,8 @@ class Link(asyncio.Protocol):
             data = bytes(self._rest)
             self._rest = bytearray()
         if self.strange and len(data) >= frames.SHORTEST:
-            first = frames.size_at(data, 0)  # what is allowed after it is for the owner to say
+            # what is allowed after the first one is for the owner to say
+            first = max(frames.size_at(data, 0), frames.SHORTEST)
             self._take(data[:first])
             data = data[first:]
         if data:
@@ -194,7 +195,7 @@ class Link(asyncio.Protocol):
             if end < len(data):
                 self._rest += data[end:]
                 short = len(self._rest) < frames.SHORTEST
-                self._needed = frames.SHORTEST if short else frames.size_at(data, end)
+                self._needed = frames.SHORTEST if short else frames.size_at(self._rest, 0)
             if starts:
                 self.batches += 1
                 self._received(self, data, starts)

@@ -128,7 +128,7 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
     return starts, at
 
 
-def size_at(buffer: bytes, start: int) -> int:
+def size_at(buffer: bytes | bytearray, start: int) -> int:
     """The bytes of the frame that begins at a place, with its length."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     return 4 + int(length)

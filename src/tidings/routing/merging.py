@@ -31,7 +31,11 @@ def merged(sent: Iterable[Sent]) -> list[Sent]:
             found.append((to, message))
             continue
         run = last.get(to)
-        if run is not None and type(run.first) is type(message) and run.first.epoch == message.epoch:
+        if (
+            run is not None
+            and type(run.first) is type(message)
+            and run.first.epoch == message.epoch
+        ):
             run.nodes += message.nodes
             continue
         run = last[to] = _Run(len(found), message)

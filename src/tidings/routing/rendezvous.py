@@ -187,7 +187,7 @@ class Rendezvous(Downstream):
             self.expire()
             self._forget_unwanted()
             self._forget_publishers()
-            self.journal.prune(self.done())
+            self.journal.prune(max(self.done(), self.serial - self.limits.kept))
         if now - self._beaten >= self.times.beat:
             self._beaten = now
             self._beats += 1

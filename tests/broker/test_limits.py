@@ -14,6 +14,7 @@ from tests.broker.test_running import FAST, at, payloads, running
 
 from tidings.broker import RootNode, RouterNode
 from tidings.broker.config import ConfigError, load_config, make_node
+from tidings.broker.guard import TURN
 from tidings.broker.node import Address, Door
 from tidings.network.agent import Refusal, connect
 from tidings.routing import frames, messages as m
@@ -256,6 +257,30 @@ def test_neighbours_that_say_nothing_whole(tmp_path: Path) -> None:
             await asyncio.sleep(0.05)
         assert root.refusals() == {"nothing was said for too long": 1}
         one.close()
+        await root.stop()
+
+    running(work)
+
+
+def test_the_more_speak_the_less_of_each_is_read_at_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        root = await a_root(tmp_path)
+        ones = [await Raw.made(root) for _ in range(5)]
+        for number, one in enumerate(ones):
+            await one.say(m.Hello(f"n{number}"))
+        await until(lambda: len(root.links) == 5)
+
+        def at_once() -> set[int]:
+            return {link._transport.max_size for link in root.links.values()}  # type: ignore[union-attr]
+
+        await until(lambda: at_once() == {TURN})  # nobody speaks
+        while at_once() != {TURN // 5}:
+            for one in ones:
+                await one.say(m.Redraw(0))
+            await asyncio.sleep(0.01)
+        await until(lambda: at_once() == {TURN})
+        for one in ones:
+            one.close()
         await root.stop()
 
     running(work)

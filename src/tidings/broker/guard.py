@@ -16,6 +16,8 @@ from tidings.routing.downstream import Name
 from tidings.routing.limits import Limits
 
 GREETING = 10.0  # seconds until whoever connects must have said who it is
+TURN = 128 << 10  # bytes that are read from all neighbours together before anything else is done,
+LEAST = 1 << 10  # and from each of them
 REPORT = 10.0  # seconds between two lines about what was refused
 
 _log = logging.getLogger(__name__)
@@ -30,6 +32,7 @@ class Guard:
         """Connections that were ended, by the reason."""
         self._strangers: dict[Link, asyncio.TimerHandle] = {}
         self._quiet: dict[Name, tuple[Link, int, float]] = {}  # batches then, and since when
+        self._came: dict[Link, int] = {}  # bytes
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 
@@ -86,6 +89,7 @@ class Guard:
             if now - before[2] > patience:
                 self.send_away(link, "nothing was said for too long")
         self._quiet = quiet
+        self._share_time(links)
         sizes = {link: link.waiting + link.unfinished for link in links.values()}
         total = sum(sizes.values())
         for link in sorted(sizes, key=sizes.__getitem__, reverse=True):
@@ -93,6 +97,15 @@ class Guard:
                 break
             total -= sizes[link]
             self.send_away(link, "all queues together are too long, and this is the longest")
+
+    def _share_time(self, links: dict[Name, Link]) -> None:
+        """The more neighbours speak, the less of each is read at once: who says little is not to
+        wait for those that never stop."""
+        came = {link: link.bytes_in for link in links.values()}
+        busy = sum(self._came.get(link) != size for link, size in came.items())
+        self._came = came
+        for link in came:
+            link.read_at_once(max(LEAST, TURN // max(busy, 1)))
 
     # -- what is told of it --------------------------------------------------------------------
 

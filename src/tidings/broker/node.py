@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.broker.guard import GREETING, Guard
+from tidings.broker.guard import GREETING, LEAST, Guard
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, Policy
 from tidings.network.forwarding import Forwarder
@@ -162,6 +162,7 @@ class Node:
             older.close("another link of the same name was made")
         link.send(m.Welcome(self.machine.name))
         link.read(on=not self._pausing)
+        link.read_at_once(LEAST)  # until it is seen how many speak
 
     def _too_many(self, name: str) -> str:
         """Why there is no room for a neighbour; empty if there is."""

@@ -152,6 +152,12 @@ class Link(asyncio.Protocol):
         else:
             transport.pause_reading()
 
+    def read_at_once(self, size: int) -> None:
+        """How many bytes are taken before others have their turn, where the transport can do so."""
+        transport = self._transport
+        if transport is not None and hasattr(transport, "max_size"):
+            transport.max_size = size
+
     # -- what asyncio calls --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

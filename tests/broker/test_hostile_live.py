@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
+import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair, tell
+
+from tidings.routing import frames, messages as m
 
 GROWTH = 80  # megabytes, once a router has seen a bit of everything
 
@@ -90,6 +94,48 @@ def fuzz(routers: tuple[Process, Process], seed: int, count: int, idle: int) -> 
 
 def test_fuzzed_frames(routers: tuple[Process, Process], seed: int) -> None:
     fuzz(routers, seed, 20_000, idle=50)
+
+
+def test_thousands_of_connections(routers: tuple[Process, Process]) -> None:
+    """That say nothing, or half of something; and neighbours that never read what they ask for."""
+
+    def connected(port: int, count: int) -> list[socket.socket]:
+        found = []
+        hello = frames.encode(m.Hello("x" * 200, "", "hostile"))
+        for number in range(count):
+            one = socket.create_connection(("127.0.0.1", port), timeout=30)
+            one.sendall((b"", hello[:1], hello[:9], hello[:-1])[number % 4])
+            found.append(one)
+        for number in range(50):
+            one = socket.create_connection(("127.0.0.1", port), timeout=30)
+            questions = [m.Redraw(0), m.Ask(1, b"n > 1"), m.Resubscribe(0, m.Digest(5, 5))] * 40
+            said = (m.Hello(f"deaf-{number}", "", "hostile"), *questions)
+            one.sendall(b"".join(frames.encode(message) for message in said))
+            found.append(one)
+        return found
+
+    async def work() -> None:
+        root, edge = routers
+        count = min(1000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 - 100)
+        async with a_pair(edge.port, edge.port) as pair:
+            before = [one.resident for one in routers]
+            for router in routers:
+                silent = await asyncio.to_thread(connected, router.port, count)
+                for _ in range(100):
+                    if router.open_files < 256 + 50 + 50:
+                        break
+                    await asyncio.sleep(0.1)
+                assert router.open_files < 256 + 50 + 50
+                for one in silent:
+                    one.close()
+            after = [one.resident for one in routers]
+            tell(count, "connections; RSS of root and edge, MB", before, after)
+        check_pair(pair)
+        for first, last in zip(before, after, strict=True):
+            assert last - first < GROWTH
+        assert "too many strangers" in root.log()
+
+    asyncio.run(work())
 
 
 @pytest.mark.slow

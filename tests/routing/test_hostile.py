@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.routing.test_frames import labels, numbers, others, ranges
 
@@ -47,6 +48,7 @@ def test_routers(given_: list[tuple[str, m.Message, int]]) -> None:
         router.tick(float(at))
 
 
+@pytest.mark.timeout(3600)
 @given(said)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rendezvous_points(tmp_path: Path, given_: list[tuple[str, m.Message, int]]) -> None:

@@ -89,7 +89,7 @@ class Node:
         address = self.door.address
         try:
             self._server = await loop.create_server(
-                self._accept, address.host, address.port, ssl=self.door.tls, backlog=1024,
+                self._accept, address.host, address.port, ssl=self.door.tls,
                 ssl_handshake_timeout=GREETING if self.door.tls else None,
             )  # fmt: skip
         except OSError as problem:

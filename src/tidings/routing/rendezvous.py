@@ -129,6 +129,7 @@ class Rendezvous(Downstream):
             self.graph.insert(one.node, one.parents, one.children)
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
         self._makers: dict[int, Name] = {}  # of them, those that are new: who asked for them
+        self._records: deque[Record] = deque()  # those that wait until they are stored
         self._promised = 0  # entries of answers that wait until something is stored
         self._unsynced: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
         self._written = 0  # things that were given to the journal
@@ -166,6 +167,7 @@ class Rendezvous(Downstream):
                 break
             ready += 1
             if isinstance(what, Record):
+                self._records.popleft()
                 self._announce(what)
             else:
                 self.send(*what)
@@ -227,6 +229,9 @@ class Rendezvous(Downstream):
         before = self._written
         self._publish(sender, message)
         if self._written > before:
+            what = self._held[-1][1]
+            if isinstance(what, Record):
+                self._records.append(what)
             size = len(message.payload) + len(message.content)
             self._unsynced.append((self._written, size))
             self.unsynced_bytes += size
@@ -275,7 +280,7 @@ class Rendezvous(Downstream):
         counts = {one: self._given_counts.get(one, 0) for one in self._under(node)}
         self.charge(sender, len(counts))
         self._promised += len(counts)
-        pending = sum(node in what.matched for _, what in self._held if isinstance(what, Record))
+        pending = sum(node in record.matched for record in self._records)
         answer = m.Answer(
             self.epoch, message.request, node, self._given,
             self.totals.get(node, 0) + pending, counts,
@@ -374,6 +379,7 @@ class Rendezvous(Downstream):
         self._held.clear()
         self._promised = self.unsynced_bytes = 0
         self._unsynced.clear()
+        self._records.clear()
         return self.taken()
 
     # -- nodes ---------------------------------------------------------------------------------
@@ -424,8 +430,7 @@ class Rendezvous(Downstream):
     def _forget_unwanted(self) -> None:
         """Drop nodes that nobody wanted for so long that nobody can still be about to."""
         late = self.now - 2 * self.times.expire
-        held = (what for _, what in self._held if isinstance(what, Record))
-        in_use = {node for record in held for node in record.matched}
+        in_use = {node for record in self._records for node in record.matched}
         for node, since in [*self._unwanted.items()]:
             if since < late and node not in in_use:
                 del self._unwanted[node]

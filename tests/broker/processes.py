@@ -77,7 +77,7 @@ class Process:
         """End it; what it gives back."""
         self._process.send_signal(signal.SIGTERM)
         try:
-            code = self._process.wait(20)
+            code = self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()

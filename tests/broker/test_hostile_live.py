@@ -46,7 +46,7 @@ def check_pair(pair: Pair) -> None:
     assert pair.other == []
     assert sorted(pair.told) == sorted(set(pair.told)), "something came twice"
     assert set(pair.published) <= set(pair.told)
-    assert len(pair.published) > 5
+    assert len(pair.published) > 3
 
 
 async def fuzz_both(
@@ -84,7 +84,7 @@ def fuzz(routers: tuple[Process, Process], seed: int, count: int, idle: int) -> 
         assert said["nothing"] == 0, "a connection that had to be ended was not"
         for one, other in zip(before, after, strict=True):
             assert other - one < GROWTH
-        assert pair.percentile(0.5) < 2
+        assert pair.percentile(0.5) < 5
         for log in (root.log(), edge.log()):
             assert "Traceback" not in log
             assert "refused so far: bad frame" in log

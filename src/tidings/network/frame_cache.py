@@ -26,6 +26,8 @@ class FrameCache(Cache):
     bytes; what was read is held to the same bound, with the objects that it takes.
     """
 
+    overhead = 250
+
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         super().__init__(most=1 << 62, most_bytes=most_bytes)
         self._chunks: deque[Chunk] = deque()

@@ -83,7 +83,7 @@ class Senseless:
         return m.Count(self.age(), self.number(), self.number(), self.number())
 
     def recover(self) -> m.Message:
-        ranges = self.chance.choices((2, 50, 4000), (90, 9, 1))[0]
+        ranges = self.chance.choices((2, 50, 1000), (90, 9, 1))[0]
         found = (m.Range(self.number(), self.number(), self.number()) for _ in range(ranges))
         return m.Recover(self.age(), self.number(), tuple(found))
 

@@ -29,7 +29,7 @@ likely = st.one_of(
     st.builds(m.Count, st.just(1), small, small, small),
     st.builds(m.Recover, st.just(1), small, ranges),
     st.builds(m.Publish, st.just("p"), small, small,
-              st.sampled_from([b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{"]), st.just(b"")),
+              st.sampled_from([b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{", b'{"x": "\xff"}']), st.just(b"")),
     st.builds(m.Setup, st.just(1), small, nodes, nodes, small, small),
     st.builds(m.Gone, st.just(1), nodes),
     st.builds(m.Refuse, st.just(1), nodes),

@@ -16,7 +16,7 @@ from tidings.model import TidingsError
 from tidings.routing import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
-HIGH_WATER = 1 << 20  # bytes that wait, after which `pressed` is called
+HIGH_WATER = 256 << 10  # bytes that wait, after which `pressed` is called
 LINGER = 5.0  # seconds until one that does not read what is left for it is cut off
 
 

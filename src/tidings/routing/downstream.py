@@ -82,6 +82,7 @@ class Downstream(ABC):
         # an answer to a question of a life before must not be taken for one to this
         self._next_request = ((life & 0x7FFFFFFF) << 32) + 1
         self._publishers: dict[str, Name] = {}
+        self.many_publishers = self.limits.publishers // 2
         self._routes: dict[Label, dict[Name, Label]] = {}
         self._out: list[Sent] = []
         self._single = 0  # messages among them that may become one
@@ -298,10 +299,12 @@ class Downstream(ABC):
     def know_publisher(self, publisher: str, sender: Name) -> None:
         """Where acknowledgments of a publisher go. Those that were not heard of for the longest
         time are forgotten: whoever still waits for one says its publication again."""
-        self._publishers.pop(publisher, None)
-        self._publishers[publisher] = sender
-        if len(self._publishers) > self.limits.publishers:
-            del self._publishers[next(iter(self._publishers))]
+        known = self._publishers
+        if len(known) > self.many_publishers:  # only then it matters who was silent
+            known.pop(publisher, None)
+        known[publisher] = sender
+        if len(known) > self.limits.publishers:
+            del known[next(iter(known))]
             self.beyond["publishers"] += 1
 
     def _on_question(self, sender: Name, message: m.Ask | m.Count) -> None:

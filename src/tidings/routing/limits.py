@@ -45,7 +45,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # of answers
     answer_bytes: Some = 8 << 20  # of payloads that one question for lost ones gives
     unread_bytes: Some = 4 << 20  # that wait for a neighbour, for it to be answered no more
-    burst: Some = 1_000_000  # entries of answers that a neighbour may have at once,
+    burst: Some = 500_000  # entries of answers that a neighbour may have at once,
     work: Some = 200_000  # and each second
 
 

@@ -222,9 +222,10 @@ class Rendezvous(Downstream):
     def _take(self, sender: Name, message: m.Publish) -> None:
         """Take a publication, and count what waits for the disk: whoever reads from neighbours
         stops while that is too much."""
-        last = self.publishers.pop(message.publisher, None)
-        if last is not None:
-            self.publishers[message.publisher] = last  # those that are silent are in front
+        if len(self.publishers) > self.many_publishers:
+            last = self.publishers.pop(message.publisher, None)
+            if last is not None:
+                self.publishers[message.publisher] = last  # those that are silent are in front
         self.know_publisher(message.publisher, sender)
         before = self._written
         self._publish(sender, message)

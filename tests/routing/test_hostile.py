@@ -19,6 +19,7 @@ small = st.integers(0, 5)
 tables = st.dictionaries(small, small, max_size=3)
 digests = st.builds(m.Digest, small, small)
 nodes = st.lists(small, max_size=4).map(tuple)
+contents = [b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{", b'{"x": "\xff"}']
 likely = st.one_of(
     st.builds(m.Subscribe, st.just(1), nodes | labels),
     st.builds(m.Unsubscribe, st.just(1), nodes),
@@ -29,7 +30,7 @@ likely = st.one_of(
     st.builds(m.Count, st.just(1), small, small, small),
     st.builds(m.Recover, st.just(1), small, ranges),
     st.builds(m.Publish, st.just("p"), small, small,
-              st.sampled_from([b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{", b'{"x": "\xff"}']), st.just(b"")),
+              st.sampled_from(contents), st.just(b"")),
     st.builds(m.Setup, st.just(1), small, nodes, nodes, small, small),
     st.builds(m.Gone, st.just(1), nodes),
     st.builds(m.Refuse, st.just(1), nodes),

@@ -8,6 +8,7 @@ from collections import defaultdict
 import pytest
 
 from tidings.network.forwarding import Forwarder, measure_costs
+from tidings.network.frame_cache import FrameCache
 from tidings.routing import frames, messages as m
 from tidings.routing.frames import FrameError
 from tidings.routing.router import Router
@@ -131,3 +132,16 @@ def test_costs_are_measured() -> None:
     assert costs.mode is Mode.ADAPTIVE
     assert 100 < costs.rewrite < 1_000_000
     assert 0 < costs.byte < 1000
+
+
+def test_a_cache_of_notifications_without_payloads() -> None:
+    """Whoever asks again and again makes a router read more, and not keep more."""
+    cache = FrameCache(100_000)
+    for start in range(1, 5000, 50):
+        numbers = range(start, start + 50)
+        marks = [(m.Mark(1, number, (1,)),) for number in numbers]
+        data = [frames.encode(m.Notification(1, one[0].number, one, b"")) for one in marks]
+        cache.put_frames(b"".join(data))
+        cache.find([m.Range(1, 1, 10)])
+        assert len(cache) <= 200
+    assert [one.serial for one in cache.find([m.Range(1, 4990, 5000)])[0]] == [*range(4990, 5001)]

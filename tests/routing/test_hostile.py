@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.routing.test_frames import labels, numbers, others, ranges
 
@@ -20,6 +21,7 @@ slices = st.builds(m.Slice, small, st.integers(1, 3))
 edges = st.builds(m.Edges, slices, small)
 digests = st.builds(m.Digest, small, small)
 nodes = st.lists(small, max_size=4).map(tuple)
+contents = [b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{", b'{"x": "\xff"}']
 likely = st.one_of(
     st.builds(m.Subscribe, st.just(1), nodes | labels),
     st.builds(m.Unsubscribe, st.just(1), nodes),
@@ -30,7 +32,7 @@ likely = st.one_of(
     st.builds(m.Count, st.just(1), small, small, small),
     st.builds(m.Recover, st.just(1), small, ranges),
     st.builds(m.Publish, st.just("p"), small, small,
-              st.sampled_from([b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{"]), st.just(b"")),
+              st.sampled_from(contents), st.just(b"")),
     st.builds(m.Setup, st.just(1), small, nodes, nodes, small, small),
     st.builds(m.Gone, st.just(1), nodes),
     st.builds(m.Refuse, st.just(1), nodes),
@@ -49,6 +51,7 @@ def test_routers(given_: list[tuple[str, m.Message, int]]) -> None:
         router.tick(float(at))
 
 
+@pytest.mark.timeout(3600)
 @given(said)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rendezvous_points(tmp_path: Path, given_: list[tuple[str, m.Message, int]]) -> None:

@@ -85,7 +85,7 @@ class GraphInterests:
     def tag(self, content: bytes) -> list[int]:
         try:
             event = msgspec.json.decode(content, type=dict[str, object])
-        except (msgspec.DecodeError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:  # of msgspec, or of text that is not UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         if self.attributes is not None:
             event = self.attributes.read(event)

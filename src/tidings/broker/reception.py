@@ -104,8 +104,8 @@ class Reception:
 
     def left(self, link: Link, reason: str) -> None:
         """A link is over."""
-        if link in self.guard and link.bytes_in:  # others may look whether somebody is here
-            self._turned_away(reason)
+        if link in self.guard and link.bytes_in and not link.bad:
+            self._turned_away(reason)  # others only looked whether somebody is here
         self.guard.left(link)
         if link.bad:
             self.guard.counts["bad frame"] += 1

@@ -34,6 +34,8 @@ class FrameCache(Cache):
     """Cost of keeping: a reference to a buffer, or a copy where other frames are between. Bounded
     in bytes; what was looked at takes an entry of a dictionary more for each mark."""
 
+    overhead = 250
+
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         super().__init__(most_bytes=most_bytes // 8)
         self.most_chunk_bytes = most_bytes

@@ -22,7 +22,7 @@ from tidings.routing import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
 PATIENCE = 12.0  # seconds without a sign of the other end's machine
-HIGH_WATER = 1 << 20  # bytes that wait, after which `pressed` is called
+HIGH_WATER = 256 << 10  # bytes that wait, after which `pressed` is called
 LINGER = 5.0  # seconds until one that does not read what is left for it is cut off
 
 

@@ -17,6 +17,8 @@ class Cache:
     Cost: an entry of a dictionary for each mark.
     """
 
+    overhead = 0  # bytes that are counted for each notification and each of its marks
+
     def __init__(self, most: int = 10_000, most_bytes: int = 64 << 20) -> None:
         self.most = most
         self.most_bytes = most_bytes
@@ -38,16 +40,19 @@ class Cache:
         if any(mark.number in numbers.get(mark.node, ()) for mark in notification.marks):
             return
         self._order.append(notification)
-        self.bytes += len(notification.payload)
+        self.bytes += self._size(notification)
         for mark in notification.marks:
             numbers.setdefault(mark.node, {})[mark.number] = notification
         while len(self._order) > self.most or self.bytes > self.most_bytes:
             oldest = self._order.popleft()
-            self.bytes -= len(oldest.payload)
+            self.bytes -= self._size(oldest)
             for mark in oldest.marks:
                 del numbers[mark.node][mark.number]
                 if not numbers[mark.node]:
                     del numbers[mark.node]
+
+    def _size(self, notification: Notification) -> int:
+        return len(notification.payload) + self.overhead * (1 + len(notification.marks))
 
     def find(
         self, ranges: Iterable[Range], most_bytes: int = 1 << 62

@@ -17,7 +17,7 @@ import msgspec
 from tidings.routing import messages as m
 from tidings.routing.digests import Tally, mix_edges
 from tidings.routing.label_graph import Label, LabelGraph
-from tidings.routing.limits import Limits
+from tidings.routing.limits import Limits, work_of
 from tidings.routing.merging import merged
 from tidings.routing.ways import Forwarding, Labels, Way, ways_of
 
@@ -89,6 +89,7 @@ class Downstream(ABC):
         self._ways: dict[Labels, dict[Name, Way]] = {}
         self._moved: dict[int, int] = {}  # what sums have of nodes whose totals are others by now
         self._turns: deque[tuple[Name, Neighbour]] = deque()  # whose edges are looked at next
+        self.many_publishers = self.limits.publishers // 2
         self._out: list[Sent] = []
         self._single = 0  # messages among them that may become one
 
@@ -331,7 +332,7 @@ class Downstream(ABC):
         self.charge(sender, 1 + len(self.neighbours[sender].nodes))
         serial = self._serial_for(sender)
         nodes = self.graph.in_order(self.neighbours[sender].nodes)
-        for at in range(0, len(nodes), GRAPH):
+        for at in range(0, max(len(nodes), 1), GRAPH):
             part = nodes[at : at + GRAPH]
             parents = {node: self.parents_for(node, sender) for node in part}
             totals = {node: self.total(node) for node in part}
@@ -344,16 +345,18 @@ class Downstream(ABC):
     def know_publisher(self, publisher: str, sender: Name) -> None:
         """Where acknowledgments of a publisher go. Those that were not heard of for the longest
         time are forgotten: whoever still waits for one says its publication again."""
-        self._publishers.pop(publisher, None)
-        self._publishers[publisher] = sender
-        if len(self._publishers) > self.limits.publishers:
-            del self._publishers[next(iter(self._publishers))]
+        known = self._publishers
+        if len(known) > self.many_publishers:  # only then it matters who was silent
+            known.pop(publisher, None)
+        known[publisher] = sender
+        if len(known) > self.limits.publishers:
+            del known[next(iter(known))]
             self.beyond["publishers"] += 1
 
     def _on_question(self, sender: Name, message: m.Ask | m.Count) -> None:
         if self.may_ask(sender):
-            size = len(message.interest) if isinstance(message, m.Ask) else 0
-            number = self._remember(sender, message.request, 1 + size // 10)
+            work = work_of(message.interest) if isinstance(message, m.Ask) else 1
+            number = self._remember(sender, message.request, work)
             if number is not None:
                 self.ask_above(msgspec.structs.replace(message, request=number))
 

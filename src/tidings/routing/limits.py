@@ -40,16 +40,20 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     all_nodes: Some = 2_000_000
     unsynced_bytes: Some = 64 << 20  # of publications that are not on the disk; then none is read
 
+    kept: Some = 1_000_000  # notifications that stay on the disk for those that are behind
+
     # of answers
     answer_bytes: Some = 8 << 20  # of payloads that one question for lost ones gives
     unread_bytes: Some = 4 << 20  # that wait for a neighbour, for it to be answered no more
-    burst: Some = 1_000_000  # entries of answers that a neighbour may have at once,
-    work: Some = 100_000  # and each second
-
-    def told(self) -> dict[str, int]:
-        """Every limit by its name."""
-        return msgspec.structs.asdict(self)
+    burst: Some = 500_000  # entries of answers that a neighbour may have at once,
+    work: Some = 200_000  # and each second
 
 
 NONE = Limits(**dict.fromkeys(Limits.__struct_fields__, 1 << 62))
 """For routers whose neighbours are all of one application."""
+
+
+def work_of(interest: bytes) -> int:
+    """What it takes to read a filter, in entries of an answer: long ones are worse."""
+    size = len(interest)
+    return 1 + size + 7 * max(0, size - 1024)

@@ -22,7 +22,7 @@ import msgspec
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """Of a node, a notification, a request: whatever is counted. Others are refused when read."""
 MOST_NODES = 2_000_000  # in one message
-MOST_RANGES = 4096
+MOST_RANGES = 1024
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 Called = Annotated[str, msgspec.Meta(max_length=255)]
 """The name of a node or a publisher, which others remember."""

@@ -25,7 +25,7 @@ from tidings.routing import messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
-from tidings.routing.limits import Limits
+from tidings.routing.limits import Limits, work_of
 from tidings.routing.router import Times
 from tidings.routing.ways import first_label
 
@@ -140,6 +140,7 @@ class Rendezvous(Downstream):
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
         self._retired: dict[int, Retired] = {}
         self._makers: dict[int, Name] = {}  # of them, those that are new: who asked for them
+        self._records: deque[Record] = deque()  # those that wait until they are stored
         self._promised = 0  # entries of answers that wait until something is stored
         self._unsynced: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
         self._written = 0  # things that were given to the journal
@@ -180,6 +181,7 @@ class Rendezvous(Downstream):
                 break
             ready += 1
             if isinstance(what, Record):
+                self._records.popleft()
                 self._announce(what)
             else:
                 self.send(*what)
@@ -204,7 +206,7 @@ class Rendezvous(Downstream):
             if not self._failed:
                 self._forget_unwanted()
                 self._forget_publishers()
-            self.journal.prune(self.done())
+            self.journal.prune(max(self.done(), self.serial - self.limits.kept))
         if now - self._beaten >= self.times.beat:
             self._beaten = now
             changed, self._changed = self._changed, {}
@@ -236,13 +238,17 @@ class Rendezvous(Downstream):
     def _take(self, sender: Name, message: m.Publish) -> None:
         """Take a publication, and count what waits for the disk: whoever reads from neighbours
         stops while that is too much."""
-        last = self.publishers.pop(message.publisher, None)
-        if last is not None:
-            self.publishers[message.publisher] = last  # those that are silent are in front
+        if len(self.publishers) > self.many_publishers:
+            last = self.publishers.pop(message.publisher, None)
+            if last is not None:
+                self.publishers[message.publisher] = last  # those that are silent are in front
         self.know_publisher(message.publisher, sender)
         before = self._written
         self._publish(sender, message)
         if self._written > before:
+            what = self._held[-1][1]
+            if isinstance(what, Record):
+                self._records.append(what)
             size = len(message.payload) + len(message.content)
             self._unsynced.append((self._written, size))
             self.unsynced_bytes += size
@@ -251,7 +257,7 @@ class Rendezvous(Downstream):
         """Is an interest beyond a limit? Where room may come, the asker asks again."""
         limits, known = self.limits, self.neighbours[sender]
         size = len(message.interest)
-        self.charge(sender, 1 + size // 10)
+        self.charge(sender, work_of(message.interest))
         refusal = ""
         if size > limits.filter_bytes:
             refusal = f"found a filter of {size:,} bytes, expected at most {limits.filter_bytes:,}"
@@ -295,7 +301,7 @@ class Rendezvous(Downstream):
         counts = {one: given[one] for one in self._under(node) if one in given}
         self.charge(sender, len(counts))
         self._promised += len(counts)
-        pending = sum(node in what.matched for _, what in self._held if isinstance(what, Record))
+        pending = sum(node in record.matched for record in self._records)
         answer = m.Answer(
             self.epoch, message.request, node, self._given,
             self.totals.get(node, 0) + pending, counts,
@@ -451,6 +457,7 @@ class Rendezvous(Downstream):
         self._held.clear()
         self._promised = self.unsynced_bytes = 0
         self._unsynced.clear()
+        self._records.clear()
         return self.taken()
 
     def _take_back(self, publisher: str, stamp: int) -> None:
@@ -521,8 +528,7 @@ class Rendezvous(Downstream):
         """Retire nodes that nobody wanted for so long that nobody can still be about to; and forget
         them when nobody can still ask for their numbers: who is away for longer is told so."""
         late = self.now - 2 * self.times.expire
-        held = (what for _, what in self._held if isinstance(what, Record))
-        in_use = {node for record in held for node in record.matched}
+        in_use = {node for record in self._records for node in record.matched}
         for node, since in [*self._unwanted.items()]:
             if since < late and node not in in_use:
                 del self._unwanted[node]

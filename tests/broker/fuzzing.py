@@ -1,0 +1,375 @@
+"""Frames that nobody should send, and a program that sends them.
+
+    python -m tests.broker.fuzzing --port 7400 --token secret --frames 100000 --seed 1
+
+It counts a frame when the router has to look at it: what comes behind one that must be refused is
+not sent. At the end it prints, as JSON, how many there were of each kind and what the router said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import re
+import socket
+import struct
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from tidings.routing import frames, messages as m
+
+HUGE = (2**31, 2**32 - 1, 2**53, 2**62, 2**63 - 1)
+FILTERS = [f"f{at % 7} > {at}".encode() for at in range(60)]
+CONTENTS = [b'{"f1": 50}', b'{"f1": "a", "f2": 3}', b"", b"[]", b"{", b"[" * 500, b'{"f1": 1e999}']
+PENDING = 100  # connections that are waited for at once
+
+
+# -- messages that can be read, and make no sense --------------------------------------------------
+
+
+class Senseless:
+    """Messages of every kind that goes up, with the right epoch as often as not."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.epoch = 0  # that of the router, once it is known
+
+    def message(self) -> m.Message:
+        return self.chance.choice(_UP)(self)
+
+    def number(self) -> int:
+        chance = self.chance
+        if chance.random() < 0.2:
+            return chance.choice(HUGE)
+        return chance.randrange(chance.choice((4, 80, 10_000)))
+
+    def age(self) -> int:
+        return self.epoch if self.chance.random() < 0.8 else self.number()
+
+    def nodes(self) -> m.Label:
+        most = self.chance.choices((3, 40, 3000), (90, 9, 1))[0]
+        return tuple(self.number() for _ in range(self.chance.randrange(most)))
+
+    def text(self) -> str:
+        chance = self.chance
+        return "".join(chr(chance.choice((0, 65, 0x20AC, 0x1F4A9))) for _ in range(5))
+
+    def subscribe(self) -> m.Message:
+        return m.Subscribe(self.age(), self.nodes())
+
+    def unsubscribe(self) -> m.Message:
+        return m.Unsubscribe(self.age(), self.nodes())
+
+    def resubscribe(self) -> m.Message:
+        return m.Resubscribe(self.age(), m.Digest(self.number(), self.number()), self.number())
+
+    def wanted(self) -> m.Message:
+        return m.Wanted(self.age(), self.nodes())
+
+    def redraw(self) -> m.Message:
+        return m.Redraw(self.age())
+
+    def ask(self) -> m.Message:
+        chance = self.chance
+        odd = chance.choices((b"f1 >", b"\xff\xfe", b"", b"(" * 5000), (10, 10, 10, 1))[0]
+        return m.Ask(self.number(), chance.choice((chance.choice(FILTERS), odd)))
+
+    def count(self) -> m.Message:
+        return m.Count(self.age(), self.number(), self.number(), self.number())
+
+    def recover(self) -> m.Message:
+        ranges = self.chance.choices((2, 50, 1000), (90, 9, 1))[0]
+        found = (m.Range(self.number(), self.number(), self.number()) for _ in range(ranges))
+        return m.Recover(self.age(), self.number(), tuple(found))
+
+    def publish(self) -> m.Message:
+        chance = self.chance
+        name = chance.choice(("fuzz", self.text()))
+        payload = chance.randbytes(chance.randrange(20))
+        return m.Publish(name, self.number(), self.number(), chance.choice(CONTENTS), payload)
+
+    def hello(self) -> m.Message:
+        return m.Hello(self.text(), self.text(), self.text())
+
+
+_UP: list[Callable[[Senseless], m.Message]] = [
+    Senseless.subscribe, Senseless.unsubscribe, Senseless.resubscribe, Senseless.wanted,
+    Senseless.redraw, Senseless.ask, Senseless.count, Senseless.recover, Senseless.publish,
+    Senseless.hello,
+]  # fmt: skip
+
+
+# -- bytes that must be refused --------------------------------------------------------------------
+
+
+def framed(body: bytes, kind: int = frames.OTHER, version: int = frames.VERSION) -> bytes:
+    return struct.pack("<IBB", len(body) + 2, kind, version) + body
+
+
+def random_bytes(chance: random.Random) -> bytes:
+    return framed(chance.randbytes(chance.randrange(200)))
+
+
+def mutated(chance: random.Random, message: m.Message) -> bytes:
+    """A frame with a few bytes changed, taken out, put in or twice there; it is still a frame."""
+    data = bytearray(frames.encode(message)[6:])
+    for _ in range(chance.choice((1, 1, 1, 2, 5))):
+        at = chance.randrange(len(data) + 1)
+        what = chance.randrange(6)
+        if what >= 3 and at < len(data):
+            data[at] ^= 1 << chance.randrange(8)
+        elif what == 1:
+            del data[at : at + chance.randrange(4)]
+        elif what == 2:
+            data[at:at] = chance.randbytes(chance.randrange(1, 5))
+        elif what == 0:
+            data[at:at] = data[at : at + 20]
+    return framed(bytes(data))
+
+
+def downward(chance: random.Random) -> bytes:
+    """What only routers above say."""
+    number = chance.randrange(100)
+    mark = m.Mark(number, number, tuple(range(chance.choice((1, 20_000)))))
+    notification = m.Notification(1, number, (mark,), b"x", "p", 1)
+    return frames.encode(chance.choice((
+        notification, m.Setup(1, number, (1,), (2,), 3, 4), m.Gone(1, (number,)),
+        m.Refuse(1, (number,)), m.Beat(1, 2, {3: 4}, m.Digest(), 5), m.Which(1),
+        m.Graph(1, 2, {3: (4,)}, {5: 6}), m.Answer(1, number), m.Counted(1, 2, 3, 4, 5, {}),
+        m.Recovered(1, number, (notification,)), m.Settled(1, number),
+        m.Published(1, "p", number),
+    )))  # fmt: skip
+
+
+def malformed(chance: random.Random) -> bytes:
+    """Everything else that is wrong with a frame."""
+    pack = msgspec.msgpack.encode
+    return chance.choice((
+        lambda: struct.pack("<IBB", chance.choice((2**32 - 1, (16 << 20) + 1)), 2, 1),  # too large
+        lambda: struct.pack("<IBB", chance.randrange(2), 2, 1),  # too short
+        lambda: framed(b"\x91\xa6redraw", version=chance.choice((0, 2, 255))),
+        lambda: framed(b"", kind=chance.choice((0, 3, 255))),
+        lambda: framed(b"\x91" * chance.choice((10, 1000, 100_000))),  # deeply nested
+        lambda: framed(b"\x81\xa1a" * 5000),
+        lambda: framed(b"\xdd\xff\xff\xff\xff"),  # four billion elements
+        lambda: framed(b"\x92\xa9subscribe\xdd\xff\xff\xff\xff"),
+        lambda: framed(pack(["subscribe", 1, [2**64 - 1]])),
+        lambda: framed(pack(["subscribe", 1, [-1]])),
+        lambda: framed(pack(["recover", 1, 1, [[0, 0, 0]] * 5000])),
+        lambda: framed(b"\x92\xa5hello\xa3\xff\xfe\xfd"),  # not UTF-8
+        lambda: framed(pack(["publish", "p" * 300, 1, 1, b"", b""])),
+        lambda: framed(b"\x00" * 40, kind=frames.NOTIFICATION),
+        lambda: chance.randbytes(50),
+    ))()  # fmt: skip
+
+
+def is_refused(data: bytes) -> bool:
+    """Must a neighbour that sends this be sent away?"""
+    try:
+        starts, end = frames.split(data)
+        for start in starts:
+            frames.decode_from_below(data, start)
+    except frames.FrameError:
+        return True
+    return end != len(data)
+
+
+def whole(data: bytes) -> bool:
+    """Is something wrong with it before another byte comes?"""
+    try:
+        starts, _ = frames.split(data)
+    except frames.FrameError:
+        return True
+    return bool(starts)
+
+
+def bad_frame(chance: random.Random, senseless: Senseless) -> tuple[str, bytes]:
+    """Something that must be refused, and what it is."""
+    while True:
+        kind, data = chance.choice((
+            lambda: ("random", random_bytes(chance)),
+            lambda: ("mutated", mutated(chance, senseless.message())),
+            lambda: ("downward", downward(chance)),
+            lambda: ("malformed", malformed(chance)),
+        ))()  # fmt: skip
+        if is_refused(data) and whole(data):
+            return kind, data
+
+
+# -- the program -----------------------------------------------------------------------------------
+
+
+class Attacker:
+    """Connections to one router, one after the other; some stay open."""
+
+    def __init__(self, port: int, token: str, seed: int) -> None:
+        self.port = port
+        self.token = token
+        self.chance = random.Random(seed)
+        self.senseless = Senseless(self.chance)
+        self.sent: Counter[str] = Counter()
+        self.said: Counter[str] = Counter()
+        self.left: deque[socket.socket] = deque()  # to be waited for
+        self.idle: deque[socket.socket] = deque()  # to be left alone
+        self.number = seed << 20
+
+    def attack(self, most: int, idle: int) -> None:
+        while self.sent.total() < most:
+            what = self.chance.random()
+            if what < 0.15:
+                self.before_greeting()
+            elif what < 0.2:
+                self.keep_open(idle)
+            else:
+                self.as_neighbour()
+        while self.left:
+            self.wait_for_end(self.left.popleft())
+        for one in self.idle:
+            one.close()
+
+    def before_greeting(self) -> None:
+        """Somebody without a token, or without a word of greeting."""
+        kind, data = bad_frame(self.chance, self.senseless)
+        if self.chance.random() < 0.5:
+            kind, data = "no token", frames.encode(m.Hello(f"stranger-{self.number}", "", "guess"))
+            data += b"".join(frames.encode(self.senseless.message()) for _ in range(3))
+        elif self.chance.random() < 0.5:
+            kind, data = "no greeting", frames.encode(self.senseless.redraw())
+        one = self.connected()
+        if self.send(one, data):
+            self.sent[f"stranger: {kind}"] += 1
+        self.leave(one)
+
+    def as_neighbour(self) -> None:
+        """A neighbour with a token that talks nonsense, and ends with something worse."""
+        one = self.greeted()
+        for _ in range(self.chance.randrange(1, 4)):
+            self.read_some(one)
+            batch = [self.senseless.message() for _ in range(self.chance.randrange(30))]
+            data = [frames.encode(message) for message in batch]
+            also = (mutated(self.chance, message) for message in batch)
+            kept = [frame for frame in also if not is_refused(frame)]
+            if not self.send(one, b"".join((*data, *kept))):
+                break
+            self.sent["senseless"] += len(data)
+            self.sent["mutated, and can be read"] += len(kept)
+        kind, data_ = bad_frame(self.chance, self.senseless)
+        if self.chance.random() < 0.1:
+            kind, data_ = "truncated", frames.encode(self.senseless.publish())[:-1]
+            self.send(one, data_)
+            one.close()
+        elif self.send(one, data_):
+            self.leave(one)
+        self.sent[kind] += 1
+
+    def keep_open(self, idle: int) -> None:
+        """Connections that say nothing, or half of something, or a byte now and then."""
+        if not idle:
+            return
+        chance = self.chance
+        one = self.greeted() if chance.random() < 0.3 else self.connected()
+        half = frames.encode(m.Publish("fuzz", 1, 1, b"", b"x" * 2000))
+        self.send(one, half[: chance.choice((0, 1, 5, 100, 1900))])
+        self.idle.append(one)
+        for slow in list(self.idle)[:20]:
+            self.send(slow, chance.randbytes(1))
+        while len(self.idle) > idle:
+            self.idle.popleft().close()
+
+    # -- sockets -------------------------------------------------------------------------------
+
+    def connected(self) -> socket.socket:
+        for pause in (0.1, 0.5, 2.0):
+            with contextlib.suppress(OSError):
+                return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+            time.sleep(pause)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def greeted(self) -> socket.socket:
+        self.number += 1
+        one = self.connected()
+        name = f"fuzz-{self.number % 300}"
+        self.send(one, frames.encode(m.Hello(name, "", self.token)))
+        self.send(one, frames.encode(m.Resubscribe(0, m.Digest())))
+        return one
+
+    def send(self, one: socket.socket, data: bytes) -> bool:
+        """Send something, in pieces of any length; False where the other end is gone."""
+        try:
+            while data:
+                size = self.chance.choice((1, 7, 1000, 30_000, 1 << 20))
+                one.sendall(data[:size])
+                data = data[size:]
+                if len(data) > 50_000:
+                    self.read_some(one)
+        except OSError:
+            return False
+        return True
+
+    def read_some(self, one: socket.socket) -> None:
+        """What the router says now; its epoch is remembered."""
+        one.setblocking(False)
+        try:
+            self.note(one.recv(1 << 20))
+        except OSError:
+            pass
+        finally:
+            one.settimeout(30)
+
+    def leave(self, one: socket.socket) -> None:
+        self.left.append(one)
+        if len(self.left) > PENDING:
+            self.wait_for_end(self.left.popleft())
+
+    def wait_for_end(self, one: socket.socket) -> None:
+        """Until the router has ended the connection, which it must."""
+        data = b""
+        try:
+            while more := one.recv(1 << 16):
+                data = data[-1000:] + more
+        except TimeoutError:
+            self.said["nothing"] += 1
+        except ConnectionError:
+            self.said["(reset)"] += 1
+        one.close()
+        at = data.rfind(b"\x92\xa7goodbye") - frames.SHORTEST
+        if at >= 0:
+            with contextlib.suppress(frames.FrameError):
+                end = frames.decode(data, at)
+                assert isinstance(end, m.Goodbye)
+                self.said[re.sub(r"\d[\d,]*", "N", end.reason).split(":")[0][:70]] += 1
+        self.note(data)
+
+    def note(self, data: bytes) -> None:
+        with contextlib.suppress(frames.FrameError):
+            for start in frames.split(data)[0]:
+                message = frames.decode(data, start)
+                if isinstance(message, m.Down) and message.epoch:
+                    self.senseless.epoch = message.epoch
+
+
+def frames_in_process(chance: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
+    senseless = Senseless(chance)
+    return (bad_frame(chance, senseless) for _ in range(count))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--token", default="")
+    parser.add_argument("--frames", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--idle", type=int, default=0)
+    found = parser.parse_args()
+    attacker = Attacker(found.port, found.token, found.seed)
+    attacker.attack(found.frames, found.idle)
+    print(json.dumps({"sent": attacker.sent, "said": attacker.said}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

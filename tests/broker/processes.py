@@ -1,0 +1,142 @@
+"""Routers as processes of their own, what they take, and a pair that must never be disturbed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tidings.network.agent import connect
+from tidings.routing.subscriber import Told
+
+ROOT = """
+name = "root"
+listen = "127.0.0.1:0"
+journal = "journal.db"
+[tokens]
+hostile = "*"
+ours = "edge"
+reads = "reader"
+writes = "writer"
+"""
+EDGE = """
+name = "edge"
+listen = "127.0.0.1:0"
+upstream = "127.0.0.1:{port}"
+token = "ours"
+[tokens]
+hostile = "*"
+reads = "reader"
+writes = "writer"
+"""
+
+
+def tell(*what: object) -> None:
+    """Say what was measured: `pytest -s` shows it."""
+    sys.stderr.write(" ".join(map(str, what)) + "\n")
+
+
+class Process:
+    """`tidings router` with a file."""
+
+    def __init__(self, folder: Path, name: str, text: str) -> None:
+        path = folder / f"{name}.toml"
+        path.write_text(text)
+        self._errors = (folder / f"{name}.log").open("w+")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tidings", "router", "--config", str(path)],
+            stdout=subprocess.PIPE, stderr=self._errors, text=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline().rsplit(":", 1)[1])
+
+    @property
+    def resident(self) -> float:
+        """Megabytes."""
+        text = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(text.split("VmRSS:")[1].split()[0]) / 1024
+
+    @property
+    def open_files(self) -> int:
+        return len(os.listdir(f"/proc/{self._process.pid}/fd"))  # noqa: PTH208
+
+    def is_up(self) -> bool:
+        return self._process.poll() is None
+
+    def log(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read()
+
+    def stop(self) -> int:
+        """End it; what it gives back."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self._process.communicate()
+        self._errors.close()
+        return code
+
+
+class Pair:
+    """A publisher and a subscriber that go on all the time."""
+
+    def __init__(self) -> None:
+        self.published: list[int] = []
+        self.told: list[int] = []
+        self.other: list[object] = []
+        self.seconds: list[float] = []
+
+    def percentile(self, part: float) -> float:
+        return sorted(self.seconds)[int(part * (len(self.seconds) - 1))]
+
+
+@asynccontextmanager
+async def a_pair(read_at: int, write_at: int, pause: float = 0.02) -> AsyncIterator[Pair]:
+    """The pair at the ports of two routers; at the end, everything that was published has come."""
+    pair = Pair()
+    begun: dict[int, float] = {}
+    there = "tidings://127.0.0.1:"
+    async with (
+        connect(f"{there}{read_at}", name="reader", token="reads") as reader,
+        connect(f"{there}{write_at}", name="writer", token="writes") as writer,
+        reader.subscribe("pair = 'ours'") as told,
+    ):
+
+        async def read() -> None:
+            async for one in told:
+                if isinstance(one, Told):
+                    number = int(one.payload)
+                    pair.told.append(number)
+                    pair.seconds.append(time.monotonic() - begun[number])
+                else:
+                    pair.other.append(one)
+
+        async def write() -> None:
+            while True:
+                number = len(begun)
+                begun[number] = time.monotonic()
+                await writer.publish({"pair": "ours"}, b"%d" % number)
+                pair.published.append(number)
+                await asyncio.sleep(pause)
+
+        tasks = [asyncio.create_task(read()), asyncio.create_task(write())]
+        try:
+            yield pair
+            tasks[1].cancel()
+            for _ in range(300):
+                if set(pair.published) <= set(pair.told):
+                    break
+                await asyncio.sleep(0.1)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

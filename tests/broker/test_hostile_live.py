@@ -1,0 +1,151 @@
+"""Routers that are spoken to by strangers and by neighbours that mean no good: real processes, and
+a publisher and a subscriber beside it that lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import socket
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair, tell
+
+from tidings.routing import frames, messages as m
+
+GROWTH = 80  # megabytes, once a router has seen a bit of everything
+
+
+@pytest.fixture
+def routers(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
+    root = Process(tmp_path, "root", ROOT)
+    edge = Process(tmp_path, "edge", EDGE.format(port=root.port))
+    yield root, edge
+    assert edge.stop() == 0
+    assert root.stop() == 0
+
+
+async def fuzzed(port: int, seed: int, count: int, idle: int) -> tuple[Counter[str], Counter[str]]:
+    """What was sent to a router, and what it said, both by kind."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.broker.fuzzing", "--port", str(port), "--token", "hostile",
+        "--frames", str(count), "--seed", str(seed), "--idle", str(idle),
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    found = json.loads(out)
+    return Counter(found["sent"]), Counter(found["said"])
+
+
+def check_pair(pair: Pair) -> None:
+    assert pair.other == []
+    assert sorted(pair.told) == sorted(set(pair.told)), "something came twice"
+    assert set(pair.published) <= set(pair.told)
+    assert len(pair.published) > 3
+
+
+async def fuzz_both(
+    routers: tuple[Process, Process], seed: int, count: int, idle: int
+) -> tuple[Counter[str], Counter[str]]:
+    root, edge = routers
+    sent: Counter[str] = Counter()
+    said: Counter[str] = Counter()
+    found = await asyncio.gather(
+        fuzzed(edge.port, seed, count // 2, idle), fuzzed(root.port, seed + 1, count // 2, idle)
+    )
+    for one, other in found:
+        sent += one
+        said += other
+    return sent, said
+
+
+def _shortened(log: str) -> str:
+    """The last of the lines about what was refused, and all others."""
+    lines = log.splitlines()
+    refused = [line for line in lines if "refused so far" in line]
+    return "\n".join([line for line in lines if line not in refused] + refused[-1:])
+
+
+def fuzz(routers: tuple[Process, Process], seed: int, count: int, idle: int) -> None:
+    async def work() -> None:
+        root, edge = routers
+        async with a_pair(edge.port, edge.port) as pair:
+            warm, _ = await fuzz_both(routers, seed % 1000, max(5000, count // 10), idle)
+            before = [one.resident for one in routers]
+            sent, said = await fuzz_both(routers, seed % 1000 + 2, count, idle)
+            after = [one.resident for one in routers]
+            assert root.is_up()
+            assert edge.is_up()
+        tell("seed", seed, "warm-up", warm.total(), "sent", sent.total(), dict(sent))
+        tell("the routers said", dict(said))
+        tell("RSS of root and edge, MB", before, after)
+        tell(f"latency p50 {pair.percentile(0.5):.3f} p99 {pair.percentile(0.99):.3f} "
+              f"most {max(pair.seconds):.3f} of {len(pair.told)}")  # fmt: skip
+        tell(_shortened(root.log()), _shortened(edge.log()))
+        check_pair(pair)
+        assert said["nothing"] == 0, "a connection that had to be ended was not"
+        for one, other in zip(before, after, strict=True):
+            assert other - one < GROWTH
+        assert pair.percentile(0.5) < 5
+        for log in (root.log(), edge.log()):
+            assert "Traceback" not in log
+            assert "refused so far: bad frame" in log
+
+    asyncio.run(work())
+
+
+def test_fuzzed_frames(routers: tuple[Process, Process], seed: int) -> None:
+    fuzz(routers, seed, 20_000, idle=50)
+
+
+def test_thousands_of_connections(routers: tuple[Process, Process]) -> None:
+    """That say nothing, or half of something; and neighbours that never read what they ask for."""
+
+    def connected(port: int, count: int) -> list[socket.socket]:
+        found = []
+        hello = frames.encode(m.Hello("x" * 200, "", "hostile"))
+        for number in range(count):
+            one = socket.create_connection(("127.0.0.1", port), timeout=30)
+            one.sendall((b"", hello[:1], hello[:9], hello[:-1])[number % 4])
+            found.append(one)
+        for number in range(50):
+            one = socket.create_connection(("127.0.0.1", port), timeout=30)
+            questions = [m.Redraw(0), m.Ask(1, b"n > 1"), m.Resubscribe(0, m.Digest(5, 5))] * 40
+            said = (m.Hello(f"deaf-{number}", "", "hostile"), *questions)
+            one.sendall(b"".join(frames.encode(message) for message in said))
+            found.append(one)
+        return found
+
+    async def work() -> None:
+        root, edge = routers
+        count = min(1000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 - 100)
+        async with a_pair(edge.port, edge.port) as pair:
+            before = [one.resident for one in routers]
+            for router in routers:
+                silent = await asyncio.to_thread(connected, router.port, count)
+                for _ in range(100):
+                    if router.open_files < 256 + 50 + 50:
+                        break
+                    await asyncio.sleep(0.1)
+                assert router.open_files < 256 + 50 + 50
+                for one in silent:
+                    one.close()
+            after = [one.resident for one in routers]
+            tell(count, "connections; RSS of root and edge, MB", before, after)
+        check_pair(pair)
+        for first, last in zip(before, after, strict=True):
+            assert last - first < GROWTH
+        assert "too many strangers" in root.log()
+
+    asyncio.run(work())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_million_fuzzed_frames(routers: tuple[Process, Process], seed: int) -> None:
+    fuzz(routers, seed, 1_050_000, idle=1000)

@@ -1,0 +1,341 @@
+"""What neighbours can make a router keep or do is bounded; those that mean well are served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+from tests.routing.world import Disk, Sets
+
+from tidings.routing import messages as m
+from tidings.routing.cache import Cache
+from tidings.routing.digests import digest
+from tidings.routing.limits import Limits, work_of
+from tidings.routing.merging import merged
+from tidings.routing.rendezvous import Memory, Rendezvous
+from tidings.routing.router import Router, Times
+
+UP = "up"
+
+
+def a_router(**limits: int) -> Router:
+    router = Router("r", UP, Times(), Cache(1000), limits=Limits(**limits))
+    router.receive(UP, m.Which(1), 0.0)  # it is in an epoch
+    return router
+
+
+def a_root(**limits: int) -> Rendezvous:
+    disk = Disk(1)
+    return Rendezvous("root", Sets(disk), disk, Memory(1), limits=Limits(**limits))
+
+
+def stored(root: Rendezvous, now: float = 0.0) -> list[m.Message]:
+    return [message for _, message in root.stored(root.written(), now)]
+
+
+def to(sent: Iterable[tuple[object, m.Message]], name: str) -> list[m.Message]:
+    return [message for who, message in sent if who == name]
+
+
+def told(router: Router, nodes: Iterable[int], now: float = 0.0) -> None:
+    for node in nodes:
+        router.receive(UP, m.Setup(1, node, (), (), 0, 0), now)
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+
+def test_unknown_nodes_are_asked_for_in_one_message() -> None:
+    router = a_router()
+    nodes = tuple(range(1, 501))
+    assert to(router.receive("a", m.Subscribe(1, nodes), 0.0), UP) == [m.Subscribe(1, nodes)]
+    assert to(router.receive(UP, m.Refuse(1, nodes), 0.0), "a") == [m.Refuse(1, nodes)]
+    assert (router.held, router.wants, router.neighbours["a"].unknown) == ({}, {}, set())
+
+
+def test_a_neighbour_waits_for_so_many_unknown_nodes() -> None:
+    router = a_router(unknown=10)
+    (asked,) = to(router.receive("a", m.Subscribe(1, tuple(range(1, 101))), 0.0), UP)
+    assert asked == m.Subscribe(1, tuple(range(1, 11)))
+    assert router.beyond["unknown"] == 90
+    assert len(router.held) == 10
+    router.receive("b", m.Subscribe(1, (200,)), 0.0)  # another has its own
+    assert 200 in router.held
+    assert to(router.tick(0.1), "a") == []  # there is no room yet
+    told(router, range(1, 11))
+    assert to(router.tick(0.2), "a") == [m.Which(1)]  # now it is to say it again
+    (more,) = to(router.receive("a", m.Wanted(1, tuple(range(1, 101))), 0.3), UP)
+    assert more == m.Subscribe(1, tuple(range(11, 21)))
+
+
+def test_all_wait_for_so_many_unknown_nodes() -> None:
+    router = a_router(unknown=10, all_unknown=25)
+    for name in "abcdef":
+        first = 100 * ord(name)
+        router.receive(name, m.Subscribe(1, tuple(range(first, first + 50))), 0.0)
+        router.receive(name, m.Unsubscribe(1, tuple(range(first, first + 50))), 0.0)
+    assert len(router.held) == 25  # those that leave are not forgotten yet
+    router.receive(UP, m.Gone(1, tuple(router.held)), 0.0)
+    router.receive("g", m.Subscribe(1, (5,)), 0.0)
+    assert list(router.held) == [5]
+
+
+def test_a_neighbour_wants_so_many_nodes() -> None:
+    router = a_router(nodes=5)
+    router.receive("a", m.Subscribe(1, (1, 2, 3)), 0.0)
+    told(router, (1, 2, 3))
+    router.receive("a", m.Wanted(1, tuple(range(1, 20))), 0.0)
+    assert router.neighbours["a"].nodes == {1, 2, 3, 4, 5}
+    assert router.beyond["nodes"] == 14
+    router.receive("a", m.Wanted(1, (1, 2)), 0.0)
+    assert router.neighbours["a"].nodes == {1, 2}
+
+
+def test_a_rendezvous_point_keeps_nothing_of_unknown_nodes() -> None:
+    root = a_root()
+    nodes = tuple(range(1000, 3000))
+    assert root.receive("a", m.Subscribe(1, nodes), 0.0) == [("a", m.Refuse(1, nodes))]
+    assert root.receive("a", m.Wanted(1, nodes), 0.0) == [("a", m.Refuse(1, nodes))]
+    assert (root.wants, root.neighbours["a"].nodes) == ({}, set())
+    assert root.beyond["no such node"] == 4000
+
+
+def test_new_nodes_that_nobody_wants() -> None:
+    root = a_root(new_nodes=2, all_new_nodes=3)
+    for at in range(4):
+        root.receive("a", m.Ask(at, bytes([at])), 0.0)
+    answers = [one for one in stored(root) if isinstance(one, m.Answer)]
+    assert [one.request for one in answers] == [0, 1]
+    assert root.beyond["new_nodes"] == 2
+    root.receive("b", m.Ask(1, bytes([5])), 0.0)
+    root.receive("c", m.Ask(1, bytes([6])), 0.0)
+    assert len(root.graph) == 3
+    root.receive("a", m.Subscribe(1, tuple(one.node for one in answers)), 0.0)  # there is room
+    root.receive("a", m.Ask(9, bytes([7])), 0.0)
+    assert len(root.graph) == 4
+    root.tick(1000.0)  # nobody came for the rest
+    root.tick(2000.0)
+    assert len(root._makers) == 0
+    assert len(root.graph) == 0
+
+
+def test_filters_and_nodes_that_are_refused() -> None:
+    root = a_root(filter_bytes=5, all_nodes=1)
+    (answer,) = root.receive("a", m.Ask(1, b"x" * 6), 0.0)
+    assert isinstance(answer[1], m.Answer)
+    assert answer[1].refusal == "found a filter of 6 bytes, expected at most 5"
+    root.receive("a", m.Ask(2, bytes([1])), 0.0)
+    (answer,) = root.receive("a", m.Ask(3, bytes([2])), 0.0)
+    assert isinstance(answer[1], m.Answer)
+    assert answer[1].refusal == "there are 1 nodes, expected at most 1"
+
+
+def test_nodes_of_a_life_before_that_nobody_wants() -> None:
+    disk = Disk(1)
+    disk.add_node(1, bytes([1]))
+    root = Rendezvous("root", Sets(disk), disk, disk.memory())
+    assert len(root.graph) == 1
+    for now in (0.0, 10.0, 39.0):
+        root.tick(now)
+        assert len(root.graph) == 1
+    root.tick(50.0)
+    assert len(root.graph) == 0
+
+
+# -- questions -------------------------------------------------------------------------------------
+
+
+def test_questions_that_were_passed_on() -> None:
+    router = a_router(questions=3, all_questions=5)
+    for number in range(10):
+        for name in ("a", "b"):
+            router.receive(name, m.Count(1, number, 7), 0.0)
+    assert len(router._requests) == 5
+    assert router.beyond["questions"] == 15
+    for number in list(router._requests):
+        router.receive(UP, m.Counted(1, number, 7, 0, 0, {}), 0.0)
+    assert to(router.receive("a", m.Count(1, 99, 7), 1.0), UP)
+    router.tick(1000.0)  # nobody answers
+    assert len(router._requests) == 0
+    assert router.neighbours.get("a") is None  # nor said a word
+
+
+def test_answers_that_were_had() -> None:
+    """Whoever had much is not answered for a while; others are."""
+    router = a_router(burst=100, work=10)
+    router.receive("a", m.Subscribe(1, tuple(range(200))), 0.0)
+    told(router, range(200))
+    assert to(router.receive("a", m.Redraw(1), 1.0), "a") == []
+    assert router.beyond["work"] == 1
+    router.receive("b", m.Subscribe(1, (1,)), 1.0)
+    (graph,) = to(router.receive("b", m.Redraw(1), 1.0), "b")
+    assert isinstance(graph, m.Graph)
+    (graph,) = to(router.receive("a", m.Redraw(1), 20.0), "a")
+    assert isinstance(graph, m.Graph)
+    assert len(graph.parents) == 200
+
+
+def test_the_answers_that_pass_are_charged_to_whoever_asked() -> None:
+    router = a_router(burst=100, work=10)
+    ((_, asked),) = router.receive("a", m.Count(1, 1, 7), 0.0)
+    assert isinstance(asked, m.Count)
+    counts = dict.fromkeys(range(1000), 1)
+    router.receive(UP, m.Counted(1, asked.request, 7, 0, 0, counts), 0.0)
+    assert router.receive("a", m.Count(1, 2, 7), 1.0) == []
+    assert router.receive("b", m.Count(1, 2, 7), 1.0) != []
+
+
+def test_a_top_node_that_is_counted_again_and_again() -> None:
+    root = a_root(burst=100, work=10)
+    for at in range(8):
+        root.receive("other", m.Ask(at, bytes([at])), 20.0 * at)
+    root.receive("a", m.Ask(1, bytes(range(8))), 0.0)
+    node = root.graph.nodes.keys() - set(range(1, 9))
+    stored(root)
+    asked = [root.receive("a", m.Count(1, at, *node), 0.0) for at in range(100)]
+    assert sum(bool(sent) for sent in asked) < 15
+    assert root.beyond["work"] > 85
+
+
+def test_whoever_does_not_read_is_not_answered() -> None:
+    router = a_router(unread_bytes=1000)
+    waiting = {"a": 2000, "b": 0}
+    router.queued = lambda name: waiting[str(name)]
+    for name in waiting:
+        router.receive(name, m.Resubscribe(1, digest(())), 0.0)
+        answered = router.receive(name, m.Redraw(1), 0.0)
+        assert bool(answered) == (name == "b")
+        answered = router.receive(name, m.Recover(1, 1, (m.Range(1, 1, 2),)), 0.0)
+        assert bool(answered) == (name == "b")
+        answered = router.receive(name, m.Redraw(7), 0.0)  # of an epoch that is not this
+        assert bool(answered) == (name == "b")
+    assert router.beyond["unread_bytes"] == 3
+
+
+def test_long_filters_are_dear() -> None:
+    assert work_of(b"price > 90") < 20
+    assert work_of(b"x" * 65_536) > 400_000
+
+
+# -- what was lost ---------------------------------------------------------------------------------
+
+
+def notifications(count: int, size: int) -> list[m.Notification]:
+    marks = [(m.Mark(1, number, (1,)),) for number in range(1, count + 1)]
+    return [m.Notification(1, at, one, b"x" * size) for at, one in enumerate(marks, start=1)]
+
+
+def test_an_answer_has_so_many_bytes() -> None:
+    router = a_router(answer_bytes=1000)
+    for one in notifications(50, 100):
+        router.receive(UP, one, 0.0)
+    sent = to(router.receive("a", m.Recover(1, 5, (m.Range(1, 1, 50),)), 0.0), "a")
+    recovered = [one for one in sent if isinstance(one, m.Recovered)]
+    assert [n.serial for one in recovered for n in one.notifications] == list(range(1, 11))
+    assert sent[-1] == m.Settled(1, 5)  # nothing is lost: the rest is asked for again
+
+
+def test_large_payloads_are_in_messages_of_their_own() -> None:
+    router = a_router()
+    for one in notifications(3, 3 << 20):
+        router.receive(UP, one, 0.0)
+    sent = to(router.receive("a", m.Recover(1, 5, (m.Range(1, 1, 2),)), 0.0), "a")
+    assert [len(one.notifications) for one in sent if isinstance(one, m.Recovered)] == [1, 1]
+
+
+def test_ranges_of_numbers_that_there_are_none_of() -> None:
+    root = a_root(burst=1000)
+    root.counts[7] = 5000
+    asked = [m.Range(7, 4500, 2**62), m.Range(8, 1, 2**62), m.Range(7, 0, 2**62)]
+    assert root._existing(asked) == [m.Range(7, 4500, 5000), m.Range(7, 1, 499)]
+
+
+def test_ranges_that_are_passed_on() -> None:
+    router = a_router()
+    router.cache.most = 1 << 60
+    for number in range(1, 20_000, 2):
+        router.cache.put(m.Notification(1, number, (m.Mark(1, number, (1,)),), b""))
+    sent = to(router.receive("a", m.Recover(1, 5, (m.Range(1, 1, 20_000),)), 0.0), UP)
+    assert isinstance(sent[0], m.Recover)
+    assert 0 < len(sent[0].ranges) <= m.MOST_RANGES
+
+
+# -- publishers ------------------------------------------------------------------------------------
+
+
+def test_the_ways_back_to_publishers() -> None:
+    router = a_router(publishers=10)
+    for number in range(50):
+        router.receive("bad", m.Publish(f"p{number}", 1, 1, b"", b""), 0.0)
+        if number % 8 == 0:
+            router.receive("good", m.Publish("ours", number, 1, b"", b""), 0.0)
+    assert len(router._publishers) == 10
+    assert to(router.receive(UP, m.Published(1, "ours", 48), 0.0), "good")
+
+
+def test_the_stamps_of_publishers() -> None:
+    forgotten: list[str] = []
+
+    class Kept(Disk):
+        def forget_publishers(self, names: Iterable[str]) -> None:
+            forgotten.extend(names)
+
+    disk = Kept(1)
+    root = Rendezvous("root", Sets(disk), disk, Memory(1), limits=Limits(publishers=10))
+    for number in range(50):
+        root.receive("bad", m.Publish(f"p{number}", 1, 1, bytes([1]), b""), 0.0)
+        root.receive("good", m.Publish("ours", number + 1, 1, bytes([1]), b""), 0.0)
+    root.tick(1.0)
+    assert len(root.publishers) == 10
+    assert root.publishers["ours"] == 50
+    assert forgotten == [f"p{number}" for number in range(41)]
+    assert len(root._publishers) == 10
+
+
+def test_publications_that_wait_for_the_disk_are_counted() -> None:
+    root = a_root()
+    for stamp in range(1, 4):
+        root.receive("a", m.Publish("p", stamp, 1, bytes([1]), b"x" * 99), 0.0)
+    root.receive("a", m.Publish("p", 9, 1, bytes([1]), b"x" * 99), 0.0)  # one before it is missing
+    assert root.unsynced_bytes == 300
+    root.stored(2, 0.0)
+    assert root.unsynced_bytes == 100
+    root.stored(3, 0.0)
+    assert root.unsynced_bytes == 0
+
+
+def test_one_that_is_behind_does_not_fill_the_disk() -> None:
+    root = a_root(kept=10)
+    root.receive("a", m.Ask(1, bytes([1])), 0.0)
+    stored(root)
+    root.receive("a", m.Subscribe(1, (1,)), 0.0)  # and it never says that it needs nothing
+    for stamp in range(1, 31):
+        root.receive("p", m.Publish("p", stamp, 1, bytes([1]), b""), 0.0)
+    stored(root)
+    root.tick(1.0)
+    disk = root.journal
+    assert isinstance(disk, Disk)
+    assert disk.kept == 20
+
+
+# -- merging ---------------------------------------------------------------------------------------
+
+
+def test_the_order_of_merged_messages() -> None:
+    sent: list[tuple[object, m.Message]] = [
+        ("a", m.Subscribe(1, (1,))), ("b", m.Subscribe(1, (9,))), ("a", m.Subscribe(1, (2,))),
+        ("a", m.Unsubscribe(1, (1,))), ("a", m.Subscribe(1, (3,))), ("a", m.Which(1)),
+        ("a", m.Subscribe(1, (4,))), ("a", m.Subscribe(2, (5,))), ("a", m.Subscribe(2, (6,))),
+    ]  # fmt: skip
+    assert merged(sent) == [
+        ("a", m.Subscribe(1, (1, 2))), ("b", m.Subscribe(1, (9,))), ("a", m.Unsubscribe(1, (1,))),
+        ("a", m.Subscribe(1, (3,))), ("a", m.Which(1)), ("a", m.Subscribe(1, (4,))),
+        ("a", m.Subscribe(2, (5, 6))),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", Limits.__struct_fields__)
+def test_limits_are_of_one_at_least(name: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=name):
+        msgspec.convert({name: 0}, Limits)

@@ -27,6 +27,7 @@ def test_tables(run: Run) -> None:
         "steady",
         "agent per s",
         "traffic",
+        "over labels",
         "was received",
     ):
         assert word in result.out
@@ -42,4 +43,7 @@ def test_json_of_one_part(run: Run) -> None:
 def test_bad_parts_are_refused(run: Run) -> None:
     result = run("bench", "route", "--only", "sideways")
     assert result.code == 2
-    assert "--only is 'sideways', expected one of forward, latency, durable, lookup" in result.err
+    assert (
+        "--only is 'sideways', expected one of forward, latency, durable, lookup, modes"
+        in result.err
+    )

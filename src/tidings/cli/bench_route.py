@@ -19,7 +19,7 @@ def bench_route(
         typer.Option(
             "--only",
             metavar="PART",
-            help="forward, latency, durable or lookup; may be repeated. [default: all]",
+            help="forward, latency, durable, lookup or modes; may be repeated. [default: all]",
             show_default=False,
         ),
     ] = None,
@@ -42,11 +42,12 @@ def bench_route(
     takes them; mosquitto and nats-server in turn with it. latency: through one, two and three
     routers, at half of what goes through them, and at 20,000/s. durable: publications to a
     rendezvous point, each acknowledged from its disk. lookup: what a router does for a header and
-    for a subscription, without a network, for up to a million subscribers.
+    for a subscription, without a network, for up to a million subscribers. modes: what labels,
+    lists and the choice between them take, in graphs of different shapes.
 
     Everything that is sent must be received, or there is an error and no figure.
 
-    With --json, one object: machine, forward, latency, durable, lookup.
+    With --json, one object: machine, forward, latency, durable, lookup, modes.
     """
     load_pyarrow()
     from tidings.studies.route_bench import PARTS, bench_route as measure

@@ -17,10 +17,11 @@ from tidings.studies.machine import Machine, machine
 from tidings.studies.route_durable import Durable, measure_durable, percentiles
 from tidings.studies.route_flow import Pumped, System, paced, pump
 from tidings.studies.route_lookup import SIZES, Lookup, look_up
+from tidings.studies.route_modes import ModeRow, measure_modes
 from tidings.studies.route_peers import PROGRAMS, STARTERS, program
 from tidings.studies.route_tidings import start_tidings
 
-PARTS = ("forward", "latency", "durable", "lookup")
+PARTS = ("forward", "latency", "durable", "lookup", "modes")
 HOME = "tidings"
 PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
@@ -89,6 +90,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     latency: list[LatencyRun]
     durable: Durable | None
     lookup: list[Lookup]
+    modes: list[ModeRow]
 
 
 def bench_route(
@@ -120,8 +122,9 @@ def bench_route(
             durable = measure_durable(Path(folder), seconds, rounds, PUBLISHING, payload, note)
     if "lookup" in parts:
         lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
+    modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
-        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, lookup
+        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, lookup, modes
     )
 
 

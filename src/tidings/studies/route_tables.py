@@ -9,6 +9,7 @@ from rich.table import Table
 from tidings.studies.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
 from tidings.studies.route_durable import Durable
 from tidings.studies.route_lookup import FLAT_FROM, Lookup, flatness
+from tidings.studies.route_modes import ModeRow
 from tidings.studies.tables import number, plain_table
 
 Section = tuple[str, Table]
@@ -42,6 +43,14 @@ def route_sections(report: RouteReport) -> list[Section]:
                 "Look-up: processor µs per subscription and per notification, of a header that is "
                 "new, one that is known, and a frame for 10 neighbours",
                 lookup_table(report.lookup),
+            )
+        )
+    if report.modes:
+        sections.append(
+            (
+                "Ways to forward: µs of a router for a notification to 10 neighbours, by the shape "
+                "of the graph, and over what labels take",
+                modes_table(report.modes),
             )
         )
     return sections
@@ -117,5 +126,15 @@ def lookup_table(found: list[Lookup]) -> Table:
             one.scenario, f"{one.subscribers:,}", f"{one.topics:,}", number(one.ids),
             number(one.subscription), number(one.fresh), number(one.known), number(one.frame),
             f"{one.table_bytes / 1000:,.0f}",
+        )  # fmt: skip
+    return table
+
+
+def modes_table(found: list[ModeRow]) -> Table:
+    table = plain_table("graph", "forwarding", "each#", "bytes out#", "over labels#")
+    for row in found:
+        table.add_row(
+            row.shape if row.mode == "labels" else "", row.mode, number(row.microseconds),
+            f"{row.bytes_out:,.0f}", number(row.ratio),
         )  # fmt: skip
     return table

@@ -16,7 +16,7 @@ there are; a new class is compared with all nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any
 
 from tidings.graph.interest_graph import InterestGraph, InterestNode, named
 from tidings.model import GraphError, NotificationError
@@ -82,8 +82,8 @@ class ClassGraph(InterestGraph[type[Any], Any]):
             )
         return cls
 
-    def _empty(self) -> Self:
-        return type(self)(self.root)
+    def _keys_of(self, node: ClassNode) -> tuple[int]:
+        return (id(node.interest),)  # another one in another process
 
 
 class TypePreprocessor:

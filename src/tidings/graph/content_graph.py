@@ -19,6 +19,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tidings.filters import Filter, need_filter, need_mapping
 from tidings.filters.index import HullIndex
@@ -33,7 +34,6 @@ class ContentGraph(Lattice[Node, Event]):
 
     def __init__(self, filters: Iterable[Filter] = ()) -> None:
         super().__init__()
-        self._by_key: dict[bytes, Node] = {}
         self._hulls: HullIndex[Filter] | None = None
         for one in filters:
             self.insert(one)
@@ -147,17 +147,17 @@ class ContentGraph(Lattice[Node, Event]):
         return near | reach(near, up=False)
 
     def _forget(self, node: Node) -> None:
-        for filter_ in node._filters:
-            del self._by_key[filter_.key]
-            if self._hulls is not None:
+        super()._forget(node)
+        if self._hulls is not None:
+            for filter_ in node._filters:
                 self._hulls.discard(filter_, filter_.form)
 
-    def _twin_of(self, node: Node) -> Node:
-        twin = Node(node.id, node.filter)
-        twin._others = node._others
-        for filter_ in node._filters:
-            self._by_key[filter_.key] = twin
-        return twin
+    def _keys_of(self, node: Node) -> tuple[bytes, ...]:
+        return node._keys
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._hulls = None
 
     def node(self, filter_: Filter) -> Node | None:
         """The node of an equal filter, if there is one."""

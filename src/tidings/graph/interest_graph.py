@@ -37,22 +37,11 @@ def named(thing: object) -> str:
 class InterestGraph(Lattice[InterestNode[I], N]):
     """A graph whose nodes are found by keys of their interests."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._by_key: dict[Hashable, InterestNode[I]] = {}
-
     def _new_node(self, interest: I, key: Hashable) -> InterestNode[I]:
         node = InterestNode(self._next, interest, key)
         self._next += 1
         self._nodes[node.id] = self._by_key[key] = node
         return node
 
-    def _twin_of(self, node: InterestNode[I]) -> InterestNode[I]:
-        twin = InterestNode(node.id, node.interest, None)
-        twin._keys = node._keys
-        self._by_key |= dict.fromkeys(node._keys, twin)
-        return twin
-
-    def _forget(self, node: InterestNode[I]) -> None:
-        for key in node._keys:
-            del self._by_key[key]
+    def _keys_of(self, node: InterestNode[I]) -> tuple[Hashable, ...]:
+        return node._keys

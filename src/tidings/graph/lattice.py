@@ -15,6 +15,7 @@ are behind) is told of it; a graph that nobody follows keeps no past.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -34,7 +35,19 @@ class Vertex:
     def __lt__(self, other: Vertex) -> bool:
         return self.id < other.id
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without its edges, which a graph keeps when it is copied: they would lead to all others,
+        each inside the one before."""
+        names = (name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()))
+        return {name: getattr(self, name) for name in names if name not in _EDGES}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._parents = self._children = _NONE
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+_EDGES = ("_children", "_parents")
 Vertices = set[Any] | frozenset[Any]
 _NONE: frozenset[Any] = frozenset()  # shared by all that have no edges yet
 V = TypeVar("V", bound=Vertex)
@@ -79,11 +92,15 @@ class Follower(Protocol):
         """The graph has a new version, and this is the number that the next new node gets."""
 
 
+_MADE_ANEW = ("_by_key", "_follower", "_hulls", "_nodes")  # not copied with a graph
+
+
 class Lattice(Generic[V, N]):
     """A DAG of nodes; see the top of the module. Iterating gives the nodes by number."""
 
     def __init__(self) -> None:
         self._nodes: dict[int, V] = {}
+        self._by_key: dict[Any, V] = {}  # by the keys of all that a node stands for
         self._next = 1
         self.version = 0
         self._follower: Follower | None = None
@@ -146,26 +163,33 @@ class Lattice(Generic[V, N]):
 
     def copy(self) -> Self:
         """The same nodes, numbers, edges and version, in a graph of its own."""
-        twin = self._empty()
-        for node in self._nodes.values():
-            twin._nodes[node.id] = twin._twin_of(node)
-        for node in self._nodes.values():
-            for child in node._children:
-                tie(twin._nodes[node.id], twin._nodes[child.id])
-        twin._next, twin.version = self._next, self.version
+        fields, nodes, edges = self.__getstate__()
+        twin = object.__new__(type(self))
+        twin.__setstate__((fields, [copy.copy(node) for node in nodes], edges))
         return twin
 
-    def _empty(self) -> Self:
-        """A graph of this kind, without nodes."""
-        return type(self)()
+    def __getstate__(self) -> tuple[dict[str, Any], list[V], list[tuple[int, int]]]:
+        fields = {name: value for name, value in vars(self).items() if name not in _MADE_ANEW}
+        edges = [(node.id, child.id) for node in self._nodes.values() for child in node._children]
+        return fields, list(self._nodes.values()), edges
 
-    def _twin_of(self, node: V) -> V:
-        """Such a node of another graph as a node of this one, without edges."""
+    def __setstate__(self, state: tuple[dict[str, Any], list[V], list[tuple[int, int]]]) -> None:
+        fields, nodes, edges = state
+        vars(self).update(fields)
+        self._follower = None
+        self._nodes = {node.id: node for node in nodes}
+        self._by_key = {key: node for node in nodes for key in self._keys_of(node)}
+        for above, below in edges:
+            tie(self._nodes[above], self._nodes[below])
+
+    def _keys_of(self, node: V) -> Iterable[Any]:
+        """The keys that a node is found by."""
         raise NotImplementedError
 
     def _forget(self, node: V) -> None:
         """A node was taken out."""
-        raise NotImplementedError
+        for key in self._keys_of(node):
+            del self._by_key[key]
 
     def _changed(self) -> None:
         self.version += 1

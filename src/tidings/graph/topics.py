@@ -11,7 +11,6 @@ topics of a notification.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Self
 
 from tidings.filters import Ontology
 from tidings.graph.interest_graph import InterestGraph, InterestNode
@@ -64,9 +63,6 @@ class TopicGraph(InterestGraph[str, Topics]):
     def remove(self, node: InterestNode[str]) -> None:
         """A static graph has no changes: GraphError."""
         raise GraphError(f"{node!r} can't be removed: the topics of an ontology stay as they are")
-
-    def copy(self) -> Self:
-        return type(self)(self.ontology)
 
     def _named(self, topic: object) -> InterestNode[str]:
         node = self.node(topic)

@@ -42,10 +42,10 @@ class SubscriptionObject(Protocol):
         """The same for equal interests."""
 
 
-ObjectNode = InterestNode[SubscriptionObject]
+ObjectNode = InterestNode[Any]  # Any: what the application put in
 
 
-class ObjectGraph(InterestGraph[SubscriptionObject, Any]):
+class ObjectGraph(InterestGraph[Any, Any]):
     """Objects of an application, which covers which."""
 
     def __init__(self) -> None:

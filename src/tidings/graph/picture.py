@@ -96,7 +96,7 @@ class _Drawing:
             self._ways.setdefault(a, []).append((b, points))
         self._depth = max(layout.layers, default=-1) + 1
         # Many edges are drawn thinner, so that nodes are still seen.
-        self._opacity = max(0.1, min(0.75, 12 / (len(layout.edges) + 1) ** 0.5))
+        self._opacity = max(0.08, min(0.75, 7 / (len(layout.edges) + 1) ** 0.5))
         self._most = max([len(below) for below in children], default=0)
         self._marks: list[tuple[float, float, str]] = []
 

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tidings import ContentGraph, parse
+from tidings.graph.picture import draw
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 SCRIPTS = sorted(EXAMPLES.rglob("*.py"))
 
@@ -34,3 +37,11 @@ def test_an_example_prints_what_it_says(path: Path, tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.stdout.rstrip("\n") == said.partition("\nPrints:\n\n")[2]
+
+
+def test_the_picture_on_the_pages_is_that_of_the_file() -> None:
+    """`tidings graph docs/examples/delays.txt --svg docs/graph.svg` writes it anew."""
+    lines = (EXAMPLES / "delays.txt").read_text().splitlines()
+    places = {parse(line): number for number, line in enumerate(lines, 1)}
+    drawn = draw(ContentGraph(places), "delays.txt", lambda node: f"id {places[node.filter]}")
+    assert (EXAMPLES.parent / "graph.svg").read_text() == drawn

@@ -74,8 +74,8 @@ def test_odd_shapes(style: Style) -> None:
     star = [list(range(1, 200)), *([] for _ in range(199))]
     chain = [[n + 1] if n < 149 else [] for n in range(150)]
     pairs = [[n + 1] if n % 2 == 0 else [] for n in range(200)]
-    none: list[list[int]] = []
-    for children in (none, [[]], [[] for _ in range(150)], [[1], []], star, chain, pairs):
+    shapes: list[list[list[int]]] = [[], [[]], [[] for _ in range(150)], [[1], []]]
+    for children in (*shapes, star, chain, pairs):
         check(children, style)
 
 

@@ -78,15 +78,15 @@ class ObjectGraph(InterestGraph[Any, Any]):
         self, new: SubscriptionObject, above: set[ObjectNode], below: set[ObjectNode]
     ) -> None:
         """GraphError unless the answers are an order, together with those before."""
-        for node in above:
-            for parent in node._parents - above:
+        for node in sorted(above):
+            for parent in sorted(node._parents - above):
                 raise _not_transitive(parent.interest, node.interest, new)
-        for node in below:
-            for child in node._children - below:
+        for node in sorted(below):
+            for child in sorted(node._children - below):
                 raise _not_transitive(new, node.interest, child.interest)
         lowest = [node for node in above if node._children.isdisjoint(above)]
-        for node in lowest:
-            for other in below - reach({node}, up=False) - {node}:
+        for node in sorted(lowest):
+            for other in sorted(below - reach({node}, up=False) - {node}):
                 raise _not_transitive(node.interest, new, other.interest)
 
     def node(self, interest: SubscriptionObject) -> ObjectNode | None:
@@ -110,8 +110,8 @@ class ObjectGraph(InterestGraph[Any, Any]):
                     fresh = node._children - seen
                     seen |= fresh
                     stack.extend(fresh)
-        for node in found:
-            for parent in node._parents - found:
+        for node in sorted(found):
+            for parent in sorted(node._parents - found):
                 raise GraphError(
                     f"a notification matches {named(node.interest)} and not "
                     f"{named(parent.interest)}, which covers it; expected both"

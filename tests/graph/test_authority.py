@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.graph.test_classes import Event, Quote, Trade, random_classes
-from tests.graph.test_content_graph import cut_up, random_event, random_filter
+from tests.graph.test_content_graph import RINGS, cut_up, random_event, random_filter, spiral
 from tests.graph.test_objects import Range
 
 from tidings import (
@@ -59,7 +59,10 @@ def random_run(
         for copy in copies:
             tag = copy.tag(content)
             assert tag.version == copy.version
+            if authority._history.knows(tag.version):
+                desk.tag = None  # there is no need to tag anew
             assert authority.corrected(tag, content) == fresh, (tag, desk.graph.version)
+            vars(desk).pop("tag", None)
             seen["stale"] += tag.version < graph.version
             seen["changed"] += tag.nodes != tuple(node.id for node in fresh)
             seen["dropped"] += any(number not in graph._nodes for number in tag.nodes)
@@ -82,6 +85,21 @@ def test_filters_whose_nodes_become_one(seed: int, monkeypatch: pytest.MonkeyPat
 
     seen = random_run(rng, DynamicPreprocessor(), lambda: cut_up(rng), point, 150)
     assert all(seen.values()), seen
+
+
+def test_a_node_that_became_one_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(covering, "EFFORT", 150)
+    desk: Any = DynamicPreprocessor()
+    first, second = desk.subscribe(spiral(turned=False)), desk.subscribe(spiral(turned=True))
+    authority = Authority(desk)
+    inside = {"x": 2, "y": 2}
+    tag = authority.copied().tag(inside)
+    assert tag.nodes == (first.id, second.id)
+    size = 2 * RINGS
+    desk.subscribe(f"x >= 0 AND x < {size} AND y >= 0 AND y < {size}")
+    assert second not in desk.graph
+    desk.tag = None  # there is no need to tag anew
+    assert authority.corrected(tag, inside) == [first]
 
 
 def test_ranges(seed: int) -> None:
@@ -145,6 +163,7 @@ def test_what_can_not_be_explained_is_tagged_anew(monkeypatch: pytest.MonkeyPatc
     event = {"x": 3}
     for tag in (
         Tag(0, (), life=1),  # another life
+        Tag(1, (), life=1),
         Tag(0, (77,), life=2),  # a node that never was
         Tag(9, (), life=2),  # a version to come
         Tag(-1, (), life=2),
@@ -169,8 +188,12 @@ def test_the_past_is_as_long_as_the_oldest_copy_needs() -> None:
     assert len(history._gone) == 50
     authority.forget(90)
     assert (history.floor, len(history._gone), len(history._next)) == (90, 5, 11)
+    authority.forget(91)  # a node came with 91, and went with 92
+    assert len(history._gone) == 5
+    authority.forget(92)
+    assert len(history._gone) == 4
     authority.forget(40)  # it does not come back
-    assert history.floor == 90
+    assert history.floor == 92
 
 
 def test_a_copy_stays_as_it_is_and_takes_no_interests() -> None:

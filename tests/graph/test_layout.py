@@ -109,6 +109,20 @@ def test_edges_into_the_second_row_pass_between_nodes_of_the_first(seed: int) ->
                     assert abs(found.x[node] - found.x[other]) > style.width / 2
 
 
+def test_long_edges_pass_beside_nodes(seed: int) -> None:
+    rng = random.Random(seed)
+    style, passed = STYLES[0], 0
+    for _ in range(20):
+        children = random_dag(rng)
+        found = lay_out(children, style)
+        for _, _, points in found.edges:
+            for (x, top), (_, bottom) in zip(points[1:-1:2], points[2:-1:2], strict=True):
+                near = [n for n in range(len(children)) if top < found.y[n] < bottom]
+                assert all(abs(found.x[n] - x) > style.width / 2 for n in near)
+                passed += 1
+    assert passed
+
+
 def test_crossings_are_counted(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(100):
@@ -129,6 +143,16 @@ def crossed(children: list[list[int]]) -> int:
         a[0][1] == b[0][1] and (a[0][0] - b[0][0]) * (a[1][0] - b[1][0]) < -0.01
         for a, b in itertools.combinations(steps, 2)
     )
+
+
+def test_sweeps_make_crossings_fewer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    graphs = [random_dag(rng, 40) for _ in range(10)]
+    swept = [crossed(children) for children in graphs]
+    monkeypatch.setattr(module, "SWEEPS", 0)
+    found = [crossed(children) for children in graphs]
+    assert all(after <= before for after, before in zip(swept, found, strict=True))
+    assert sum(swept) < sum(found)
 
 
 def test_the_order_takes_crossings_away(seed: int) -> None:

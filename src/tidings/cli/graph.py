@@ -70,7 +70,9 @@ def show_graph(
     if svg is not None:
         from tidings.graph.picture import draw
 
-        picture = draw(graph, files.name_of(file), lambda node: _asked_by(asking[node.id]))
+        picture = draw(
+            graph, Path(files.name_of(file)).name, lambda node: _asked_by(asking[node.id])
+        )
         if svg == files.STDOUT:
             print(picture, end="")
             return 0

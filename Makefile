@@ -59,7 +59,7 @@ clean: ## remove the environment and every cache
 $(READY): $(MADE) pyproject.toml constraints.txt
 	@rm -f $@
 	@echo "Installing packages (a few minutes the first time)"
-	@$(PIP) install --quiet -c constraints.txt -e ".[connect,dev,demo,feeds,plot,spark]"
+	@$(PIP) install --quiet -c constraints.txt -e ".[connect,dev,demo,feeds,ontologies,plot,spark]"
 	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m tidings.spark.java
 	@touch $@
 

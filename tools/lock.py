@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
-EXTRAS = ("connect", "dev", "demo", "feeds", "plot", "spark")
+EXTRAS = ("connect", "dev", "demo", "feeds", "ontologies", "plot", "spark")
 # What the newest version for this Python is, later ones can use too; not the other way round.
 OLDEST = (3, 11)
 # Not one of tidings' requirements: the set-up installs it where there is no Java. Of the versions

@@ -19,7 +19,20 @@ from tidings.filters import (
     TestReport,
     parse,
 )
-from tidings.graph import ContentGraph, DynamicPreprocessor, Node, Preprocessor
+from tidings.graph import (
+    Authority,
+    ContentGraph,
+    DynamicPreprocessor,
+    InterestNode,
+    Node,
+    ObjectPreprocessor,
+    Preprocessor,
+    StatelessPreprocessor,
+    StaticPreprocessor,
+    SubscriptionObject,
+    Tag,
+    TypePreprocessor,
+)
 from tidings.model import (
     AttributesError,
     EnvironmentProblem,
@@ -33,12 +46,14 @@ if TYPE_CHECKING:
     from tidings.matching import Matcher
     from tidings.network.agent import connect
     from tidings.network.blocking import connect_blocking
+    from tidings.store.ontologies import load_ontology
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Attributes",
     "AttributesError",
+    "Authority",
     "BoxReport",
     "ContentGraph",
     "DynamicPreprocessor",
@@ -47,15 +62,23 @@ __all__ = [
     "Filter",
     "FilterError",
     "GraphError",
+    "InterestNode",
     "Matcher",
     "Node",
     "NotificationError",
+    "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "StatelessPreprocessor",
+    "StaticPreprocessor",
+    "SubscriptionObject",
+    "Tag",
     "TestReport",
     "TidingsError",
+    "TypePreprocessor",
     "connect",
     "connect_blocking",
+    "load_ontology",
     "parse",
 ]
 
@@ -74,4 +97,8 @@ def __getattr__(name: str) -> Any:
         from tidings.network.blocking import connect_blocking
 
         return connect_blocking
+    if name == "load_ontology":
+        from tidings.store.ontologies import load_ontology
+
+        return load_ontology
     raise AttributeError(f"module 'tidings' has no attribute '{name}'")

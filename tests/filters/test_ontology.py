@@ -78,17 +78,29 @@ def test_what_is_no_topic_has_no_number(topic: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parents", "name"),
+    ("parents", "loop"),
     [
-        ({"a": "a"}, "a"),
-        ({"a": "b", "b": "a"}, "a"),
-        ({"a": "a", "x": None, "y": None, "z": None}, "a"),
-        ({"a": "r", "b": ["r", "d"], "c": "b", "d": "c"}, "b"),
+        ({"a": "a"}, "'a' lies under itself"),
+        ({"a": "b", "b": "a"}, "'a' lies under 'b', which lies under 'a'"),
+        ({"a": "a", "x": None, "y": None, "z": None}, "'a' lies under itself"),
+        (
+            {"a": "r", "b": ["r", "d"], "c": "b", "d": "c"},
+            "'b' lies under 'd', which lies under 'c', which lies under 'b'",
+        ),
+        ({"a": "b", "b": "c", "c": "b"}, "'b' lies under 'c', which lies under 'b'"),
     ],
 )
-def test_loops_are_refused(parents: Mapping[str, Any], name: str) -> None:
-    with pytest.raises(AttributesError, match=f"loop: '{name}' lies under itself"):
+def test_loops_are_refused_and_named(parents: Mapping[str, Any], loop: str) -> None:
+    with pytest.raises(AttributesError, match=f"^the ontology has a loop: {loop}$"):
         Ontology(parents)
+
+
+def test_of_a_long_loop_the_ends_are_named() -> None:
+    with pytest.raises(AttributesError) as refused:
+        Ontology({f"t{n}": f"t{(n + 1) % 1000}" for n in range(1000)})
+    assert str(refused.value).startswith("the ontology has a loop: 't0' lies under 't1', which")
+    assert str(refused.value).endswith("which lies under …, which lies under 't0'")
+    assert len(str(refused.value)) < 300
 
 
 def test_a_deep_ontology() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from tidings import Attributes, DynamicPreprocessor, FilterError, Node, Preprocessor, parse
+from tidings import Attributes, DynamicPreprocessor, FilterError, Preprocessor, parse
+from tidings.graph import Vertex
 
 
 def test_subscribe_gives_equal_filters_one_node() -> None:
@@ -31,7 +34,7 @@ def test_declared_attributes_are_checked() -> None:
 
 
 def test_it_has_the_interface_of_every_kind() -> None:
-    def told(desk: Preprocessor[str, dict[str, int]]) -> list[Node]:
+    def told(desk: Preprocessor[str, dict[str, int]]) -> Sequence[Vertex]:
         desk.subscribe("x > 1")
         return desk.tag({"x": 2})
 

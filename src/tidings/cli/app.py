@@ -16,6 +16,7 @@ from tidings.cli.demo import show_demo
 from tidings.cli.doctor import examine_file
 from tidings.cli.errors import INTERRUPTED, guarded
 from tidings.cli.explain import explain_event
+from tidings.cli.graph import show_graph
 from tidings.cli.live_subscriptions import subscriptions
 from tidings.cli.match import match_events
 from tidings.cli.network import publish_notification, run_router, subscribe_to
@@ -62,6 +63,7 @@ app.command("check")(guarded(check_filters))
 app.command("match")(guarded(match_events))
 app.command("explain")(guarded(explain_event))
 app.command("doctor")(guarded(examine_file))
+app.command("graph")(guarded(show_graph))
 app.command("backtest")(guarded(run_backtest))
 app.command("router")(guarded(run_router))
 app.command("up")(guarded(start_tree))

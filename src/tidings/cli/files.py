@@ -17,7 +17,7 @@ from tidings.cli.errors import BadInput
 from tidings.filters.attributes import article
 from tidings.model import FilterError, type_of
 
-STDIN = "-"
+STDIN = STDOUT = "-"
 EXTENSIONS = {
     ".json": "json",
     ".jsonl": "json",

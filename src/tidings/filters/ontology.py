@@ -17,6 +17,8 @@ import msgspec
 
 from tidings.model import AttributesError
 
+LONGEST = 10  # topics of a loop that are named
+
 
 class Ontology:
     """Topics and their parents. Build it from a mapping of child to parent or parents.
@@ -60,11 +62,11 @@ class Ontology:
                     ready.append(child)
         if done < len(waiting):
             name = min(name for name, count in waiting.items() if count)
-            seen: set[str] = set()
-            while name not in seen:  # up from there, to a topic that comes round again
-                seen.add(name)
+            way: dict[str, None] = {}
+            while name not in way:  # up from there, to a topic that comes round again
+                way[name] = None
                 name = min(parent for parent in self._parents[name] if waiting[parent])
-            raise AttributesError(f"the ontology has a loop: '{name}' lies under itself")
+            raise AttributesError(f"the ontology has a loop: {_loop(list(way), name)}")
         numbers: dict[str, int] = {}
         stack = sorted((n for n, names in self._parents.items() if not names), reverse=True)
         while stack:
@@ -73,6 +75,10 @@ class Ontology:
                 numbers[name] = len(numbers)
                 stack.extend(reversed(self._children[name]))
         return numbers
+
+    def parents(self, topic: str) -> tuple[str, ...]:
+        """The topics that a topic was declared to lie under."""
+        return self._parents[topic]
 
     def __contains__(self, topic: object) -> bool:
         return topic in self._numbers
@@ -118,3 +124,14 @@ class Ontology:
     def near(self, topic: str) -> list[str]:
         """Topics that are spelt nearly like this one."""
         return difflib.get_close_matches(topic, self._numbers, n=3)
+
+
+def _loop(way: list[str], back: str) -> str:
+    """The loop that a way ends in, which came back to one of its topics."""
+    names = [*way[way.index(back) :], back]
+    if len(names) == 2:
+        return f"'{back}' lies under itself"
+    if len(names) > LONGEST:
+        names[LONGEST - 2 : -1] = ["…"]
+    first, *others = (name if name == "…" else f"'{name}'" for name in names)
+    return f"{first} lies under {', which lies under '.join(others)}"

@@ -19,22 +19,22 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tidings.filters import Filter, need_filter, need_mapping
 from tidings.filters.index import HullIndex
 from tidings.filters.sets import Key
-from tidings.graph.node import Node, reach, tie, untie
+from tidings.graph.lattice import Lattice, reach, tie
+from tidings.graph.node import Node
 from tidings.model import Event, GraphError
 
 
-class ContentGraph:
+class ContentGraph(Lattice[Node, Event]):
     """A DAG of nodes; see the top of the module. Iterating gives the nodes by number."""
 
     def __init__(self, filters: Iterable[Filter] = ()) -> None:
-        self._nodes: dict[int, Node] = {}
-        self._by_key: dict[bytes, Node] = {}
+        super().__init__()
         self._hulls: HullIndex[Filter] | None = None
-        self._next = 1
         for one in filters:
             self.insert(one)
 
@@ -74,16 +74,8 @@ class ContentGraph:
                     nodes.append(graph._new_node(one))
             for above, below in zip(found.above.tolist(), found.below.tolist(), strict=True):
                 tie(nodes[above], nodes[below])
+        graph._changed()
         return graph
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(list(self._nodes.values()))
-
-    def __contains__(self, node: object) -> bool:
-        return isinstance(node, Node) and self._nodes.get(node.id) is node
 
     def insert(self, filter_: Filter) -> Node:
         """The node of this filter: the one that is there, or a new one in its place.
@@ -106,6 +98,7 @@ class ContentGraph:
             node = self._new_node(filter_)
         self._index.add(filter_, filter_.form)
         self._link(node, above - same, below - same)
+        self._changed()
         return node
 
     def _new_node(self, filter_: Filter) -> Node:
@@ -128,14 +121,9 @@ class ContentGraph:
                 del self._nodes[node.id]
                 for filter_ in node._filters:
                     self._same(filter_, kept)
+                if self._follower is not None:
+                    self._follower.gone(node.id, [kept.id])
         return kept
-
-    @staticmethod
-    def _cut_off(node: Node) -> None:
-        for parent in list(node._parents):
-            untie(parent, node)
-        for child in list(node._children):
-            untie(node, child)
 
     @property
     def _index(self) -> HullIndex[Filter]:
@@ -158,63 +146,23 @@ class ContentGraph:
         near = {self._by_key[one.key] for one in found if filter_.covers(one)}
         return near | reach(near, up=False)
 
-    @staticmethod
-    def _link(node: Node, above: set[Node], below: set[Node]) -> None:
-        """Put the node between its lowest coverers and its highest covered; drop the edges that
-        it makes redundant."""
-        for child in below:
-            for parent in child._parents & above:
-                untie(parent, child)
-        parents = [a for a in above if a._children.isdisjoint(above)]
-        children = [b for b in below if b._parents.isdisjoint(below)]
-        for parent in parents:
-            tie(parent, node)
-        for child in children:
-            tie(node, child)
-
-    def remove(self, node: Node) -> None:
-        """Take a node out; its parents cover its children from now on without it."""
-        self._check(node)
-        parents, children = list(node._parents), list(node._children)
-        self._cut_off(node)
-        for child in children:
-            for parent in set(parents) - reach({child}, up=True):
-                tie(parent, child)
-        del self._nodes[node.id]
-        for filter_ in node._filters:
-            del self._by_key[filter_.key]
-            if self._hulls is not None:
+    def _forget(self, node: Node) -> None:
+        super()._forget(node)
+        if self._hulls is not None:
+            for filter_ in node._filters:
                 self._hulls.discard(filter_, filter_.form)
+
+    def _keys_of(self, node: Node) -> tuple[bytes, ...]:
+        return node._keys
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._hulls = None
 
     def node(self, filter_: Filter) -> Node | None:
         """The node of an equal filter, if there is one."""
         need_filter(filter_)
         return self._by_key.get(filter_.key)
-
-    def parents(self, node: Node) -> list[Node]:
-        """The lowest nodes that cover this one."""
-        return sorted(self._check(node)._parents)
-
-    def children(self, node: Node) -> list[Node]:
-        """The highest nodes that this one covers."""
-        return sorted(self._check(node)._children)
-
-    def ancestors(self, node: Node) -> list[Node]:
-        """All nodes that cover this one."""
-        return sorted(reach({self._check(node)}, up=True))
-
-    def descendants(self, node: Node) -> list[Node]:
-        """All nodes that this one covers."""
-        return sorted(reach({self._check(node)}, up=False))
-
-    def roots(self) -> list[Node]:
-        """The nodes that nothing covers."""
-        return [node for node in self if not node._parents]
-
-    def lowest(self, matched: Iterable[Node]) -> list[Node]:
-        """Of the nodes that match a notification, those that cover no other one of them."""
-        nodes = {self._check(node) for node in matched}
-        return sorted(node for node in nodes if node._children.isdisjoint(nodes))
 
     def matching(self, event: Event) -> list[Node]:
         """All nodes whose filter matches the notification."""
@@ -223,15 +171,17 @@ class ContentGraph:
         found = self._index.may_hold(event, values)
         return sorted({self._by_key[one.key] for one in found if one.form.holds(event, values)})
 
-    def _check(self, node: object) -> Node:
-        if isinstance(node, Node):
-            if node in self:
-                return node
-            now = self._by_key.get(node.filter.key)
-            if now is not None:
-                told = f"{node!r} is not in this graph; the node of its filter is {now!r}"
-                raise GraphError(told)
-        raise GraphError(f"{node!r} is not in this graph")
+    def matching_of(self, nodes: Iterable[Node], event: Event) -> list[Node]:
+        """Those of the given nodes whose filter matches the notification."""
+        need_mapping(event)
+        values: dict[str, Key] = {}
+        return [node for node in nodes if node.filter.form.holds(event, values)]
+
+    def _stranger(self, node: object) -> GraphError:
+        now = self._by_key.get(node.filter.key) if isinstance(node, Node) else None
+        if now is None:
+            return super()._stranger(node)
+        return GraphError(f"{node!r} is not in this graph; the node of its filter is {now!r}")
 
 
 @contextmanager

@@ -2,15 +2,18 @@
 
 Two verbs, whatever the kind: `subscribe` turns an interest into a node, `tag` turns a notification
 into the lowest nodes that cover it. The *dynamic* one here grows its graph with the filters it
-meets.
+meets; topics.py has the static one, classes.py the type-based one, objects.py the one for objects
+that an application defines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.graph.content_graph import ContentGraph
+from tidings.graph.lattice import Vertex
 from tidings.graph.node import Node
 from tidings.model import Event
 
@@ -21,10 +24,10 @@ Notification_contra = TypeVar("Notification_contra", contravariant=True)
 class Preprocessor(Protocol[Interest_contra, Notification_contra]):
     """What every kind can do."""
 
-    def subscribe(self, interest: Interest_contra) -> Node:
+    def subscribe(self, interest: Interest_contra, /) -> Vertex:
         """The node of an interest."""
 
-    def tag(self, notification: Notification_contra) -> list[Node]:
+    def tag(self, notification: Notification_contra, /) -> Sequence[Vertex]:
         """The lowest nodes that cover a notification."""
 
 
@@ -41,6 +44,8 @@ class DynamicPreprocessor:
         return self.graph.insert(interest)
 
     def tag(self, notification: Event) -> list[Node]:
-        if self.attributes is not None:
-            notification = self.attributes.read(notification)
-        return self.graph.lowest(self.graph.matching(notification))
+        return self.graph.lowest(self.graph.matching(self.read(notification)))
+
+    def read(self, notification: Event) -> Event:
+        """The notification as its declared attributes have it."""
+        return notification if self.attributes is None else self.attributes.read(notification)

@@ -4,7 +4,7 @@
     |-- FilterError         a filter's text is refused: where, what was found, what was expected
     |-- AttributesError     a declaration of attributes makes no sense
     |-- NotificationError   a notification does not fit the declared attributes
-    |-- GraphError          a node that is not in this graph
+    |-- GraphError          a node that is not in this graph, an interest that has no place in it
     `-- EnvironmentProblem  something outside is missing: Java, a package, a file
 
 The message of each is one sentence that a person can act on.
@@ -47,7 +47,8 @@ class NotificationError(TidingsError):
 
 
 class GraphError(TidingsError):
-    """A node that does not belong to the content graph it was used with."""
+    """A node that does not belong to the content graph it was used with, or an interest that can
+    have no place in it: an unknown topic, a class of another tree, objects that are in no order."""
 
 
 class EnvironmentProblem(TidingsError):

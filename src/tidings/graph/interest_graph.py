@@ -1,0 +1,47 @@
+"""Graphs of an application's own interests, which are found by their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from tidings.graph.lattice import Lattice, Vertex
+
+I = TypeVar("I")  # noqa: E741
+N = TypeVar("N")
+
+
+class InterestNode(Vertex, Generic[I]):
+    """An interest of an application in a graph: a topic, a class, an object of its own."""
+
+    __slots__ = ("_keys", "interest")
+
+    def __init__(self, number: int, interest: I, key: Hashable) -> None:
+        super().__init__(number)
+        self.interest = interest
+        self._keys: tuple[Hashable, ...] = (key,)  # of all interests that turned out to be this one
+
+    def __repr__(self) -> str:
+        return f"Node({self.id}, {named(self.interest)})"
+
+
+def named(thing: object) -> str:
+    """What an application's object calls itself, at most a line of it, whatever it is like."""
+    try:
+        text = thing.__qualname__ if isinstance(thing, type) else repr(thing)
+    except Exception:
+        text = f"a {type(thing).__name__}"
+    return text if len(text) <= 100 else f"{text[:99]}…"
+
+
+class InterestGraph(Lattice[InterestNode[I], N]):
+    """A graph whose nodes are found by keys of their interests."""
+
+    def _new_node(self, interest: I, key: Hashable) -> InterestNode[I]:
+        node = InterestNode(self._next, interest, key)
+        self._next += 1
+        self._nodes[node.id] = self._by_key[key] = node
+        return node
+
+    def _keys_of(self, node: InterestNode[I]) -> tuple[Hashable, ...]:
+        return node._keys

@@ -1,0 +1,311 @@
+"""Where the nodes of a graph stand in a picture: in layers, each below all that cover it.
+
+    layer      the longest path from a root; so every edge leads down
+    order      within a layer by the middle of a node's neighbours above and below, in turns, and
+               of all orders that were seen the one with the fewest crossings
+    x          as near to the middle of the neighbours as the order and the sizes allow
+    rows       a layer that is too wide is folded: neighbours in the order stand in turns in one of
+               several rows
+
+An edge that passes layers has a bend in each, which takes part in all of this as a narrow node;
+where there would be very many bends, long edges go straight. Nodes without edges stand in a block
+of their own at the bottom.
+
+Honest cost: linear in nodes, edges and bends, times a few dozen sweeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+SWEEPS = 16
+PASSES = 12
+MOST_BENDS = 4000
+SHAPE = 1.5  # width by height, about
+MANY_LAYERS = 60  # beyond, they come closer to each other
+WIDEST_GAP = 2.0  # between layers, times the least
+
+
+class Style(NamedTuple):
+    """Sizes: of a node, of the space between nodes, and of a bend."""
+
+    width: float
+    height: float
+    space: float
+    gap: float
+    """At least so much between layers."""
+    bend: float
+    folds: int
+    """At most so many rows for a layer. With two, whatever leads to a node of the second row passes
+    between those of the first."""
+
+
+class Layout(NamedTuple):
+    """Centres of nodes, and the points that edges pass."""
+
+    layers: list[int]
+    alone: list[bool]
+    x: list[float]
+    y: list[float]
+    bands: list[tuple[float, float]]
+    """Top and bottom of each layer, and of the block of nodes without edges, if there are any."""
+    edges: list[tuple[int, int, list[tuple[float, float]]]]
+    """From, to, and on the way the points that it passes: where it leaves a layer or enters one."""
+    width: float
+    height: float
+
+
+def layers_of(children: Sequence[Sequence[int]]) -> list[int]:
+    """For each node the length of the longest path from a root to it."""
+    waiting = [0] * len(children)
+    for below in children:
+        for child in below:
+            waiting[child] += 1
+    layers = [0] * len(children)
+    ready = [node for node, count in enumerate(waiting) if not count]
+    while ready:
+        node = ready.pop()
+        for child in children[node]:
+            layers[child] = max(layers[child], layers[node] + 1)
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
+    return layers
+
+
+def lay_out(children: Sequence[Sequence[int]], style: Style) -> Layout:
+    """The places of all nodes, given the children of each."""
+    layers = layers_of(children)
+    has_parent = {child for below in children for child in below}
+    alone = [not below and n not in has_parent for n, below in enumerate(children)]
+    net = _Net(children, layers, alone)
+    net.order()
+    singles = [node for node, single in enumerate(alone) if single]
+    if len(net.rows) > MANY_LAYERS:
+        style = style._replace(gap=max(style.space, style.gap * MANY_LAYERS / len(net.rows)))
+    width = _width_for([net.counts(row) for row in net.rows], len(singles), style)
+    folded = [net.folds(row, width, style) for row in net.rows]
+    x = net.place(width, folded, style)
+    left = min((x[n] - style.width / 2 for n in range(len(children)) if not alone[n]), default=0.0)
+    x = [one - left for one in x]
+    width = max([width, *(x[n] + style.width / 2 for n in range(len(x)))])
+    y = [0.0] * len(children)
+    bands: list[tuple[float, float]] = []
+    top = 0.0
+    step = style.height + style.space
+    gap = _gap_for(folded, -(-len(singles) * (style.width + style.space) // width), width, style)
+    for row, folds in zip(net.rows, folded, strict=True):
+        real = [node for node in row if node < len(children)]
+        for at, node in enumerate(real):
+            y[node] = top + style.height / 2 + step * (at % folds)
+        bottom = top + step * min(folds, max(1, len(real))) - style.space
+        bands.append((top, bottom))
+        top = bottom + gap
+    if singles:
+        top = bands[-1][1] + gap / 2 if bands else 0.0
+        across = max(1, int((width + style.space) // (style.width + style.space)))
+        for at, node in enumerate(singles):
+            x[node] = style.width / 2 + (style.width + style.space) * (at % across)
+            y[node] = top + style.height / 2 + step * (at // across)
+        bands.append((top, y[singles[-1]] + style.height / 2))
+    edges = []
+    for a, b, bends in net.edges:
+        way = [(x[bend], edge) for bend in bends for edge in bands[net.layers[bend]]]
+        edges.append((a, b, [(x[a], bands[layers[a]][1]), *way, (x[b], bands[layers[b]][0])]))
+    count = len(children)
+    height = bands[-1][1] if bands else 0.0
+    return Layout(layers, alone, x[:count], y, bands, edges, width, height)
+
+
+def crossings(upper: Sequence[int], ends: Sequence[Sequence[int]]) -> int:
+    """How often edges cross between two layers: `ends[node]` are the positions, in the lower one,
+    of the edges of a node of the upper one."""
+    seen = [end for node in upper for end in sorted(ends[node])]
+    tree = [0] * (max(seen, default=0) + 2)
+    count = 0
+    for done, end in enumerate(seen):
+        at, up_to = end + 1, 0
+        while at:
+            up_to += tree[at]
+            at &= at - 1
+        count += done - up_to
+        at = end + 1
+        while at < len(tree):
+            tree[at] += 1
+            at += at & -at
+    return count
+
+
+class _Net:
+    """The nodes that have edges, and the bends of long edges, layer by layer."""
+
+    def __init__(
+        self, children: Sequence[Sequence[int]], layers: list[int], alone: list[bool]
+    ) -> None:
+        self.layers = list(layers)
+        self.edges: list[tuple[int, int, list[int]]] = []
+        bends = sum(layers[b] - layers[a] - 1 for a, below in enumerate(children) for b in below)
+        bent = bends <= MOST_BENDS
+        self._below: list[list[int]] = [[] for _ in children]
+        self._above: list[list[int]] = [[] for _ in children]
+        for a, below in enumerate(children):
+            for b in below:
+                way = [a]
+                for layer in range(layers[a] + 1, layers[b]) if bent else ():
+                    way.append(len(self.layers))
+                    self.layers.append(layer)
+                    self._below.append([])
+                    self._above.append([])
+                self.edges.append((a, b, way[1:]))
+                for one, other in pairwise([*way, b]):
+                    self._below[one].append(other)
+                    self._above[other].append(one)
+        self._count = len(children)
+        depth = max((self.layers[n] for n in range(self._count) if not alone[n]), default=-1)
+        self.rows: list[list[int]] = [[] for _ in range(depth + 1)]
+        for node in self._first_order(alone):
+            self.rows[self.layers[node]].append(node)
+
+    def _first_order(self, alone: list[bool]) -> list[int]:
+        """What hangs together side by side, as a walk from the roots finds it."""
+        roots = [n for n in range(self._count) if not self._above[n] and not alone[n]]
+        seen: dict[int, None] = {}
+        for root in roots:
+            stack = [root]
+            while stack:
+                node = stack.pop()
+                if node not in seen:
+                    seen[node] = None
+                    # up as well, so that what hangs together stays together
+                    stack += reversed(self._above[node])
+                    stack += reversed(self._below[node])
+        return list(seen)
+
+    def order(self) -> None:
+        """Sort each layer so that few edges cross."""
+        best, fewest = [list(row) for row in self.rows], self._crossings()
+        for sweep in range(SWEEPS):
+            if not fewest:
+                break
+            down = sweep % 2 == 0
+            for row in self.rows[1:] if down else reversed(self.rows[:-1]):
+                self._sort(row, self._above if down else self._below)
+            found = self._crossings()
+            if found < fewest:
+                best, fewest = [list(row) for row in self.rows], found
+        self.rows = best
+
+    def _sort(self, row: list[int], nearby: list[list[int]]) -> None:
+        """By the middle of the neighbours; a node without any stays where it is."""
+        middles = []
+        for at, node in enumerate(row):
+            near = [self._share[other] for other in nearby[node]]
+            middles.append((sum(near) / len(near) if near else at / max(1, len(row) - 1), at))
+        row[:] = [row[at] for _, at in sorted(middles)]
+        self._measure(row)
+
+    def _measure(self, row: list[int]) -> None:
+        last = max(1, len(row) - 1)
+        for at, node in enumerate(row):
+            self._share[node] = at / last
+            self._at[node] = at
+
+    def _crossings(self) -> int:
+        self._share = [0.0] * len(self.layers)  # how far to the right in its layer, from 0 to 1
+        self._at = [0] * len(self.layers)
+        for row in self.rows:
+            self._measure(row)
+        total = 0
+        for upper, lower in pairwise(self.rows):
+            here = set(lower)
+            ends = {n: [self._at[b] for b in self._below[n] if b in here] for n in upper}
+            total += crossings(range(len(upper)), [ends[node] for node in upper])
+        return total
+
+    def counts(self, row: list[int]) -> tuple[int, int]:
+        """How many nodes a layer has, and how many bends."""
+        bends = sum(node >= self._count for node in row)
+        return len(row) - bends, bends
+
+    def folds(self, row: list[int], width: float, style: Style) -> int:
+        """The number of rows that a layer is folded into."""
+        nodes, bends = self.counts(row)
+        room = max(style.width, width - bends * style.bend)
+        taken = nodes * (style.width + style.space)
+        return min(style.folds, max(1, -int(-taken // (room + style.space))))
+
+    def place(self, width: float, folded: list[int], style: Style) -> list[float]:
+        """x of all nodes and bends."""
+        x = [0.0] * len(self.layers)
+        steps: list[list[float]] = []  # of each layer, the least distances from its first node
+        for row, folds in zip(self.rows, folded, strict=True):
+            at, found = 0.0, []
+            step = (style.width + style.space) / folds
+            for n, node in enumerate(row):
+                if n:
+                    bends = (row[n - 1] >= self._count) + (node >= self._count)
+                    beside = (style.width + max(style.space, style.bend)) / 2
+                    at += (step, beside, style.bend)[bends]
+                found.append(at)
+            steps.append(found)
+            shift = (width - (found[-1] if found else 0.0)) / 2
+            for node, distance in zip(row, found, strict=True):
+                x[node] = shift + distance
+        for turn in range(PASSES):
+            up = turn % 2 == 1
+            order = range(len(self.rows))
+            for layer in reversed(order) if up else order:
+                row = self.rows[layer]
+                wanted = [self._wanted(node, x, up) for node in row]
+                for node, place in zip(row, _spread(wanted, steps[layer], width), strict=True):
+                    x[node] = place
+        return x
+
+    def _wanted(self, node: int, x: list[float], up: bool) -> float:
+        """The middle of the neighbours on one side, or on the other where there are none."""
+        near = self._below[node] if up else self._above[node]
+        near = near or self._above[node] or self._below[node]
+        return sum(x[other] for other in near) / len(near)
+
+
+def _spread(wanted: list[float], steps: list[float], width: float) -> list[float]:
+    """Places as near to the wanted ones as can be, in this order and so far apart, least squares:
+    whoever comes too close forms a group, which stands in the middle of what its members want."""
+    groups: list[tuple[float, int]] = []  # sum of what is wanted of the first place, members
+    for want, step in zip(wanted, steps, strict=True):
+        total, members = want - step, 1
+        while groups and groups[-1][0] / groups[-1][1] >= total / members:
+            before, others = groups.pop()
+            total, members = total + before, members + others
+        groups.append((total, members))
+    starts = [total / members for total, members in groups for _ in range(members)]
+    # not beyond the edges of the picture, as far as there is room
+    most = max(0.0, width - (steps[-1] if steps else 0.0))
+    return [min(max(start, 0.0), most) + step for start, step in zip(starts, steps, strict=True)]
+
+
+def _width_for(rows: list[tuple[int, int]], singles: int, style: Style) -> float:
+    """A width that makes the picture a bit wider than it is high; rows are nodes and bends."""
+    across = style.width + style.space
+    least = [-(-nodes // style.folds) * across + bends * style.bend for nodes, bends in rows]
+    width = max([across, *least])
+    widest = max([singles * across, *(n * across + bends * style.bend for n, bends in rows)])
+    while width < widest:
+        folds = [-int(-n * across // (width - bends * style.bend)) for n, bends in rows]
+        folds.append(-int(-singles * across // width))
+        if width >= SHAPE * _height(folds, style.gap, style):
+            break
+        width += across
+    return width
+
+
+def _gap_for(folded: list[int], singles: float, width: float, style: Style) -> float:
+    """The space between layers that gives the picture its shape, within limits."""
+    free = width / SHAPE - _height([*folded, int(singles)], 0.0, style)
+    return min(max(style.gap, free / max(1, len(folded) - 1)), WIDEST_GAP * style.gap)
+
+
+def _height(folds: list[int], gap: float, style: Style) -> float:
+    return sum(folds) * (style.height + style.space) + max(0, len(folds) - 1) * gap

@@ -42,4 +42,3 @@ def test_conformance(name: str, case: dict[str, Any]) -> None:
         assert parse({"sql": text}, "cloudevents").matches(event) is passes
         assert parse(text, "cesql").matches(event) is passes
         assert parse(text, "cesql").form.holds(event) is passes
-

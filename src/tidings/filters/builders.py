@@ -359,8 +359,9 @@ class Builder:
 
         if len(args) != 1:
             self.fail(f"cesql takes one expression, such as 'INT(n) + 1', not {len(args)}", at)
+        text = self._string("cesql", args[0], places[0])
         try:
-            return program.called(parser.read(self._string("cesql", args[0], places[0]), self.attributes))
+            return program.called(parser.read(text, self.attributes))
         except FilterError as problem:
             self.fail(f"in the expression of cesql: {problem}", places[0])
 

@@ -51,7 +51,9 @@ class _Reader:
     def fail(self, at: str, found: Any, expected: str) -> NoReturn:
         shown = found if isinstance(found, str) else msgspec.json.encode(found).decode()
         shown = shown if len(shown) <= 60 else shown[:57] + "..."
-        raise FilterError(f"at {at or '/'}: found {shown or 'nothing'}, expected {expected}", self.text)
+        raise FilterError(
+            f"at {at or '/'}: found {shown or 'nothing'}, expected {expected}", self.text
+        )
 
     def filters(self, found: list[Any], at: str) -> list[Expression]:
         return [self.filter(one, f"{at}/{place}") for place, one in enumerate(found)]
@@ -93,7 +95,9 @@ class _Reader:
         if kind == "exact":
             equal = syntax.Compare("=", attribute, syntax.Constant(value))
             return self.translator.condition(equal).true
-        return self.translator.like(attribute, (text, _ANY) if kind == "prefix" else (_ANY, text)).true
+        return self.translator.like(
+            attribute, (text, _ANY) if kind == "prefix" else (_ANY, text)
+        ).true
 
     def sql(self, body: Any, at: str) -> Expression:
         if not isinstance(body, str):

@@ -1,12 +1,12 @@
 """CloudEvents SQL: the expression language of CloudEvents, version 1.0.0.
 
-    syntax     the nodes of an expression, and their one text
-    parser     text to nodes
-    values     the three types, what an attribute is as one of them, casts
-    builtins   the functions
-    machine    what a node is worth on an event, by the specification
-    program    an expression as a function of attributes: what the default dialect calls cesql('...')
-    translate  nodes to an expression of tidings: sets where there are some, programs elsewhere
+syntax     the nodes of an expression, and their one text
+parser     text to nodes
+values     the three types, what an attribute is as one of them, casts
+builtins   the functions
+machine    what a node is worth on an event, by the specification
+program    an expression as a function of attributes: what the default dialect calls cesql('...')
+translate  nodes to an expression of tidings: sets where there are some, programs elsewhere
 """
 
 from __future__ import annotations

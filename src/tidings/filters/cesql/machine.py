@@ -169,7 +169,9 @@ def _called(name: str, args: list[Scalar]) -> Scalar:
     if function is None or not function.accepts(len(args)):
         raise Trouble("missingFunction", False)
     kinds = [function.parameter(place) for place in range(len(args))]
-    values = [arg if kind is None else _as(arg, kind) for arg, kind in zip(args, kinds, strict=True)]
+    values = [
+        arg if kind is None else _as(arg, kind) for arg, kind in zip(args, kinds, strict=True)
+    ]
     found = function.body(*values)
     if isinstance(found, Failure):
         raise Trouble(found.error, found.value)

@@ -72,9 +72,7 @@ class Function(msgspec.Struct, frozen=True):
     args: tuple[Node, ...]
 
 
-Node = (
-    Constant | Name | Exists | Minus | Not | Logic | Arithmetic | Compare | Like | In | Function
-)
+Node = Constant | Name | Exists | Minus | Not | Logic | Arithmetic | Compare | Like | In | Function
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -180,7 +180,9 @@ class Translator:
                 return NEVER
             if kind is None:  # the constant is cast to what the attribute is: as IN does it
                 return self._member(syntax.Compare("=", left, right), right, (left,))
-            return NEVER if _casts([value], kind) is None else self._equals(right, cast(value, kind))
+            return (
+                NEVER if _casts([value], kind) is None else self._equals(right, cast(value, kind))
+            )
         if kind in ("string", "integer"):
             one, two = self.term(left, kind), self.term(right, kind)
             whole = Compare("=", one, two)
@@ -251,6 +253,10 @@ class Translator:
         opaque = _opaque(node)
         if kind is None and isinstance(item, syntax.Name):
             found = _members(values)
+            declared = self.declared(item)
+            if found is not None and declared is not None:
+                wanted = "integer" if declared in ("integer", "double") else ""
+                found = [value for value in found if kind_of(value) == wanted]
             if found is not None:
                 true = _one_of(self.attribute(item), found)
                 return answers(true, opaque.false, opaque.fine)
@@ -331,6 +337,8 @@ def _is_integer(text: str) -> bool:
 
 
 def _one_of(term: Expression, values: list[Scalar]) -> Expression:
+    if not values:
+        return Literal(False)
     if len(values) == 1:
         return Compare("=", term, Literal(values[0]))
     return In(term, tuple(map(Literal, values)))

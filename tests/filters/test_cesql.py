@@ -179,8 +179,9 @@ def in_two_dialects(rng: random.Random, depth: int) -> tuple[str, str]:
     if roll < 0.65:
         return f"NOT ({ours})", f"NOT ({theirs}){f' AND {FITS}' if name == 'n' else ''}"
     if roll < 0.8:
-        first, second = in_two_dialects(rng, 0)
-        return f"({ours}) OR ({first})", f"({theirs}) OR ({there}) AND ({second})"
+        other, first, second = one_test(rng)  # of another attribute it counts if this one is there
+        guard = "" if other == name else f"({there}) AND "
+        return f"({ours}) OR ({first})", f"({theirs}) OR {guard}({second})"
     return ours, theirs
 
 

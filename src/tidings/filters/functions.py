@@ -289,7 +289,7 @@ def _table() -> dict[str, Function]:
         Function("subject_matches", subjects.matches, 2, 2, "boolean", text * 2, spark=False),
         Function("isa", subjects.isa, 2, 2, "boolean", text * 2, spark=False),
         Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
-        Function("cesql", _cesql, 1, 1, None, text, strict=False, spark=False),
+        Function("cesql", _cesql, 1, 64, None, text, strict=False, spark=False),
         Function("apply", _applied, 0, 64, None, spark=False),
     ]
     return {row.name: row for row in rows}

@@ -61,6 +61,7 @@ MOST_TIMES = 16
 MOST_LEVELS = 40
 _NEGATED: dict[str, Comparison] = {"=": "!=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FLIPPED: dict[str, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_EQUALITY: tuple[Comparison, Comparison] = ("=", "!=")
 _CASTS: dict[Kind, str] = {"string": "STRING", "integer": "INT", "boolean": "BOOL"}
 
 
@@ -202,7 +203,9 @@ class Translator:
             other = Not(Compare("<=>", term, Literal(value)))
             there = Not(IsNull(term))
             return answers(Compare("=", term, Literal(value)), _all([there, other]), (there,))
-        return self._said(node, Compare("=", self.term(node, "string"), Literal(value)))
+        term = self.term(node, "string")
+        equal, other = (Compare(op, term, Literal(value)) for op in _EQUALITY)
+        return self._said(node, equal, other)
 
     def _ordered(self, op: Comparison, left: Node, right: Node) -> Answers:
         """Order is of Integers."""
@@ -227,12 +230,13 @@ class Translator:
             test = Call("like", (self.attribute(node), pattern))
             there = Not(IsNull(self.attribute(node)))
             return answers(test, _all([there, Not(IsTruth(test, True))]), (there,))
-        return self._said(node, Call("like", (self.term(node, "string"), pattern)))
+        test = Call("like", (self.term(node, "string"), pattern))
+        return self._said(node, test, Not(test))
 
-    def _said(self, node: Node, test: Expression) -> Answers:
-        """A test of the String of a node, null where that has an error."""
+    def _said(self, node: Node, true: Expression, false: Expression) -> Answers:
+        """A test of the String of a node, null where that has an error: never, of an attribute."""
         term = self.attribute(node) if isinstance(node, syntax.Name) else self.term(node, "string")
-        return answers(test, Not(test), (Not(IsNull(term)),))
+        return answers(true, false, (Not(IsNull(term)),))
 
     def _member(self, node: Node, item: Node, options: tuple[Node, ...]) -> Answers:
         """IN, where the options are cast to the type of the item."""

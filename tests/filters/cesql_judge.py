@@ -22,14 +22,14 @@ STRINGS = (
     "NaN", "2024-01-01T00:00:00Z", "\x1ca\x1c", "\u2003a",
 )  # fmt: skip
 NUMBERS = (0, 1, -1, 5, -3, 100, 2**31 - 1, -(2**31))
-OTHERS = (
+OTHERS: tuple[Any, ...] = (
     1.0, 5.0, -0.0, 1.5, 2**31, 2.0**31, -(2**40), 1e22, float("nan"), float("inf"), [], [1],
     {"k": 1}, dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
     dt.datetime(2024, 1, 1, 12, 30, 0, 5, tzinfo=dt.UTC),
 )  # fmt: skip
 PATTERNS = (
-    "", "%", "_", "a%", "%c", "com.%", "a%c", "%b%", "5%", "t%", "%e", "a\\%b", "a\\_b", "a\\b", "_b_",
-    "2024%", "%Z", "com.example", "5", "true", "%%", "a_%", "[%", "%\\\\%", "+%", "it's%",
+    "", "%", "_", "a%", "%c", "com.%", "a%c", "%b%", "5%", "t%", "%e", "a\\%b", "a\\_b", "a\\b",
+    "_b_", "2024%", "%Z", "com.example", "5", "true", "%%", "a_%", "[%", "%\\\\%", "+%", "it's%",
 )  # fmt: skip
 FUNCTIONS = {
     "LENGTH": "s", "LOWER": "s", "UPPER": "s", "TRIM": "s", "INT": "x", "BOOL": "x", "STRING": "x",
@@ -84,10 +84,9 @@ def computed(what: str, x: int, y: int) -> Any:
             raise Error
         rest = abs(x) % abs(y) * (-1 if x < 0 else 1)
         return rest if what == "%" else whole((x - rest) // y)
-    return {
-        "<": lambda: x < y, "<=": lambda: x <= y, ">": lambda: x > y, ">=": lambda: x >= y,
-        "+": lambda: whole(x + y), "-": lambda: whole(x - y), "*": lambda: whole(x * y),
-    }[what]()  # fmt: skip
+    if what in ("+", "-", "*"):
+        return whole(x + y if what == "+" else x - y if what == "-" else x * y)
+    return {"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[what]
 
 
 def seen(event: dict[str, Any], name: str) -> Any:
@@ -136,7 +135,7 @@ def boolean(value: Any) -> bool:
         if value.lower() not in ("true", "false"):
             raise Error
         return value.lower() == "true"
-    return value != 0
+    return bool(value)
 
 
 def whole(value: int) -> int:
@@ -185,7 +184,9 @@ def call(name: str, args: list[Any]) -> Any:
         texts = [string(one) for one in args]
         return "".join(texts) if name == "CONCAT" else texts[0].join(texts[1:])
     if name == "TRIM":
-        kept = [at for at, char in enumerate(text) if not char.isspace() or char in "\x1c\x1d\x1e\x1f"]
+        kept = [
+            at for at, char in enumerate(text) if not char.isspace() or char in "\x1c\x1d\x1e\x1f"
+        ]
         return text[kept[0] : kept[-1] + 1] if kept else ""
     if len(args) == 1:
         return {"LENGTH": len, "LOWER": str.lower, "UPPER": str.upper}[name](text)
@@ -209,7 +210,11 @@ def condition(rng: random.Random, depth: int = 3) -> Tree:
     """An expression that is a Boolean."""
     roll = rng.random()
     if depth and roll < 0.35:
-        return rng.choice(("and", "or", "or", "xor")), condition(rng, depth - 1), condition(rng, depth - 1)
+        return (
+            rng.choice(("and", "or", "or", "xor")),
+            condition(rng, depth - 1),
+            condition(rng, depth - 1),
+        )
     if depth and roll < 0.45:
         return "not", condition(rng, depth - 1)
     if roll < 0.5:
@@ -223,7 +228,9 @@ def condition(rng: random.Random, depth: int = 3) -> Tree:
         return "like", value(rng, 1), rng.choice(PATTERNS)
     if roll < 0.86:
         few = rng.random() < 0.8
-        options = [("lit", constant(rng)) if few else value(rng, 1) for _ in range(rng.randint(1, 3))]
+        options = [
+            ("lit", constant(rng)) if few else value(rng, 1) for _ in range(rng.randint(1, 3))
+        ]
         return "in", value(rng, 1), options
     if roll < 0.9:
         return "call", rng.choice(("IS_INT", "IS_BOOL", "BOOL")), [value(rng, 1)]

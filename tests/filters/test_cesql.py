@@ -92,7 +92,7 @@ def test_everyone_agrees_with_the_judge(seed: int, kinds: dict[str, Any] | None)
 
 @pytest.mark.parametrize("kinds", KINDS, ids=["open", "declared"])
 def test_texts_read_as_themselves(seed: int, kinds: dict[str, Any] | None) -> None:
-    """The text of a node gives the node, that of a filter an equal filter in the default dialect."""
+    """The text of a node gives the node, that of a filter in the default dialect the filter."""
     rng = random.Random(seed)
     declared = Attributes(kinds, closed=False) if kinds else None
     for _ in range(400):
@@ -152,17 +152,16 @@ def one_test(rng: random.Random) -> tuple[str, str, str]:
     name = rng.choice(("type", "source", "n", "flag"))
     if name == "flag":
         value = rng.choice(("TRUE", "FALSE"))
-        return name, *[f"flag {rng.choice(('=', '!='))} {value}"] * 2
+        test = f"flag {rng.choice(('=', '!='))} {value}"
+        return name, test, test
     if name == "n":
-        op, value = rng.choice(("=", "!=", "<", "<=", ">", ">=")), rng.choice((0, 5, -3, 100))
-        return name, f"n {op} {value}", f"n {op} {value}{'' if op == '=' else f' AND {FITS}'}"
+        op, number = rng.choice(("=", "!=", "<", "<=", ">", ">=")), rng.choice((0, 5, -3, 100))
+        return name, f"n {op} {number}", f"n {op} {number}{'' if op == '=' else f' AND {FITS}'}"
     words = [f"'{rng.choice(('a', 'b', 'com.x', '5', 'true'))}'" for _ in range(3)]
     test = rng.choice((f"= {words[0]}", f"!= {words[0]}", f"IN ({', '.join(words)})",
                        f"NOT IN ({', '.join(words)})", "LIKE 'com.%'", "NOT LIKE 'com.%'",
                        "LIKE '%x'", "LIKE 'a_%b'"))  # fmt: skip
     return name, f"{name} {test}", f"{name} {test}"
-
-
 
 
 def in_two_dialects(rng: random.Random, depth: int) -> tuple[str, str]:
@@ -217,6 +216,19 @@ def test_a_long_chain_on_one_attribute_is_one_set() -> None:
     one = parse(text, "cesql")
     assert one == parse(f"type IN ({', '.join(repr(f'com.{n}') for n in range(2_000))})")
     assert one.residuals == []
+
+
+def test_a_conjunction_of_many_attributes_is_one_box() -> None:
+    tests = [f"x{n} = 'v'" for n in range(200)]
+    one = parse(" AND ".join(tests), "cesql")
+    assert one == parse(" AND ".join(tests))
+    other = parse(f"NOT ({' AND '.join(tests)})", "cesql")
+    assert other.residuals
+    event = {f"x{n}": "v" for n in range(200)}
+    assert not other.matches(event)
+    assert other.matches(event | {"x7": "w"})
+    assert not other.matches({**event, "x7": "w", "x6": None})
+    assert other.matches({**event, "x7": "w", "x8": None})
 
 
 # -- in the default dialect --------------------------------------------------------------------

@@ -43,13 +43,26 @@ def test_refused(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[1,", "nul", "{'exact': {}}", '{"a": "\\ud800"}'])
 def test_what_is_not_json_is_refused(text: str) -> None:
-    with pytest.raises(FilterError, match="^this is not JSON: "):
+    with pytest.raises(FilterError, match=r"^this is not JSON: "):
         parse(text, "cloudevents")
+
+
+def test_where_it_is_not_json() -> None:
+    with pytest.raises(FilterError) as refused:
+        parse('{"exact": {"ü": x}}', "cloudevents")
+    assert refused.value.position == 16
+
+
+def test_a_place_is_a_json_pointer() -> None:
+    with pytest.raises(FilterError, match=r"^at /exact/a~1b~0: found a/b~, expected the name"):
+        parse({"exact": {"a/b~": "x"}}, "cloudevents")
 
 
 def test_names_are_checked_against_the_declared() -> None:
     declared = Attributes({"type": "string"})
-    with pytest.raises(FilterError, match="at /all/0/exact/tipe: there is no attribute 'tipe'; did "):
+    with pytest.raises(
+        FilterError, match="at /all/0/exact/tipe: there is no attribute 'tipe'; did "
+    ):
         parse({"all": [{"exact": {"tipe": "a"}}]}, "cloudevents", attributes=declared)
     with pytest.raises(FilterError, match="at /sql: there is no attribute 'tipe'"):
         parse({"sql": "tipe = 'a'"}, "cloudevents", attributes=declared)
@@ -133,7 +146,9 @@ def test_any_object_is_accepted_or_refused(seed: int) -> None:
         text = json.dumps(found)
         if rng.random() < 0.3:
             at = rng.randint(0, len(text))
-            text = text[:at] + rng.choice(("", "{", "}", '"', ",", "1", "\\", "null")) + text[at + 1 :]
+            text = (
+                text[:at] + rng.choice(("", "{", "}", '"', ",", "1", "\\", "null")) + text[at + 1 :]
+            )
         try:
             parse(text, "cloudevents")
             accepted += 1

@@ -44,10 +44,9 @@ def test_a_dialect_of_json_takes_a_text_an_object_or_a_list(value: Any) -> None:
         parse(value, "cloudevents")
 
 
-@pytest.mark.parametrize("value", [{"exact": {"type": object()}}, {"exact": {"type": 2**70}}])
-def test_an_object_that_is_not_json_is_refused(value: Any) -> None:
+def test_an_object_that_is_not_json_is_refused() -> None:
     with pytest.raises(FilterError, match="the object can't be written as JSON"):
-        parse(value, "cloudevents")
+        parse({"exact": {"type": object()}}, "cloudevents")
 
 
 @pytest.mark.parametrize(

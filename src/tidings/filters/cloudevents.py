@@ -1,4 +1,4 @@
-"""The filters of the CloudEvents Subscriptions API: one as JSON, or an array of which all must hold.
+"""The filters of the CloudEvents Subscriptions API: one, or an array of which all must be true.
 
     {"any": [{"prefix": {"type": "com.example."}}, {"sql": "INT(priority) > 5"}]}
 
@@ -29,13 +29,20 @@ _KINDS = "exact, prefix, suffix, all, any, not, sql"
 def parse_cloudevents(text: str, context: Context) -> Expression:
     """The expression of a filter; FilterError with the JSON pointer of the place for all else."""
     try:
-        found = msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
     except (ValueError, RecursionError) as problem:
-        raise FilterError(f"this is not JSON: {problem}", text) from None
+        found = re.search(r"\(byte (\d+)\)", str(problem))
+        at = len(text.encode()[: int(found[1])].decode(errors="ignore")) if found else len(text)
+        raise FilterError(f"this is not JSON: {problem}", text, at) from None
     reader = _Reader(text, context)
-    if isinstance(found, list):
-        return _joined(And, reader.filters(found, "")) if found else Literal(True)
-    return reader.filter(found, "")
+    if isinstance(value, list):
+        return _joined(And, reader.filters(value, "")) if value else Literal(True)
+    return reader.filter(value, "")
+
+
+def _escaped(name: str) -> str:
+    """A name as a step of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _joined(kind: type[And] | type[Or], items: list[Expression]) -> Expression:
@@ -50,10 +57,11 @@ class _Reader:
 
     def fail(self, at: str, found: Any, expected: str) -> NoReturn:
         shown = found if isinstance(found, str) else msgspec.json.encode(found).decode()
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
-        raise FilterError(
-            f"at {at or '/'}: found {shown or 'nothing'}, expected {expected}", self.text
-        )
+        shown = (shown if len(shown) <= 60 else shown[:57] + "...") or "nothing"
+        self.refuse(at, f"found {shown}, expected {expected}")
+
+    def refuse(self, at: str, reason: str) -> NoReturn:
+        raise FilterError(f"at {at}: {reason}" if at else reason, self.text)
 
     def filters(self, found: list[Any], at: str) -> list[Expression]:
         return [self.filter(one, f"{at}/{place}") for place, one in enumerate(found)]
@@ -64,7 +72,7 @@ class _Reader:
         if not isinstance(found, dict) or len(found) != 1:
             self.fail(at, found, f"an object with one of {_KINDS}")
         ((kind, body),) = found.items()
-        at = f"{at}/{kind}"
+        at = f"{at}/{_escaped(kind)}"
         match kind:
             case "exact" | "prefix" | "suffix":
                 return self.tests(kind, body, at)
@@ -81,7 +89,8 @@ class _Reader:
     def tests(self, kind: str, body: Any, at: str) -> Expression:
         if not isinstance(body, dict) or not body:
             self.fail(at, body, "an object of attributes and values")
-        return _joined(And, [self.test(kind, n, value, f"{at}/{n}") for n, value in body.items()])
+        places = [(name, value, f"{at}/{_escaped(name)}") for name, value in body.items()]
+        return _joined(And, [self.test(kind, *one) for one in places])
 
     def test(self, kind: str, name: str, value: Any, at: str) -> Expression:
         if not _NAME.fullmatch(name):
@@ -90,7 +99,7 @@ class _Reader:
             self.fail(at, value, "a string that is not empty")
         problem = self.context.attributes and self.context.attributes.problem((name,))
         if problem:
-            raise FilterError(f"at {at}: {problem}", self.text)
+            self.refuse(at, problem)
         attribute, text = syntax.Name(name), ("text", value)
         if kind == "exact":
             equal = syntax.Compare("=", attribute, syntax.Constant(value))
@@ -105,4 +114,4 @@ class _Reader:
         try:
             return self.translator.condition(parser.read(body, self.context.attributes)).true
         except FilterError as problem:
-            raise FilterError(f"at {at}: {problem}", self.text) from None
+            self.refuse(at, str(problem))

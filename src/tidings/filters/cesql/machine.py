@@ -42,7 +42,7 @@ from tidings.model import plain
 Outcome = tuple[Scalar, str | None]
 
 
-class Trouble(Exception):  # noqa: N818
+class Trouble(Exception):
     """An error of the evaluation; `value` is what it leaves behind where it arose."""
 
     def __init__(self, error: str, value: Scalar | None = None) -> None:

@@ -37,5 +37,5 @@ def called(node: Node) -> Expression:
     program = Program(node, names, static_kind(node))
     if not names:
         return Literal(program.value(()))
-    args = (Literal(text_of(node)), *(Attribute((name,)) for name in names))
-    return Call("cesql", args, program)
+    attributes = [Attribute((name,)) for name in names]
+    return Call("cesql", (Literal(text_of(node)), *attributes), program)

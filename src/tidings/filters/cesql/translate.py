@@ -61,7 +61,6 @@ MOST_TIMES = 16
 MOST_LEVELS = 40
 _NEGATED: dict[str, Comparison] = {"=": "!=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FLIPPED: dict[str, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_EQUALITY: tuple[Comparison, Comparison] = ("=", "!=")
 _CASTS: dict[Kind, str] = {"string": "STRING", "integer": "INT", "boolean": "BOOL"}
 
 
@@ -134,10 +133,10 @@ class Translator:
     def _chain(self, node: syntax.Logic) -> Answers:
         """AND and OR. The decisive outcome is that of some item before which none has an error."""
         found = [self.condition(item) for item in node.items]
-        most = _most(node)
         if node.op == "AND":
             found = [_swapped(one) for one in found]
-        size = 0
+        false = _all([one.false for one in found])
+        size, most = 0, _most(node)
         before: dict[Expression, None] = {}
         decided: list[Expression] = []
         for one in found:
@@ -145,9 +144,12 @@ class Translator:
             decided.append(_all([*rest, one.true]))
             before.update(dict.fromkeys(one.fine))
             size += one.size + sum(_measured(part)[0] for part in rest)
-            if size > most:  # it grows with the square of what is written
-                return _opaque(node)
-        true, false = _any(decided), _all([one.false for one in found])
+            if size > most:  # it grows with the square of what is written; what is false does not
+                opaque = _opaque(node)
+                if node.op == "AND":
+                    return answers(false, opaque.false, opaque.fine)
+                return answers(opaque.true, false, opaque.fine)
+        true = _any(decided)
         first = found[0].fine
         others = [part for part in before if part not in first]
         fine = (*first, _any([true, _all(others)])) if others else first
@@ -198,14 +200,14 @@ class Translator:
             return found if value else _swapped(found)
         if kind == "integer":
             return self._number(node, "=", int(value))
+        test = Literal(value)
         if self._open(node) and only_strings_are(str(value)):
-            term = self.attribute(node)
-            other = Not(Compare("<=>", term, Literal(value)))
-            there = Not(IsNull(term))
-            return answers(Compare("=", term, Literal(value)), _all([there, other]), (there,))
+            attribute = self.attribute(node)
+            there = Not(IsNull(attribute))
+            other = _all([there, Not(Compare("<=>", attribute, test))])
+            return answers(Compare("=", attribute, test), other, (there,))
         term = self.term(node, "string")
-        equal, other = (Compare(op, term, Literal(value)) for op in _EQUALITY)
-        return self._said(node, equal, other)
+        return self._said(node, Compare("=", term, test), Compare("!=", term, test))
 
     def _ordered(self, op: Comparison, left: Node, right: Node) -> Answers:
         """Order is of Integers."""

@@ -287,7 +287,8 @@ def text(tree: Tree, rng: random.Random) -> str:
 
 def _written(tree: Tree, rng: random.Random, least: int) -> str:
     out = _bare(tree, rng)
-    level = LEVELS.get(tree[0], 7)
+    postfix = tree[0] == "not" and not out.upper().startswith("NOT")  # x NOT IN ..., x NOT LIKE ...
+    level = 5 if postfix else LEVELS.get(tree[0], 7)
     return f"({out})" if level < least or rng.random() < 0.1 else out
 
 

@@ -112,6 +112,6 @@ class _Reader:
         if not isinstance(body, str):
             self.fail(at, body, "the text of an expression")
         try:
-            return self.translator.condition(parser.read(body, self.context.attributes)).true
+            return self.translator.true(parser.read(body, self.context.attributes))
         except FilterError as problem:
             self.refuse(at, str(problem))

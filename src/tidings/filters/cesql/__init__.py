@@ -30,4 +30,4 @@ def parse_cesql(text: str, context: Context) -> Expression:
         )
     if isinstance(node, syntax.Name):  # no event passes with a value that is no Boolean
         return Compare("=", Attribute((node.name,)), Literal(True))
-    return translator.condition(node).true
+    return translator.true(node)

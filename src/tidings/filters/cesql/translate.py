@@ -70,24 +70,23 @@ class Answers(msgspec.Struct, frozen=True):
     true: Expression
     false: Expression
     fine: tuple[Expression, ...]
-    size: int  # nodes of all of them
-    levels: int
 
 
 def answers(true: Expression, false: Expression, fine: Iterable[Expression]) -> Answers:
-    fine = tuple(dict.fromkeys(fine))
-    sizes = [_measured(one) for one in (true, false, *fine)]
-    return Answers(true, false, fine, sum(s for s, _ in sizes), max(h for _, h in sizes))
+    return Answers(true, false, tuple(dict.fromkeys(fine)))
 
 
-def _measured(node: Expression) -> tuple[int, int]:
-    """(nodes that are no constants, levels), counted no further than anyone asks."""
-    size, level, levels = 0, [node], 0
-    while level and levels <= MOST_LEVELS:
+def _size(nodes: Iterable[Expression], most: int) -> int:
+    """The nodes below these that are no constants; more than `most` where they are too many, or
+    too deep."""
+    size, level, levels = 0, list(nodes), 0
+    while level and size <= most:
         size += len(level)
         levels += 1
-        level = [c for one in level for c in children(one) if not isinstance(c, Literal)]
-    return size, levels
+        if levels > MOST_LEVELS:
+            return most + 1
+        level = [c for one in level for c in children(one) if type(c) is not Literal]
+    return size
 
 
 class Translator:
@@ -95,6 +94,12 @@ class Translator:
         self.attributes = attributes
 
     # -- conditions ----------------------------------------------------------------------------
+
+    def true(self, node: Node) -> Expression:
+        """Where a node is true, without an error: of a conjunction, that is where its items are."""
+        if isinstance(node, syntax.Logic) and node.op == "AND":
+            return _all([self.true(item) for item in node.items])
+        return self.condition(node).true
 
     def condition(self, node: Node) -> Answers:
         """The answers for a node as a Boolean, cast where it is none."""
@@ -127,7 +132,8 @@ class Translator:
 
     def _small(self, node: Node, found: Answers) -> Answers:
         """The answers, unless they are so large that a program is better."""
-        large = found.size > _most(node) or found.levels > MOST_LEVELS
+        most = _most(node)
+        large = _size((found.true, found.false, *found.fine), most) > most
         return _opaque(node) if large else found
 
     def _chain(self, node: syntax.Logic) -> Answers:
@@ -143,7 +149,7 @@ class Translator:
             rest = [part for part in before if part not in one.fine]
             decided.append(_all([*rest, one.true]))
             before.update(dict.fromkeys(one.fine))
-            size += one.size + sum(_measured(part)[0] for part in rest)
+            size += _size((one.true, one.false, *one.fine, *rest), most)
             if size > most:  # it grows with the square of what is written; what is false does not
                 opaque = _opaque(node)
                 if node.op == "AND":
@@ -165,7 +171,7 @@ class Translator:
                 _any([_all([found.true, other.true]), _all([found.false, other.false])]),
                 (*found.fine, *other.fine),
             )
-            if found.size > MOST_NODES:
+            if _size((found.true, found.false), MOST_NODES) > MOST_NODES:
                 return _opaque(node)
         return found
 
@@ -299,7 +305,7 @@ class Translator:
         return called(node if static_kind(node) == kind else _cast(node, kind))
 
 
-NEVER = Answers(Literal(False), Literal(False), (Literal(False),), 3, 1)
+NEVER = Answers(Literal(False), Literal(False), (Literal(False),))
 
 
 def _constant(node: Node) -> Answers:
@@ -383,7 +389,7 @@ def _opaque(node: Node) -> Answers:
 
 
 def _swapped(found: Answers) -> Answers:
-    return Answers(found.false, found.true, found.fine, found.size, found.levels)
+    return Answers(found.false, found.true, found.fine)
 
 
 def _all(items: list[Expression]) -> Expression:

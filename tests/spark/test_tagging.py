@@ -206,7 +206,10 @@ def test_filters_of_other_dialects(spark: SparkSession) -> None:
         "first": "type LIKE 'com.%' OR ttl < 5",
         "sum": "INT(hop) + ttl >= 15",
     }
-    objects = {"not com": {"not": {"prefix": {"type": "com."}}}, "ten": {"sql": "ttl = '10'"}}
+    objects: dict[str, Any] = {
+        "not com": {"not": {"prefix": {"type": "com."}}},
+        "ten": {"sql": "ttl = '10'"},
+    }
     filters = {name: parse(text, "cesql") for name, text in texts.items()}
     filters |= {name: parse(one, "cloudevents") for name, one in objects.items()}
     tagged = told(tag(table, Snapshot.build(filters), "subscriptions"), "subscriptions")

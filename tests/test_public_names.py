@@ -64,8 +64,7 @@ def test_nothing_else_is_there() -> None:
         "store", "studies",
     }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
-    on_demand = {"Matcher", "connect", "connect_blocking"}
-    on_demand = {"Matcher", "connect", "load_ontology"}
+    on_demand = {"Matcher", "connect", "connect_blocking", "load_ontology"}
     assert shown - ROOMS - loaded_by_other_tests - for_types == set(NAMES) - on_demand
 
 

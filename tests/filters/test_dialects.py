@@ -1,4 +1,4 @@
-"""Dialects: the one there is, and what is refused before any of them is asked."""
+"""Dialects: the table of them, and what is refused before any of them is asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from tidings.filters import dialects
 from tidings.filters.dialects import Context
 from tidings.filters.expression import Attribute, Compare, Literal
 
+KNOWN = "cesql, cloudevents, sql"
+
 
 def test_sql_is_the_default() -> None:
     expected = Compare("=", Attribute(("a",)), Literal(1))
@@ -22,7 +24,7 @@ def test_sql_is_the_default() -> None:
 def test_an_unknown_dialect_is_refused(name: str) -> None:
     with pytest.raises(FilterError) as refused:
         parse("a = 1", name)
-    assert refused.value.reason == f"there is no dialect '{name}', expected one of: sql"
+    assert refused.value.reason == f"there is no dialect '{name}', expected one of: {KNOWN}"
     assert refused.value.text == "a = 1"
 
 
@@ -34,6 +36,17 @@ def test_what_is_not_a_text_is_refused(value: Any, kind: str) -> None:
     with pytest.raises(FilterError) as refused:
         parse(value)
     assert refused.value.reason == f"found {kind}, expected the text of a filter"
+
+
+@pytest.mark.parametrize("value", [None, 5, b"{}", {1, 2}])
+def test_a_dialect_of_json_takes_a_text_an_object_or_a_list(value: Any) -> None:
+    with pytest.raises(FilterError, match="expected the text of a filter"):
+        parse(value, "cloudevents")
+
+
+def test_an_object_that_is_not_json_is_refused() -> None:
+    with pytest.raises(FilterError, match="the object can't be written as JSON"):
+        parse({"exact": {"type": object()}}, "cloudevents")
 
 
 @pytest.mark.parametrize(
@@ -59,5 +72,5 @@ def test_a_new_dialect_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(dialects.DIALECTS, "pairs", equals)
     assert parse("a:x", "pairs", functions={"f": len}) == parse("a = 'x1'")
-    with pytest.raises(FilterError, match="expected one of: pairs, sql"):
+    with pytest.raises(FilterError, match="expected one of: cesql, cloudevents, pairs, sql"):
         parse("a:x", "other")

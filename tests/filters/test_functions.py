@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tidings.filters.cesql import parser, program
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Call
 from tidings.filters.functions import ALIASES, BOUND, FUNCTIONS, OPERATORS, regex
@@ -276,10 +277,14 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("preorder", (5,), None),
     ("preorder", (None,), None),
     ("preorder", ("a", "mark"), 0),
+    ("cesql", ("n + 1", 1), 2),
+    ("cesql", ("n + 1", "x"), None),
+    ("cesql", ("n + 1", None), None),
     ("apply", ("shout", "a"), ["A", 2**70]),
     ("apply", ("shout", None), None),
 ]  # fmt: skip
-BINDINGS = {"isa": TOPICS, "preorder": TOPICS, "apply": shout}
+PROGRAM = program.Program(parser.read("n + 1"), ("n",), "integer")
+BINDINGS = {"isa": TOPICS, "preorder": TOPICS, "cesql": PROGRAM, "apply": shout}
 
 
 def called(name: str, args: tuple[Any, ...]) -> Any:
@@ -318,9 +323,9 @@ def test_the_table_is_true_of_the_cases(name: str) -> None:
             assert type_of(found) == function.returns
 
 
-# Three take any value, and the numbers of a box are constants.
+# Four take any value, and the numbers of a box are constants.
 @pytest.mark.parametrize(
-    "name", sorted(set(FUNCTIONS) - {"coalesce", "apply", "isnan", "within_box"})
+    "name", sorted(set(FUNCTIONS) - {"coalesce", "apply", "cesql", "isnan", "within_box"})
 )
 def test_values_of_no_meaning_give_null(name: str) -> None:
     least = FUNCTIONS[name].least
@@ -329,7 +334,7 @@ def test_values_of_no_meaning_give_null(name: str) -> None:
 
 
 OWN = {"cidr", "inet", "within_box", "within_km", "subject_field", "subject_length",
-       "subject_matches", "isa", "preorder", "apply"}  # fmt: skip
+       "subject_matches", "isa", "preorder", "cesql", "apply"}  # fmt: skip
 
 
 def test_names() -> None:

@@ -194,3 +194,26 @@ def test_names_that_differ_in_case_alone(spark: SparkSession) -> None:
     with oracle.settings(spark, {"spark.sql.caseSensitive": "true"}):
         both = tag(spark.createDataFrame([(2, 7, 8)], "x int, X int, Nodes int"), snapshot)
         assert [tuple(row) for row in both.collect()] == [(2, 7, 8, [1])]
+
+
+def test_filters_of_other_dialects(spark: SparkSession) -> None:
+    """Their terms and residuals are computed by the workers, from the texts in the snapshot."""
+    rows = [(1, "5", 10, "com.a"), (2, "x", 10, "com.b"), (3, None, 3, "org.a"), (4, "9", 9, None)]
+    table = spark.createDataFrame(rows, "n int, hop string, ttl int, type string")
+    texts = {
+        "alive": "hop < ttl",
+        "fifth": "hop = 5",
+        "first": "type LIKE 'com.%' OR ttl < 5",
+        "sum": "INT(hop) + ttl >= 15",
+    }
+    objects: dict[str, Any] = {
+        "not com": {"not": {"prefix": {"type": "com."}}},
+        "ten": {"sql": "ttl = '10'"},
+    }
+    filters = {name: parse(text, "cesql") for name, text in texts.items()}
+    filters |= {name: parse(one, "cloudevents") for name, one in objects.items()}
+    tagged = told(tag(table, Snapshot.build(filters), "subscriptions"), "subscriptions")
+    assert {n: sorted(ids) for n, ids in tagged.items()} == {
+        1: ["alive", "fifth", "first", "sum", "ten"], 2: ["first", "ten"], 3: ["first", "not com"],
+        4: ["not com", "sum"],
+    }  # fmt: skip

@@ -47,7 +47,7 @@ TYPE_NAMES: dict[str, Type] = {
 _CASTS: dict[str, Type] = {**TYPE_NAMES, "to_date": "date", "to_timestamp": "timestamp"}
 _PRIVATE = frozenset({"apply", "subject_matches", "negative"}) | OPERATORS
 _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
-                      "isnull", "isnotnull", "like", "ilike"})  # fmt: skip
+                      "isnull", "isnotnull", "like", "ilike", "cesql"})  # fmt: skip
 
 
 class Builder:
@@ -300,6 +300,8 @@ class Builder:
             return self._topic(name, args, places, at)
         if name == "cidr":
             return self._network(args, places, at)
+        if name == "cesql":
+            return self._cesql(args, places, at)
         return self._place(name, args, places, at)
 
     def _constant(self, name: str, node: Expression, at: int) -> Any:
@@ -351,6 +353,17 @@ class Builder:
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             self.fail(f"there is no topic '{topic[:60]}' under {name_text(path)}{hint}", places[1])
         return Call(name, args, ontology)
+
+    def _cesql(self, args: tuple[Expression, ...], places: tuple[int, ...], at: int) -> Expression:
+        from tidings.filters.cesql import parser, program
+
+        if len(args) != 1:
+            self.fail(f"cesql takes one expression, such as 'INT(n) + 1', not {len(args)}", at)
+        text = self._string("cesql", args[0], places[0])
+        try:
+            return program.called(parser.read(text, self.attributes))
+        except FilterError as problem:
+            self.fail(f"in the expression of cesql: {problem}", places[0])
 
     def _network(
         self, args: tuple[Expression, ...], places: tuple[int, ...], at: int

@@ -24,14 +24,18 @@ class Context(msgspec.Struct, frozen=True):
 
 
 Dialect = Callable[[str, Context], Expression]
+Source = str | dict[str, Any] | list[Any]  # objects for dialects whose texts are JSON
 
 
-def read(text: str, dialect: str, context: Context) -> Expression:
+def read(text: Source, dialect: str, context: Context) -> Expression:
     """The expression of a text in a dialect."""
     reader = DIALECTS.get(dialect)
     if reader is None:
         known = ", ".join(sorted(DIALECTS))
-        raise FilterError(f"there is no dialect '{dialect}', expected one of: {known}", text)
+        shown = text if isinstance(text, str) else ""
+        raise FilterError(f"there is no dialect '{dialect}', expected one of: {known}", shown)
+    if dialect in JSON and isinstance(text, (dict, list)):
+        text = _as_json(text)
     if not isinstance(text, str):
         raise FilterError(f"found {type(text).__name__}, expected the text of a filter")
     try:
@@ -45,10 +49,30 @@ def read(text: str, dialect: str, context: Context) -> Expression:
     return reader(text, context)
 
 
+def _as_json(value: Source) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise FilterError(f"the object can't be written as JSON: {problem}") from None
+
+
 def _sql(text: str, context: Context) -> Expression:
     from tidings.filters.sql import parse_sql
 
     return parse_sql(text, context)
 
 
-DIALECTS: dict[str, Dialect] = {"sql": _sql}
+def _cesql(text: str, context: Context) -> Expression:
+    from tidings.filters.cesql import parse_cesql
+
+    return parse_cesql(text, context)
+
+
+def _cloudevents(text: str, context: Context) -> Expression:
+    from tidings.filters.cloudevents import parse_cloudevents
+
+    return parse_cloudevents(text, context)
+
+
+DIALECTS: dict[str, Dialect] = {"sql": _sql, "cesql": _cesql, "cloudevents": _cloudevents}
+JSON = frozenset({"cloudevents"})  # those whose texts are JSON: they take objects too

@@ -234,6 +234,10 @@ def _preorder(tree: Any, name: Any, _fingerprint: Any = None) -> int | None:
     return found
 
 
+def _cesql(program: Any, _text: Any, *values: Any) -> Any:
+    return program.value(values)
+
+
 def _table() -> dict[str, Function]:
     number, text, time, many = ("number",), ("string",), ("time",), ("list",)
     rows = [
@@ -285,13 +289,14 @@ def _table() -> dict[str, Function]:
         Function("subject_matches", subjects.matches, 2, 2, "boolean", text * 2, spark=False),
         Function("isa", subjects.isa, 2, 2, "boolean", text * 2, spark=False),
         Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
+        Function("cesql", _cesql, 1, 64, None, text, strict=False, spark=False),
         Function("apply", _applied, 0, 64, None, spark=False),
     ]
     return {row.name: row for row in rows}
 
 
 FUNCTIONS = _table()
-BOUND = frozenset({"isa", "preorder", "apply"})  # bodies that get Call.bound first
+BOUND = frozenset({"isa", "preorder", "cesql", "apply"})  # bodies that get Call.bound first
 
 ALIASES = {
     "mod": "%", "char_length": "length", "character_length": "length", "len": "length",

@@ -29,6 +29,9 @@ def _kind_of_call(node: Call, attributes: Attributes | None) -> str | None:
         return _JOINED.get(families.pop() or "") if len(families) == 1 else None
     if node.name == "reverse":
         return kind_of(node.args[0], attributes)
+    if node.name == "cesql":
+        kind: str | None = node.bound.kind
+        return kind
     return "number" if node.name in OPERATORS or node.name == "abs" else None
 
 
@@ -39,7 +42,8 @@ _JOINED = {"number": "number", "time": "timestamp"}
 def is_condition(node: Expression) -> bool:
     """Whether a node is true, false or unknown by what it is, not by what an attribute holds."""
     if isinstance(node, Call):
-        return FUNCTIONS[node.name].returns == "boolean"
+        returns = FUNCTIONS[node.name].returns
+        return returns == "boolean" or (node.name == "cesql" and node.bound.kind == "boolean")
     return isinstance(node, CONDITIONS)
 
 

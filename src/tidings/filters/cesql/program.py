@@ -1,0 +1,41 @@
+"""An expression of CloudEvents SQL as a function of the attributes that it reads.
+
+In the default dialect it is written `cesql('INT(n) + 1')`. Its value is null where the evaluation
+has an error, so as a condition it is true, false or unknown like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tidings.filters.cesql.machine import Trouble, static_kind, value_of
+from tidings.filters.cesql.syntax import Node, Scalar, names_of, text_of
+from tidings.filters.cesql.values import Kind
+from tidings.filters.expression import Attribute, Call, Expression, Literal
+
+
+class Program(msgspec.Struct, frozen=True):
+    """What `Call("cesql", ...)` is bound to."""
+
+    node: Node
+    names: tuple[str, ...]
+    kind: Kind | None
+
+    def value(self, values: tuple[Any, ...]) -> Scalar | None:
+        """What it is worth on values of the attributes; null for an error."""
+        try:
+            return value_of(self.node, dict(zip(self.names, values, strict=True)))
+        except Trouble:
+            return None
+
+
+def called(node: Node) -> Expression:
+    """The call of a node's program; its value where it reads no attribute."""
+    names = tuple(names_of(node))
+    program = Program(node, names, static_kind(node))
+    if not names:
+        return Literal(program.value(()))
+    attributes = [Attribute((name,)) for name in names]
+    return Call("cesql", (Literal(text_of(node)), *attributes), program)

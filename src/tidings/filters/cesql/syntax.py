@@ -1,0 +1,187 @@
+"""The nodes of a CloudEvents SQL expression, and the one text that each has.
+
+AND, OR and XOR are chains: `a AND b AND c` is one node. They bind alike, and are read from left to
+right, so `a OR b AND c` is an AND of an OR. `x NOT IN (...)` is a NOT of an IN.
+"""
+
+from __future__ import annotations
+
+from typing import Literal as Choice
+
+import msgspec
+
+Scalar = bool | int | str
+Comparison = Choice["=", "!=", "<", "<=", ">", ">="]
+LOGIC, COMPARISON, SUM, PRODUCT, POSTFIX, UNARY, ATOM = range(1, 8)
+ARITHMETIC = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT}
+
+
+class Constant(msgspec.Struct, frozen=True):
+    value: Scalar
+
+
+class Name(msgspec.Struct, frozen=True):
+    """An attribute of the event."""
+
+    name: str
+
+
+class Exists(msgspec.Struct, frozen=True):
+    name: str
+
+
+class Minus(msgspec.Struct, frozen=True):
+    item: Node
+
+
+class Not(msgspec.Struct, frozen=True):
+    item: Node
+
+
+class Logic(msgspec.Struct, frozen=True):
+    op: Choice["AND", "OR", "XOR"]
+    items: tuple[Node, ...]
+
+
+class Arithmetic(msgspec.Struct, frozen=True):
+    op: str
+    left: Node
+    right: Node
+
+
+class Compare(msgspec.Struct, frozen=True):
+    op: Comparison
+    left: Node
+    right: Node
+
+
+class Like(msgspec.Struct, frozen=True):
+    item: Node
+    pattern: str
+
+
+class In(msgspec.Struct, frozen=True):
+    item: Node
+    options: tuple[Node, ...]
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A call by the name in capitals; there may be no function of that name."""
+
+    name: str
+    args: tuple[Node, ...]
+
+
+Node = Constant | Name | Exists | Minus | Not | Logic | Arithmetic | Compare | Like | In | Function
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Minus(item) | Not(item) | Like(item):
+            return (item,)
+        case Logic(items=items) | Function(args=items):
+            return items
+        case Arithmetic(left=left, right=right) | Compare(left=left, right=right):
+            return (left, right)
+        case In(item, options):
+            return (item, *options)
+        case _:
+            return ()
+
+
+def names_of(node: Node) -> list[str]:
+    """The attributes that an expression reads, in alphabetical order."""
+    found: set[str] = set()
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, (Name, Exists)):
+            found.add(one.name)
+        stack.extend(children(one))
+    return sorted(found)
+
+
+def text_of(node: Node) -> str:
+    """The text of a node; reading it gives the node again."""
+    return _write(node)[0]
+
+
+def _inside(node: Node, least: int) -> str:
+    text, binding = _write(node)
+    return text if binding >= least else f"({text})"
+
+
+def _write(node: Node) -> tuple[str, int]:
+    match node:
+        case Constant(bool(value)):
+            return "TRUE" if value else "FALSE", ATOM
+        case Constant(int(value)):
+            return str(value), ATOM
+        case Constant(value):
+            return _quoted(str(value)), ATOM
+        case Name(name):
+            return name, ATOM
+        case Exists(name):
+            return f"EXISTS {name}", UNARY
+        case Not(Like(item, pattern)):
+            return f"{_inside(item, UNARY)} NOT LIKE {_quoted(pattern)}", POSTFIX
+        case Not(In(item, options)):
+            return f"{_inside(item, UNARY)} NOT IN ({_listed(options)})", POSTFIX
+        case Like(item, pattern):
+            return f"{_inside(item, UNARY)} LIKE {_quoted(pattern)}", POSTFIX
+        case In(item, options):
+            return f"{_inside(item, UNARY)} IN ({_listed(options)})", POSTFIX
+        case Not(item):
+            return f"NOT {_inside(item, UNARY)}", UNARY
+        case Minus(item):
+            return f"-{_inside(item, UNARY)}", UNARY
+        case Logic(op, items):
+            return f" {op} ".join(_inside(item, COMPARISON) for item in items), LOGIC
+        case Compare(op, left, right):
+            return f"{_inside(left, SUM)} {op} {_inside(right, SUM)}", COMPARISON
+        case Arithmetic(op, left, right):
+            binding = ARITHMETIC[op]
+            return f"{_inside(left, binding)} {op} {_inside(right, binding + 1)}", binding
+        case Function(name, args):
+            return f"{name}({_listed(args)})", ATOM
+
+
+def _listed(items: tuple[Node, ...]) -> str:
+    return ", ".join(map(text_of, items))
+
+
+def _quoted(value: str) -> str:
+    """The value as a literal: in single quotes, unless a backslash before one keeps it from that.
+
+    The language has no way to write a backslash before a quote of the kind that a literal is in,
+    so a value that was read has at most one kind of quote with an odd number of them before it.
+    """
+    for quote in "'\"":
+        piece = quote + value.replace(quote, "\\" + quote) + quote
+        if unquoted(piece) == value and _closes(piece):
+            return piece
+    raise AssertionError(f"{value!r} was never read from a text")
+
+
+def _closes(piece: str) -> bool:
+    """Whether the last quote of a literal is the first that closes it."""
+    at = 1
+    while piece[at] != piece[0]:
+        at += 2 if piece[at] == "\\" else 1
+        if at >= len(piece):
+            return False
+    return at == len(piece) - 1
+
+
+def unquoted(piece: str) -> str:
+    """The value of a literal: a backslash before its own quote goes, all others stay."""
+    quote, body = piece[0], piece[1:-1]
+    if "\\" not in body:
+        return body
+    out: list[str] = []
+    at = 0
+    while at < len(body):
+        pair = body[at : at + 2] if body[at] == "\\" else body[at]
+        out.append(quote if pair == "\\" + quote else pair)
+        at += len(pair)
+    return "".join(out)

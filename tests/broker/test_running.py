@@ -91,6 +91,23 @@ def test_many_at_once(tmp_path: Path) -> None:
     running(work)
 
 
+def test_who_reads_late_gets_everything(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        async with (
+            connect(at(network[1][0]), times=FAST) as agent,
+            agent.subscribe("n >= 0", most=50) as late,
+        ):
+            await asyncio.gather(*(agent.publish_soon({"n": n}, b"%d" % n) for n in range(500)))
+            await asyncio.sleep(0.3)
+            assert len(late._machine.inbox) == 50
+            found = await payloads(late, 500)
+            assert sorted(map(int, found)) == [*range(500)]
+        await stopped(network)
+
+    running(work)
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     async def work() -> None:
         network = await started(tmp_path, 1, tokens={"secret": "*", "bobs": "bob"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidings.routing import messages as m
+from tidings.routing.digests import digest
 from tidings.routing.router import Times
 from tidings.routing.subscriber import MOST_NUMBERS, Lost, Subscriber, Told
 
@@ -63,3 +64,35 @@ def test_what_nobody_can_count_any_more_is_noticed() -> None:
     one.receive(m.Counted(1, 2, 7, 9, 3, {7: 1}), 0)
     assert [what for what in one.inbox if not isinstance(what, Told)] == [Lost(2)]
     assert one.complete == 9
+
+
+def test_a_full_inbox_is_filled_when_there_is_room() -> None:
+    one = joined()
+    one.most = 3
+
+    def notification(number: int) -> m.Notification:
+        return m.Notification(1, number, (m.Mark(7, number, (7,)),), b"", "p", number)
+
+    for number in range(1, 9):
+        assert not recovers(one.receive(notification(number), 0))
+    assert [told.serial for told in one.inbox if isinstance(told, Told)] == [1, 2, 3]
+    beat = m.Beat(1, 8, {}, digest((7,)), 8)
+    one.receive(m.Counted(1, 2, 7, 0, 0, {}), 0)
+    assert one.receive(beat, 1) == []  # what could it do about it
+    assert one.complete == 0
+    read: list[object] = []
+    now = 2.0
+    while len(read) < 8:
+        read += [one.inbox.popleft() for _ in range(len(one.inbox))]
+        sent = one.receive(beat, now) or one.tick(now)
+        now += 4
+        for _, message in sent:
+            if isinstance(message, m.Count):
+                sent = one.receive(m.Counted(1, message.request, 7, 8, 8, {7: 8}), now)
+        for recover in recovers(sent):
+            ((_, first, last),) = recover.ranges
+            found = tuple(map(notification, range(first, last + 1)))
+            one.receive(m.Recovered(1, recover.request, found), now)
+            one.receive(m.Settled(1, recover.request), now)
+            assert len(one.inbox) <= 3
+    assert [told.serial for told in read if isinstance(told, Told)] == [*range(1, 9)]

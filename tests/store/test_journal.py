@@ -162,3 +162,26 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     journal.append(Record(written + 1, "p", written + 1, (Mark(5, written + 1, (5,)),), (5,), b""))
     write(journal)
     assert len(journal.find([Range(5, 1, serial + 9)])[0]) == written + 1
+
+
+def test_what_nobody_needs_goes_with_later_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHECKPOINT", 10)
+    monkeypatch.setattr(module, "KEEP", 20)
+    journal = SqliteJournal(tmp_path / "journal.db", epoch=1)
+    for number in range(1, 1001):
+        mark = Mark(7, number, (7,))
+        journal.append(Record(number, "p", number, (mark,), (7,), b"x"))
+        if number % 50 == 0:
+            journal.prune(number)
+            write(journal)
+    found, lost = journal.find([Range(7, 1, 1000)])
+    assert [one.serial for one in found] == [*range(found[0].serial, 1001)]
+    assert 20 <= len(found) < 200
+    assert lost == [Range(7, 1, found[0].serial - 1)]
+    journal.forget_publishers(["p"])
+    journal.append(Record(1001, "q", 1, (), (), b""))
+    write(journal)
+    assert journal.memory([]).publishers == {"q": 1}
+    journal.close()

@@ -36,6 +36,7 @@ from tidings.routing.subscriber import Break, Lost, Phase, Subscriber, Told
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
 GREETING = 10.0  # seconds until the router must have answered
+MOST_UNREAD = 100_000  # notifications of a subscription
 LARGEST = frames.LARGEST - (1 << 16)
 """Bytes of the attributes and the payload of a notification: a header must fit in beside them."""
 
@@ -153,10 +154,11 @@ class Agent:
         if link is not None:
             await link.wait_gone()
 
-    def subscribe(self, interest: str) -> Subscription:
-        """What matches a filter; enter it to wait until it is in force."""
+    def subscribe(self, interest: str, *, most: int = MOST_UNREAD) -> Subscription:
+        """What matches a filter; enter it to wait until it is in force. No more than `most` wait to
+        be read: the rest stays on the disk of the rendezvous point until there is room."""
         number, self._next = self._next, self._next + 1
-        machine = Subscriber(number, LOCAL, interest.encode(), self._times)
+        machine = Subscriber(number, LOCAL, interest.encode(), self._times, most)
         subscription = Subscription(self, machine)
         self._subscriptions[number] = machine, subscription
         self._local(number, machine.start(self._now))

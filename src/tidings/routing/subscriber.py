@@ -60,9 +60,17 @@ class Subscriber:
     """See the top of the module. What the application is told collects in `inbox`."""
 
     def __init__(
-        self, name: Name, router: Name, interest: bytes, times: Times | None = None
+        self,
+        name: Name,
+        router: Name,
+        interest: bytes,
+        times: Times | None = None,
+        most: int = 1 << 62,
     ) -> None:
+        """`most` is how much the inbox holds. What comes when it is full is left, and asked for
+        when there is room: nobody else waits for an application that does not read."""
         self.name = name
+        self.most = most
         self.router = router
         self.interest = interest
         self.times = times or Times()
@@ -134,7 +142,8 @@ class Subscriber:
             self._join()  # a router that was started anew knows nothing of us
         if self._counting is not None and now - self._counting > self.times.retry:
             self._count()
-        if self._recovering is not None and now - self._recovering > self.times.retry:
+        room = len(self.inbox) < self.most
+        if room and self._recovering is not None and now - self._recovering > self.times.retry:
             self._recover()
 
     def _on_answer(self, message: m.Answer) -> None:
@@ -165,6 +174,8 @@ class Subscriber:
             return
         # a router may leave marks in that are of no concern here
         mine = [mark for mark in message.marks if self.node in mark.label]
+        if len(self.inbox) >= self.most:
+            return
         if mine and self._tracker.see(mine):
             self._deliver(message)
         if not self._tracker.is_complete() and self._recovering is None:
@@ -178,6 +189,8 @@ class Subscriber:
             self._send(m.Wanted(self.epoch, (self.node,)))
             return
         if self._counting is not None or self._recovering is not None:
+            return
+        if len(self.inbox) >= self.most:
             return
         came = sum(serial <= message.serial for serial in self._came)
         new = message.sum - self._total  # the sum of one node is its total
@@ -209,6 +222,8 @@ class Subscriber:
         if self._recovering is not None and message.request == self._request:
             self._recovering = self._now  # the rest is on its way
         for notification in message.notifications:
+            if len(self.inbox) >= self.most:
+                return
             missing = self._tracker.wants(notification.marks)
             if missing and not self._tracker.has_any(notification.marks):
                 self._deliver(notification)

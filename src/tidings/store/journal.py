@@ -78,6 +78,8 @@ class SqliteJournal:
         self._held = self._hold()
         try:
             self._connection = self._opened(epoch)
+            # what is asked for must not wait until something is written
+            self._reader = sqlite3.connect(self.path)
         except BaseException:
             os.close(self._held)
             raise
@@ -90,10 +92,13 @@ class SqliteJournal:
         self._read_counters(self._about("counted"))
         self._waiting: list[Thing] = []
         self._given = 0
+        self._unneeded = 0  # the serial up to which records may go
+        self._forgotten: list[str] = []  # publishers
 
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+            self._reader.close()
             if self._held >= 0:
                 os.close(self._held)
             self._held = -1
@@ -135,9 +140,9 @@ class SqliteJournal:
         found: dict[int, Notification] = {}
         lost: list[Range] = []
         size = 0
-        with self._lock, self._careful("read"):
+        with self._careful("read", self._reader):
             for node, first, last in ranges:
-                rows = self._connection.execute(
+                rows = self._reader.execute(
                     "SELECT m.number, r.* FROM marks m JOIN records r ON r.serial = m.serial "
                     "WHERE m.node = ? AND m.number BETWEEN ? AND ? ORDER BY m.number",
                     (node, max(first, 1), min(last, 2**63 - 1)),
@@ -156,22 +161,12 @@ class SqliteJournal:
         return [found[serial] for serial in sorted(found)], lost
 
     def prune(self, upto: int) -> None:
-        """Remove records that nobody needs, but for the last ones. What can't be removed now can be
-        later."""
-        with self._lock, contextlib.suppress(EnvironmentProblem), self._careful("written"):
-            (last,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
-            upto = min(upto, (last or 0) - KEEP, self._about_locked("counted"))
-            if upto > 0:
-                self._connection.execute("DELETE FROM marks WHERE serial <= ?", (upto,))
-                self._connection.execute("DELETE FROM records WHERE serial <= ?", (upto,))
-                self._connection.commit()
+        """Remove records that nobody needs, but for the last ones: some with each batch."""
+        self._unneeded = max(self._unneeded, upto)
 
     def forget_publishers(self, names: Iterable[str]) -> None:
-        """Their stamps are not needed any more."""
-        with self._lock:
-            execute = self._connection.executemany
-            execute("DELETE FROM publishers WHERE name = ?", ((name,) for name in names))
-            self._connection.commit()
+        """Their stamps are not needed any more; they go with the next batch."""
+        self._forgotten += names
 
     # -- what its owner does -------------------------------------------------------------------
 
@@ -187,6 +182,7 @@ class SqliteJournal:
         `revive` must be called before anything else is given, as counters are ahead of the disk."""
         with self._lock, self._careful("written"):
             self._put(batch.things)
+            self._remove_some(2 * len(batch.things) + 100)
             self._connection.commit()
 
     def revive(self) -> None:
@@ -262,6 +258,22 @@ class SqliteJournal:
     def _give(self, thing: Thing) -> None:
         self._waiting.append(thing)
         self._given += 1
+
+    def _remove_some(self, most: int) -> None:
+        """Remove what nobody needs, as much at a time as does not keep others waiting."""
+        execute, many = self._connection.execute, self._connection.executemany
+        forgotten, self._forgotten = self._forgotten, []
+        many("DELETE FROM publishers WHERE name = ?", ((name,) for name in forgotten))
+        (last,) = execute("SELECT max(serial) FROM records").fetchone()
+        upto = min(self._unneeded, (last or 0) - KEEP, self._about_locked("counted"))
+        rows = execute(
+            "SELECT serial, marks FROM records WHERE serial <= ? ORDER BY serial LIMIT ?",
+            (upto, most),
+        ).fetchall()
+        if rows:
+            marks = (mark for _, marks in rows for mark in struct.iter_unpack("<qq", marks))
+            many("DELETE FROM marks WHERE node = ? AND number = ?", marks)
+            execute("DELETE FROM records WHERE serial <= ?", (rows[-1][0],))
 
     def _put(self, things: list[Thing]) -> None:
         execute, many = self._connection.execute, self._connection.executemany

@@ -51,4 +51,10 @@ def _sql(text: str, context: Context) -> Expression:
     return parse_sql(text, context)
 
 
-DIALECTS: dict[str, Dialect] = {"sql": _sql}
+def _eventbridge(text: str, context: Context) -> Expression:
+    from tidings.filters.eventbridge import parse_eventbridge
+
+    return parse_eventbridge(text, context)
+
+
+DIALECTS: dict[str, Dialect] = {"sql": _sql, "eventbridge": _eventbridge}

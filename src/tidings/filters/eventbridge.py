@@ -5,7 +5,7 @@ the pattern is a plain condition on attributes; where one of them is nested, the
 against the arrays as it stands. So a pattern on `a` and `b` is
 
     a = 'x' AND b > 5
-    OR (array_contains(leaves(a), 'x') OR isnested(b)) AND event_pattern('{...}')
+    OR (isnested(a) OR isnested(b)) AND event_pattern('{...}')
 
 The first line is what it would be in SQL, and its boxes are the same. The others are about `a` or
 `b` being nested, so an event of plain values never comes near them. An attribute that is declared
@@ -14,7 +14,7 @@ as anything but a list or a struct is never nested, and the second line is gone 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from tidings.filters.attributes import Attributes, article, family
 from tidings.filters.dialects import Context
@@ -28,6 +28,7 @@ from tidings.model import FilterError, type_of
 
 MOST_ELEMENTS = 8  # values that a nested field is looked up by, one by one
 _NESTED = ("list", "struct")
+_NEVER = Literal(False)
 
 
 def parse_eventbridge(text: str, context: Context) -> Expression:
@@ -53,18 +54,15 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
               if not is_single(field.path, attributes)}  # fmt: skip
     if not fields:
         return plain
-    only = pattern.fields[0] if len(pattern.fields) == 1 and not pattern.choices else None
-    if only is not None and _elements(only):
-        return Or((plain, *_containing(only)))
-    sure = {field.path for field in pattern.fields}
     guards: list[Expression] = []
     for path, field in fields.items():
-        if path in sure and len(_tested(pattern, path)) == 1 and _elements(field):
+        if field in pattern.fields and _is_listed(field, attributes):
             guards += _containing(field)
         else:
             guards.append(Call("isnested", (Attribute(_list_above(path, attributes) or path),)))
     either = guards[0] if len(guards) == 1 else Or(tuple(dict.fromkeys(guards)))
-    return Or((plain, And((either, residual(BoundPattern(pattern))))))
+    held = And((either, residual(BoundPattern(pattern))))
+    return held if plain is _NEVER else Or((plain, held))
 
 
 def residual(bound: BoundPattern) -> Call:
@@ -73,11 +71,48 @@ def residual(bound: BoundPattern) -> Call:
     return Call("event_pattern", (Literal(bound.text), *roots), bound)
 
 
+def nested_pattern(node: Expression) -> tuple[Expression, list[Path], Call] | None:
+    """What `expression_of` made: the plain condition, what may be nested, the pattern. None for
+    anything else, and where there is `$or` or a declared list."""
+    if type(node) is not Or or len(node.items) != 2 or type(node.items[1]) is not And:
+        return None
+    either, pattern = node.items[1].items[0], node.items[1].items[-1]
+    if len(node.items[1].items) != 2 or not _is_call(pattern, "event_pattern"):
+        return None
+    guards = either.items if type(either) is Or else (either,)
+    nested: list[Path] = []
+    for guard in guards:
+        if not _is_call(guard, "isnested") or type(guard.args[0]) is not Attribute:
+            return None
+        nested.append(guard.args[0].path)
+    tested = {field.path for field in pattern.bound.pattern.fields}
+    if pattern.bound.pattern.choices or not tested >= set(nested):
+        return None
+    return node.items[0], nested, pattern
+
+
+def _is_call(node: Expression, name: str) -> TypeGuard[Call]:
+    return type(node) is Call and node.name == name
+
+
+def on_the_value(pattern: Call, attributes: Attributes | None) -> list[Path]:
+    """The paths of the fields that are a set of values, and not below a list."""
+    return [
+        field.path
+        for field in pattern.bound.pattern.fields
+        if not _list_above(field.path, attributes) and _is_set(field)
+    ]
+
+
+def _is_set(field: Field) -> bool:
+    return all(one.kind in ON_THE_VALUE for one in field.alternatives)
+
+
 def necessary(bound: BoundPattern, attributes: Attributes | None) -> list[Expression]:
     """What is so when a pattern holds: each field that is a set of values is in it, or nested."""
     out: list[Expression] = []
     for field in bound.pattern.fields:
-        if not _list_above(field.path, attributes) and all(one.kind in ON_THE_VALUE for one in field.alternatives):
+        if not _list_above(field.path, attributes) and _is_set(field):
             item = Attribute(field.path)
             nested = Call("isnested", (item,))
             out.append(Or((condition(field.alternatives, item, single=False), nested)))
@@ -91,6 +126,13 @@ def is_single(path: Path, attributes: Attributes | None) -> bool:
     return _list_above(path, attributes) is None
 
 
+def _is_nested(path: Path, attributes: Attributes | None) -> bool:
+    """Whether what is declared says that a path never leads to a value that is not nested."""
+    if attributes is None:
+        return False
+    return attributes.type(path) in _NESTED or _list_above(path, attributes) is not None
+
+
 def _list_above(path: Path, attributes: Attributes | None) -> Path | None:
     """The declared list that a path leads through: what is there is nested, whatever its type."""
     if attributes is not None:
@@ -100,12 +142,11 @@ def _list_above(path: Path, attributes: Attributes | None) -> Path | None:
     return None
 
 
-def _tested(pattern: Pattern, path: Path) -> list[Field]:
-    return [field for field in pattern.all_fields() if field.path == path]
-
-
-def _elements(field: Field) -> bool:
-    return field.values is not None and len(field.values) <= MOST_ELEMENTS
+def _is_listed(field: Field, attributes: Attributes | None) -> bool:
+    """Whether a field wants few values of a declared list: there it is found by its elements."""
+    if attributes is None or field.values is None or len(field.values) > MOST_ELEMENTS:
+        return False
+    return attributes.type(field.path) == "list"
 
 
 def _containing(field: Field) -> list[Expression]:
@@ -118,18 +159,22 @@ def _plain(pattern: Pattern, attributes: Attributes | None) -> list[Expression]:
     tests: list[Expression] = []
     for field in pattern.fields:
         item = Attribute(field.path)
-        if _list_above(field.path, attributes):
-            tests.append(IsNull(item) if field.may_be_absent else Literal(False))
+        if _is_nested(field.path, attributes):
+            tests.append(IsNull(item) if field.may_be_absent else _NEVER)
             continue
         single = is_single(field.path, attributes)
         test = condition(field.alternatives, item, single=single, typed=single)
         tests += test.items if isinstance(test, And) else (test,)
     for choice in pattern.choices:
-        tests.append(Or(tuple(_joined(_plain(one, attributes)) for one in choice.options)))
+        options = [_joined(_plain(one, attributes)) for one in choice.options]
+        some = tuple(option for option in options if option is not _NEVER)
+        tests.append(Or(some) if len(some) > 1 else some[0] if some else _NEVER)
     return tests
 
 
 def _joined(tests: list[Expression]) -> Expression:
+    if any(test is _NEVER for test in tests):
+        return _NEVER
     return tests[0] if len(tests) == 1 else And(tuple(tests))
 
 

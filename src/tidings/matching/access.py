@@ -2,7 +2,8 @@
 
 The access test is the one that the fewest events pass, by the histograms of events seen; where
 nothing was seen yet, filters are taken to ask for what events carry: a code counts once, and once
-more for each filter that wants exactly that.
+more for each filter that wants exactly that. Lists and structs count once: event patterns ask for
+them beside every value, whether events have them or not.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array])
         seen = histograms.get(term.text)
         if seen is None or len(seen) != len(term.ranks):
             seen = None
-        weight = weights(seen, low[low == high], len(term.ranks))
+        points = low[(low == high) & (low != term.ranks.other)]
+        weight = weights(seen, points, len(term.ranks))
         total = np.concatenate([[0.0], np.cumsum(weight)])
         out[rows] = (total[high + 1] - total[low]) / total[-1]
         _narrow_several(tests, rows, total, out)

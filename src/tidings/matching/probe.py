@@ -151,6 +151,7 @@ def _shares(segment: Segment, entries: _Entries, counts: Mapping[str, Array]) ->
         here = (entries.column == at) & (entries.low == entries.high)
         tested = (arrays.test_column == at) & (arrays.test_width == 0)
         points = np.concatenate([entries.low[here] >> shift[at], arrays.test_low[tested]])
+        points = points[points != term.ranks.other >> int(shift[at])]
         weight = weights(seen, points, size)
         out.append(weight / weight.sum())
     return out

@@ -3,7 +3,8 @@
 It works as event-ruler is described to: the event is flattened into leaves, each with the elements
 of arrays that it lies in; `$or` is multiplied out; fields are taken in the order of their names,
 and leaves are picked for them that do not lie in different elements of one array. It shares nothing
-with the code it judges. A null is no leaf, which is tidings' one difference.
+with the code it judges. A null is no leaf, and a dot in a name is no step, which is where tidings
+differs.
 """
 
 from __future__ import annotations
@@ -15,40 +16,40 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-Leaf = tuple[str, Any, dict[str, int]]  # dotted name, value, array -> element
-Rule = list[tuple[str, list[Any]]]
+Path = tuple[str, ...]
+Leaf = tuple[Path, Any, dict[str, int]]  # where it is, its value, array -> element
+Rule = list[tuple[Path, list[Any]]]
 
 _WORDS = {"prefix", "suffix", "wildcard", "equals-ignore-case", "numeric", "exists", "cidr",
           "anything-but", "exactly"}  # fmt: skip
 
 
 def matches(pattern: dict[str, Any], event: dict[str, Any]) -> bool:
-    leaves = list(_leaves("", event, "", {}))
-    return any(_search(sorted(rule), leaves, {}) for rule in _rules(pattern, ""))
+    leaves = list(_leaves((), event, "", {}))
+    rules = (sorted(rule, key=lambda field: ".".join(field[0])) for rule in _rules(pattern, ()))
+    return any(_search(rule, leaves, {}) for rule in rules)
 
 
-def _leaves(name: str, value: Any, place: str, membership: dict[str, int]) -> Iterator[Leaf]:
+def _leaves(path: Path, value: Any, place: str, membership: dict[str, int]) -> Iterator[Leaf]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            dotted = f"{name}.{key}" if name else key
-            yield from _leaves(dotted, inner, f"{place}/{key}", membership)
+            yield from _leaves((*path, key), inner, f"{place}/{key}", membership)
     elif isinstance(value, list):
         for at, inner in enumerate(value):
-            yield from _leaves(name, inner, f"{place}/{at}", {**membership, place: at})
+            yield from _leaves(path, inner, f"{place}/{at}", {**membership, place: at})
     elif value is not None:
-        yield name, value, membership
+        yield path, value, membership
 
 
-def _rules(pattern: dict[str, Any], name: str) -> list[Rule]:
+def _rules(pattern: dict[str, Any], path: Path) -> list[Rule]:
     parts: list[list[Rule]] = []
     for key, value in pattern.items():
-        dotted = f"{name}.{key}" if name else key
         if key == "$or" and _is_or(value):
-            parts.append([rule for one in value for rule in _rules(one, name)])
+            parts.append([rule for one in value for rule in _rules(one, path)])
         elif isinstance(value, dict):
-            parts.append(_rules(value, dotted))
+            parts.append(_rules(value, (*path, key)))
         else:
-            parts.append([[(dotted, value)]])
+            parts.append([[((*path, key), value)]])
     return [[field for rule in picked for field in rule] for picked in product(*parts)]
 
 
@@ -61,11 +62,11 @@ def _is_or(value: Any) -> bool:
 def _search(fields: Rule, leaves: list[Leaf], membership: dict[str, int]) -> bool:
     if not fields:
         return True
-    (name, alternatives), rest = fields[0], fields[1:]
+    (path, alternatives), rest = fields[0], fields[1:]
     reachable = [
         (value, {**membership, **where})
         for leaf, value, where in leaves
-        if leaf == name and all(membership.get(array, at) == at for array, at in where.items())
+        if leaf == path and all(membership.get(array, at) == at for array, at in where.items())
     ]
     if not reachable and any(one is None or one == {"exists": False} for one in alternatives):
         return _search(rest, leaves, membership)
@@ -99,11 +100,11 @@ def _is(value: Any, one: Any) -> bool:
         value, wanted = value.lower(), wanted.lower()
     match word:
         case "prefix":
-            return value.startswith(wanted)
+            return bool(value.startswith(wanted))
         case "suffix":
-            return value.endswith(wanted)
+            return bool(value.endswith(wanted))
         case "equals-ignore-case":
-            return value.lower() == wanted.lower()
+            return bool(value.lower() == wanted.lower())
         case "exactly":
             return bool(value == wanted)
         case "wildcard":

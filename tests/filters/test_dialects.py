@@ -1,4 +1,4 @@
-"""Dialects: the one there is, and what is refused before any of them is asked."""
+"""Dialects: how they are chosen, and what is refused before any of them is asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def test_sql_is_the_default() -> None:
 def test_an_unknown_dialect_is_refused(name: str) -> None:
     with pytest.raises(FilterError) as refused:
         parse("a = 1", name)
-    assert refused.value.reason == f"there is no dialect '{name}', expected one of: sql"
+    assert (
+        refused.value.reason == f"there is no dialect '{name}', expected one of: eventbridge, sql"
+    )
     assert refused.value.text == "a = 1"
 
 
@@ -59,5 +61,5 @@ def test_a_new_dialect_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(dialects.DIALECTS, "pairs", equals)
     assert parse("a:x", "pairs", functions={"f": len}) == parse("a = 'x1'")
-    with pytest.raises(FilterError, match="expected one of: pairs, sql"):
+    with pytest.raises(FilterError, match="expected one of: eventbridge, pairs, sql"):
         parse("a:x", "other")

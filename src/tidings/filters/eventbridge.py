@@ -14,11 +14,22 @@ as anything but a list or a struct is never nested, and the second line is gone 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from tidings.filters.attributes import Attributes, article, family
 from tidings.filters.dialects import Context
-from tidings.filters.expression import And, Attribute, Call, Expression, IsNull, Literal, Or
+from tidings.filters.expression import (
+    And,
+    Attribute,
+    Call,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    children,
+)
 from tidings.filters.leaf import ON_THE_VALUE, condition
 from tidings.filters.pattern import EXACT, NUMERIC, Alternative, Field, Path, Pattern
 from tidings.filters.pattern_match import BoundPattern
@@ -176,6 +187,51 @@ def _joined(tests: list[Expression]) -> Expression:
     if any(test is _NEVER for test in tests):
         return _NEVER
     return tests[0] if len(tests) == 1 else And(tuple(tests))
+
+
+# -- without nested values -----------------------------------------------------------------------
+
+
+def nested_attributes(node: Expression) -> list[str]:
+    """The attributes that a filter holds an event pattern against as it stands; they are those
+    that may be nested. Empty where SQL has words for all of it."""
+    calls = list(_calls(node))
+    if not any(call.name == "event_pattern" for call in calls):
+        return []
+    guards = [call.args[0] for call in calls if call.name in ("isnested", "leaves")]
+    return sorted({name_text(item.path) for item in guards if isinstance(item, Attribute)})
+
+
+def _calls(node: Expression) -> Iterator[Call]:
+    if isinstance(node, Call):
+        yield node
+    for child in children(node):
+        yield from _calls(child)
+
+
+def without_nested(node: Expression) -> Expression:
+    """The condition where no value is nested: a list, or a struct where a value is looked for."""
+    match node:
+        case Call("isnested" | "event_pattern") | Call("array_contains", (Call("leaves"), *_)):
+            return Literal(False)
+        case And(items):
+            return _folded(items, Literal(True), Literal(False), And)
+        case Or(items):
+            return _folded(items, Literal(False), Literal(True), Or)
+        case Not(item):
+            inner = without_nested(item)
+            return Literal(not inner.value) if isinstance(inner, Literal) else Not(inner)
+        case _:
+            return node
+
+
+def _folded(
+    items: tuple[Expression, ...], empty: Literal, absorbing: Literal, kind: type[And] | type[Or]
+) -> Expression:
+    left = [one for one in map(without_nested, items) if one != empty]
+    if absorbing in left:
+        return absorbing
+    return left[0] if len(left) == 1 else kind(tuple(left)) if left else empty
 
 
 # -- declared attributes -------------------------------------------------------------------------

@@ -22,8 +22,8 @@ import msgspec
 from tidings.filters import boxes as algebra, pins, sets
 from tidings.filters.attributes import Attributes
 from tidings.filters.boxes import Box
-from tidings.filters.eventbridge import nested_pattern, on_the_value
 from tidings.filters.evaluate import evaluate
+from tidings.filters.eventbridge import nested_pattern, on_the_value
 from tidings.filters.expression import And, Attribute, Expression, attributes_of
 from tidings.filters.sets import Key, ValueSet, intersect, key
 from tidings.filters.tree import All, Any, Node, Planter, Test, settled, simple_test
@@ -137,7 +137,7 @@ def _pattern_form(node: Expression, attributes: Attributes | None) -> Form | Non
     around = {text_of(pattern): sets.TRUE}
     for path in on_the_value(pattern, attributes):
         term = name_text(path)
-        wide = box[term] | sets.LISTS
+        wide = box.get(term, sets.EVERYTHING) | sets.LISTS
         if attributes is not None:
             wide = _settled_as(attributes.type(path), wide)
         if not wide.is_everything:

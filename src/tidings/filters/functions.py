@@ -235,7 +235,7 @@ def _preorder(tree: Any, name: Any, _fingerprint: Any = None) -> int | None:
 
 
 def _leaves(value: Any) -> list[Any] | None:
-    """The values in a list, lists in it flattened, without nulls and structs; null if it is none."""
+    """The values in a list and in lists in it, without nulls and structs; null for what is none."""
     if not isinstance(value, list):
         return None
     out: list[Any] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from tidings.filters import like
 from tidings.filters.expression import (
@@ -12,6 +13,7 @@ from tidings.filters.expression import (
     Between,
     Call,
     Compare,
+    Comparison,
     Expression,
     In,
     IsNull,
@@ -60,7 +62,8 @@ def _test(one: Alternative, item: Attribute, single: bool, typed: bool) -> Expre
     if not one.but:
         return test
     if typed:
-        return Not(test)
+        is_point = isinstance(test, Compare) and test.op == "="
+        return Compare("!=", test.left, test.right) if is_point else Not(test)
     other = Not(IsTruth(test, True))
     there = _there(item, single)
     return And((*(there.items if isinstance(there, And) else (there,)), other))
@@ -71,7 +74,7 @@ def _there(item: Attribute, single: bool) -> Expression:
     return there if single else And((there, Not(Call("isnested", (item,)))))
 
 
-def _positive(kind: str, values: tuple[object, ...], item: Attribute) -> Expression:
+def _positive(kind: str, values: tuple[Any, ...], item: Attribute) -> Expression:
     if kind == EXACT:
         options = tuple(Literal(value) for value in values)
         return Compare("=", item, options[0]) if len(options) == 1 else In(item, options)
@@ -81,8 +84,8 @@ def _positive(kind: str, values: tuple[object, ...], item: Attribute) -> Express
     return tests[0] if len(tests) == 1 else Or(tuple(tests))
 
 
-def _numeric(pairs: tuple[object, ...], item: Attribute) -> Expression:
-    tests = [Compare(op, item, Literal(number)) for op, number in pairs]  # type: ignore[misc]
+def _numeric(pairs: tuple[tuple[Comparison, float], ...], item: Attribute) -> Expression:
+    tests = [Compare(op, item, Literal(number)) for op, number in pairs]
     if len(tests) == 1:
         return tests[0]
     low, high = tests

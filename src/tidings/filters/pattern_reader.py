@@ -44,7 +44,7 @@ BUT = "anything-but"
 TYPES = (PREFIX, SUFFIX, WILDCARD, SAME_LETTERS, NUMERIC, EXISTS, CIDR, BUT)
 _RESERVED = frozenset({*TYPES, "exactly"})
 _BUT_TYPES = (PREFIX, SUFFIX, WILDCARD, SAME_LETTERS)
-_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
 _SPACE = re.compile(r"[ \t\n\r]*")
 _ESCAPE_OR_STARS = re.compile(r"\\[\\*]|(\\)|(\*\*)")
 Place = tuple[str | int, ...]
@@ -70,7 +70,7 @@ def read_pattern(text: str) -> Pattern:
     return _Reader(text).read(value)
 
 
-class _Twice(Exception):  # noqa: N818 - it never leaves the module
+class _Twice(Exception):
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -146,7 +146,9 @@ class _Reader:
     def alternatives(self, values: list[Any], place: Place) -> tuple[Alternative, ...]:
         if not values:
             self.fail(place, values, "at least one value in the array")
-        if place[-1] == OR and any(isinstance(v, dict) and not _RESERVED & v.keys() for v in values):
+        if place[-1] == OR and any(
+            isinstance(v, dict) and not _RESERVED & v.keys() for v in values
+        ):
             self.refuse(place, f"found {_short_or(values)}, expected two or more objects of fields")
         exact: list[Any] = []
         out: list[Alternative] = []
@@ -192,14 +194,17 @@ class _Reader:
             return Alternative(EXACT, (self.string(inner, at),))
         read = _MATCHES.get(name)
         if read is None:
-            self.refuse(place, f"found the match type '{name[:40]}', expected one of {_some(TYPES)}")
+            self.refuse(
+                place, f"found the match type '{name[:40]}', expected one of {_some(TYPES)}"
+            )
         return read(self, inner, at)
 
     def only(self, value: dict[str, Any], place: Place, kinds: tuple[str, ...]) -> tuple[str, Any]:
         """The one name of an object and what stands there."""
         if len(value) != 1:
             found = ", ".join(value) if value else "an empty object"
-            self.refuse(place, f"found {found[:80]}, expected exactly one of {_some(kinds)}")
+            one = "one of " if len(kinds) > 1 else ""
+            self.refuse(place, f"found {found[:80]}, expected exactly {one}{_some(kinds)}")
         return next(iter(value.items()))
 
     def string(self, value: Any, place: Place) -> str:
@@ -270,7 +275,8 @@ class _Reader:
             self.fail(place, value, 'an array such as [">", 0, "<=", 5]')
         if len(value) not in (2, 4):
             self.refuse(
-                place, f"found {len(value)} elements, expected a comparison and a number, or two"
+                place,
+                f"found an array of {len(value)}, expected a comparison and a number, or two pairs",
             )
         pairs = []
         for at in range(0, len(value), 2):
@@ -363,8 +369,13 @@ def shown(value: Any) -> str:
         return "an object" if value else "an empty object"
     if isinstance(value, list):
         return "an array" if value else "an empty array"
-    text = json.dumps(value, ensure_ascii=False)
+    text = _quoted(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _quoted(value: Any) -> str:
+    """JSON that can be printed."""
+    return json.dumps(value, ensure_ascii=isinstance(value, str) and not value.isprintable())
 
 
 def path_text(place: Place) -> str:
@@ -376,7 +387,7 @@ def path_text(place: Place) -> str:
         elif _NAME.fullmatch(step):
             out += f".{step}"
         else:
-            out += f"[{json.dumps(step, ensure_ascii=False)}]"
+            out += f"[{_quoted(step)}]"
     return out
 
 

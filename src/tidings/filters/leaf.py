@@ -62,8 +62,8 @@ def _test(one: Alternative, item: Attribute, single: bool, typed: bool) -> Expre
     if not one.but:
         return test
     if typed:
-        is_point = isinstance(test, Compare) and test.op == "="
-        return Compare("!=", test.left, test.right) if is_point else Not(test)
+        point = test if isinstance(test, Compare) and test.op == "=" and one.kind == EXACT else None
+        return Not(test) if point is None else Compare("!=", point.left, point.right)
     other = Not(IsTruth(test, True))
     there = _there(item, single)
     return And((*(there.items if isinstance(there, And) else (there,)), other))

@@ -81,7 +81,7 @@ class Loaded:
     def in_batches(self, batch: pa.RecordBatch) -> float:
         before = time.process_time()
         self.matcher.match_counts(batch)
-        return (time.process_time() - before) / batch.num_rows * 1e6
+        return (time.process_time() - before) / len(batch) * 1e6
 
 
 def test_patterns_are_as_fast_as_sql() -> None:

@@ -23,8 +23,7 @@ from tidings.filters import boxes as algebra, pins, sets
 from tidings.filters.attributes import Attributes
 from tidings.filters.boxes import Box
 from tidings.filters.evaluate import evaluate
-from tidings.filters.eventbridge import nested_pattern, on_the_value
-from tidings.filters.expression import And, Attribute, Expression, attributes_of
+from tidings.filters.expression import And, Attribute, Call, Expression, Or, attributes_of
 from tidings.filters.sets import Key, ValueSet, intersect, key
 from tidings.filters.tree import All, Any, Node, Planter, Test, settled, simple_test
 from tidings.filters.unparse import name_text, text_of
@@ -124,7 +123,14 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
 def _pattern_form(node: Expression, attributes: Attributes | None) -> Form | None:
     """The form of an event pattern on values that may be nested, where its values are one box:
     that box, and for each attribute one in which it is nested and the pattern itself decides."""
-    found = nested_pattern(node)
+    if type(node) is not Or or not isinstance(node.items[-1], And):
+        return None
+    last = node.items[-1].items[-1]
+    if not isinstance(last, Call) or last.name != "event_pattern":
+        return None
+    from tidings.filters import eventbridge  # which most processes never need
+
+    found = eventbridge.nested_pattern(node)
     if found is None:
         return None
     plain, nested, pattern = found
@@ -135,7 +141,7 @@ def _pattern_form(node: Expression, attributes: Attributes | None) -> Form | Non
         return None
     (box,) = values.boxes
     around = {text_of(pattern): sets.TRUE}
-    for path in on_the_value(pattern, attributes):
+    for path in eventbridge.on_the_value(pattern, attributes):
         term = name_text(path)
         wide = box.get(term, sets.EVERYTHING) | sets.LISTS
         if attributes is not None:

@@ -228,7 +228,7 @@ def test_declared_attributes_change_nothing(attributes: Attributes, seed: int) -
 
 def test_the_index_agrees_with_the_definition(seed: int) -> None:
     dice = random.Random(seed)
-    patterns = [draw_pattern(dice) for _ in range(250)]
+    patterns = [draw_pattern(dice) for _ in range(150)]
     filters = [bridge(pattern) for pattern in patterns]
     graph, matcher = ContentGraph(), Matcher(background=False)
     for one in filters:

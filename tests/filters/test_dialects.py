@@ -11,7 +11,7 @@ from tidings.filters import dialects
 from tidings.filters.dialects import Context
 from tidings.filters.expression import Attribute, Compare, Literal
 
-KNOWN = "cesql, cloudevents, sql"
+KNOWN = "cesql, cloudevents, eventbridge, sql"
 
 
 def test_sql_is_the_default() -> None:
@@ -72,5 +72,6 @@ def test_a_new_dialect_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(dialects.DIALECTS, "pairs", equals)
     assert parse("a:x", "pairs", functions={"f": len}) == parse("a = 'x1'")
-    with pytest.raises(FilterError, match="expected one of: cesql, cloudevents, pairs, sql"):
+    expected = "expected one of: cesql, cloudevents, eventbridge, pairs, sql"
+    with pytest.raises(FilterError, match=expected):
         parse("a:x", "other")

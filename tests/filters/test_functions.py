@@ -16,6 +16,8 @@ from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Call
 from tidings.filters.functions import ALIASES, BOUND, FUNCTIONS, OPERATORS, regex
 from tidings.filters.ontology import Ontology
+from tidings.filters.pattern_match import BoundPattern
+from tidings.filters.pattern_reader import read_pattern
 from tidings.model import TYPES, type_of
 
 NAN, INF = math.nan, math.inf
@@ -203,6 +205,17 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("arrays_overlap", ([1, None], [None, 1.0]), True),
     ("arrays_overlap", ([1], ["a"]), None),
     ("arrays_overlap", ([1], 1), None),
+    ("isnested", ([],), True),
+    ("isnested", ({"a": 1},), True),
+    ("isnested", (b"a",), True),
+    ("isnested", ("a",), False),
+    ("isnested", (None,), False),
+    ("leaves", ([1, [None, ["a"]], {"b": 2}],), [1, "a"]),
+    ("leaves", ([],), []),
+    ("leaves", ("a",), None),
+    ("leaves", (None,), None),
+    ("event_pattern", ('{"a":["x"]}', ["y", "x"]), True),
+    ("event_pattern", ('{"a":["x"]}', None), False),
     ("coalesce", (None, 2, 3), 2),
     ("coalesce", (None, None), None),
     ("coalesce", (False, True), False),
@@ -284,7 +297,11 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("apply", ("shout", None), None),
 ]  # fmt: skip
 PROGRAM = program.Program(parser.read("n + 1"), ("n",), "integer")
-BINDINGS = {"isa": TOPICS, "preorder": TOPICS, "cesql": PROGRAM, "apply": shout}
+PATTERN = BoundPattern(read_pattern('{"a":["x"]}'))
+BINDINGS = {
+    "isa": TOPICS, "preorder": TOPICS, "cesql": PROGRAM, "apply": shout, "event_pattern": PATTERN,
+}  # fmt: skip
+NEVER_NULL = {"isnan", "isnested", "event_pattern"}
 
 
 def called(name: str, args: tuple[Any, ...]) -> Any:
@@ -301,7 +318,7 @@ def test_calls(name: str, args: tuple[Any, ...], expected: Any) -> None:
 
 def test_every_function_has_a_case_and_a_null() -> None:
     assert {name for name, *_ in CASES} == set(FUNCTIONS)
-    assert {name for name, _, found in CASES if found is None} == set(FUNCTIONS) - {"isnan"}
+    assert {name for name, _, found in CASES if found is None} == set(FUNCTIONS) - NEVER_NULL
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -323,9 +340,9 @@ def test_the_table_is_true_of_the_cases(name: str) -> None:
             assert type_of(found) == function.returns
 
 
-# Four take any value, and the numbers of a box are constants.
+# Six take any value, and the numbers of a box are constants.
 @pytest.mark.parametrize(
-    "name", sorted(set(FUNCTIONS) - {"coalesce", "apply", "cesql", "isnan", "within_box"})
+    "name", sorted(set(FUNCTIONS) - {"coalesce", "apply", "cesql", "within_box"} - NEVER_NULL)
 )
 def test_values_of_no_meaning_give_null(name: str) -> None:
     least = FUNCTIONS[name].least
@@ -334,7 +351,8 @@ def test_values_of_no_meaning_give_null(name: str) -> None:
 
 
 OWN = {"cidr", "inet", "within_box", "within_km", "subject_field", "subject_length",
-       "subject_matches", "isa", "preorder", "cesql", "apply"}  # fmt: skip
+       "subject_matches", "isa", "preorder", "cesql", "apply", "isnested", "leaves",
+       "event_pattern"}  # fmt: skip
 
 
 def test_names() -> None:

@@ -12,6 +12,7 @@ from tidings.cli.bench import bench
 from tidings.cli.bench_route import bench_route
 from tidings.cli.bench_spark import bench_spark, bench_stream
 from tidings.cli.check import check_filters
+from tidings.cli.convert import convert_filters
 from tidings.cli.demo import show_demo
 from tidings.cli.doctor import examine_file
 from tidings.cli.errors import INTERRUPTED, guarded
@@ -60,6 +61,7 @@ def tidings(
 
 
 app.command("check")(guarded(check_filters))
+app.command("convert")(guarded(convert_filters))
 app.command("match")(guarded(match_events))
 app.command("explain")(guarded(explain_event))
 app.command("doctor")(guarded(examine_file))

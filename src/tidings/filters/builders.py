@@ -47,7 +47,8 @@ TYPE_NAMES: dict[str, Type] = {
 _CASTS: dict[str, Type] = {**TYPE_NAMES, "to_date": "date", "to_timestamp": "timestamp"}
 _PRIVATE = frozenset({"apply", "subject_matches", "negative"}) | OPERATORS
 _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
-                      "isnull", "isnotnull", "like", "ilike", "cesql"})  # fmt: skip
+                      "isnull", "isnotnull", "like", "ilike", "cesql",
+                      "event_pattern"})  # fmt: skip
 
 
 class Builder:
@@ -296,6 +297,8 @@ class Builder:
             return self.like(name, args[0], args[1], escape, places[:2])  # type: ignore[arg-type]
         if name == "subject":
             return self._subject(args, places, at)
+        if name == "event_pattern":
+            return self._event_pattern(args, places, at)
         if name in ("isa", "preorder"):
             return self._topic(name, args, places, at)
         if name == "cidr":
@@ -364,6 +367,21 @@ class Builder:
             return program.called(parser.read(text, self.attributes))
         except FilterError as problem:
             self.fail(f"in the expression of cesql: {problem}", places[0])
+
+    def _event_pattern(
+        self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        from tidings.filters.eventbridge import bound_pattern, residual
+
+        if len(args) != 1:
+            self.fail(f"event_pattern takes one pattern as JSON, not {len(args)} arguments", at)
+        try:
+            pattern = bound_pattern(
+                self._string("event_pattern", args[0], places[0]), self.attributes
+            )
+        except FilterError as problem:
+            self.fail(problem.reason, places[0])
+        return residual(pattern)
 
     def _network(
         self, args: tuple[Expression, ...], places: tuple[int, ...], at: int

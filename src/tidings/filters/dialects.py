@@ -74,5 +74,14 @@ def _cloudevents(text: str, context: Context) -> Expression:
     return parse_cloudevents(text, context)
 
 
-DIALECTS: dict[str, Dialect] = {"sql": _sql, "cesql": _cesql, "cloudevents": _cloudevents}
-JSON = frozenset({"cloudevents"})  # those whose texts are JSON: they take objects too
+def _eventbridge(text: str, context: Context) -> Expression:
+    from tidings.filters.eventbridge import parse_eventbridge
+
+    return parse_eventbridge(text, context)
+
+
+DIALECTS: dict[str, Dialect] = {
+    "sql": _sql, "cesql": _cesql, "cloudevents": _cloudevents, "eventbridge": _eventbridge,
+}  # fmt: skip
+JSON = frozenset({"cloudevents", "eventbridge"})
+"""Those whose texts are JSON: they take objects too."""

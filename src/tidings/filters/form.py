@@ -15,20 +15,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any as Anything
+from typing import Any as Anything, TypeVar
 
 import msgspec
 
-from tidings.filters import boxes as algebra, pins
+from tidings.filters import boxes as algebra, pins, sets
 from tidings.filters.attributes import Attributes
 from tidings.filters.boxes import Box
 from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import And, Attribute, Expression, attributes_of
+from tidings.filters.expression import And, Attribute, Call, Expression, Or, attributes_of
 from tidings.filters.sets import Key, ValueSet, intersect, key
 from tidings.filters.tree import All, Any, Node, Planter, Test, settled, simple_test
-from tidings.filters.unparse import name_text
+from tidings.filters.unparse import name_text, text_of
 from tidings.model import Event
 
+Item = TypeVar("Item")
 MOST_BOXES = 64
 MOST_OF_TESTS = 512  # a union of boxes that is written out may have this many
 ENCODING = 1
@@ -86,7 +87,7 @@ _NEVER = Form((), None, {}, {})
 
 def form_of(node: Expression, attributes: Attributes | None) -> Form:
     """The canonical form of an expression."""
-    quick = _quick_form(node, attributes)
+    quick = _quick_form(node, attributes) or _pattern_form(node, attributes)
     return quick if quick is not None else _full_form(node, Planter(attributes))
 
 
@@ -117,6 +118,41 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
             return _NEVER
     box = {term: tests[term] for term in sorted(tests)}
     return Form((box,), None, box, {term: terms[term] for term in box})
+
+
+def _pattern_form(node: Expression, attributes: Attributes | None) -> Form | None:
+    """The form of an event pattern on values that may be nested, where its values are one box:
+    that box, and for each attribute one in which it is nested and the pattern itself decides."""
+    if type(node) is not Or or not isinstance(node.items[-1], And):
+        return None
+    last = node.items[-1].items[-1]
+    if not isinstance(last, Call) or last.name != "event_pattern":
+        return None
+    from tidings.filters import eventbridge  # which most processes never need
+
+    found = eventbridge.nested_pattern(node)
+    if found is None:
+        return None
+    plain, nested, pattern = found
+    if attributes is not None and any(attributes.type(path) for path in nested):
+        return None
+    values = form_of(plain, attributes)
+    if values.boxes is None or len(values.boxes) != 1:
+        return None
+    (box,) = values.boxes
+    around = {text_of(pattern): sets.TRUE}
+    for path in eventbridge.on_the_value(pattern, attributes):
+        term = name_text(path)
+        wide = box.get(term, sets.EVERYTHING) | sets.LISTS
+        if attributes is not None:
+            wide = _settled_as(attributes.type(path), wide)
+        if not wide.is_everything:
+            around[term] = wide
+    union = [box, *({**around, name_text(path): sets.LISTS} for path in nested)]
+    final = tuple(_in_order(one) for one in sorted(union, key=algebra.sort_key))
+    terms = {**values.terms, text_of(pattern): pattern}
+    terms |= {name_text(path): Attribute(path) for path in nested}
+    return Form(final, None, _in_order(algebra.hull(final)), _in_order(terms))
 
 
 def _settled_as(kind: str | None, values: ValueSet) -> ValueSet:
@@ -183,7 +219,7 @@ def _multiplies(node: Node) -> bool:
     return (isinstance(node, All) and len(factors) > 1) or any(map(_multiplies, factors))
 
 
-def _in_order(box: Box) -> Box:
+def _in_order(box: dict[str, Item]) -> dict[str, Item]:
     return dict(sorted(box.items()))
 
 

@@ -11,13 +11,13 @@ import datetime as dt
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from tidings.filters import addresses, geography, like, subjects
+from tidings.filters import addresses, geography, like, sets, subjects
 from tidings.model import Type, compare, plain
 from tidings.model.values import INT_MAX, INT_MIN, is_number
 
@@ -238,6 +238,34 @@ def _cesql(program: Any, _text: Any, *values: Any) -> Any:
     return program.value(values)
 
 
+def _leaves(value: Any) -> list[Any] | None:
+    """The values in a list and in lists in it, without nulls and structs; null for what is none."""
+    if not isinstance(value, list):
+        return None
+    out: list[Any] = []
+    stack = [iter(value)]
+    while stack:
+        for item in stack[-1]:
+            item = plain(item)
+            if isinstance(item, list):
+                stack.append(iter(item))
+                break
+            if item is not None and not isinstance(item, Mapping):
+                out.append(item)
+        else:
+            stack.pop()
+    return out
+
+
+def _is_nested(value: Any) -> bool:
+    return value is not None and sets.key(value)[0] == sets.OTHER
+
+
+def _event_pattern(pattern: Any, _text: str, *values: Any) -> bool:
+    found: bool = pattern.holds(values)
+    return found
+
+
 def _table() -> dict[str, Function]:
     number, text, time, many = ("number",), ("string",), ("time",), ("list",)
     rows = [
@@ -271,6 +299,8 @@ def _table() -> dict[str, Function]:
         Function("get", _get, 2, 2, None, (*many, *number)),
         Function("array_contains", _array_contains, 2, 2, "boolean", many),
         Function("arrays_overlap", _arrays_overlap, 2, 2, "boolean", many * 2),
+        Function("isnested", _is_nested, 1, 1, "boolean", strict=False, spark=False),
+        Function("leaves", _leaves, 1, 1, "list", spark=False),
         Function("coalesce", _coalesce, 1, 64, None, strict=False),
         Function("year", _part(lambda t: t.year), 1, 1, "integer", time),
         Function("month", _part(lambda t: t.month), 1, 1, "integer", time),
@@ -290,13 +320,15 @@ def _table() -> dict[str, Function]:
         Function("isa", subjects.isa, 2, 2, "boolean", text * 2, spark=False),
         Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
         Function("cesql", _cesql, 1, 64, None, text, strict=False, spark=False),
+        Function("event_pattern", _event_pattern, 1, 65, "boolean", strict=False, spark=False),
         Function("apply", _applied, 0, 64, None, spark=False),
     ]
     return {row.name: row for row in rows}
 
 
 FUNCTIONS = _table()
-BOUND = frozenset({"isa", "preorder", "cesql", "apply"})  # bodies that get Call.bound first
+BOUND = frozenset({"isa", "preorder", "cesql", "apply", "event_pattern"})
+"""Bodies that get Call.bound first."""
 
 ALIASES = {
     "mod": "%", "char_length": "length", "character_length": "length", "len": "length",

@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.filters.form import Form, reads
-from tidings.filters.sets import Key, key
+from tidings.filters.sets import OTHER, Key, ValueSet, key
 from tidings.filters.unparse import name_text
 from tidings.model import Event
 
@@ -99,7 +99,7 @@ class HullIndex(Generic[Item]):
         for term in wanted:
             yield from self._access.get((term,), ())
             values = form.hull.get(term)
-            points = values.points() if values is not None else None
+            points = _points(values) if values is not None else None
             if points:
                 yield from self._access.get((term, points[0]), ())
 
@@ -113,7 +113,7 @@ class HullIndex(Generic[Item]):
             node = form.terms[term]
             if not isinstance(node, Attribute):
                 continue
-            points = values.points(MOST_POINTS)
+            points = _points(values, MOST_POINTS)
             places: list[Place] = [(term,)] if points is None else [(term, p) for p in points]
             found = [self._tested[place] for place in places if place in self._tested]
             count = sum(map(len, found))
@@ -143,7 +143,7 @@ def _access_of(form: Form) -> tuple[str | None, list[Place]]:
     best: tuple[int, str, list[Place]] | None = None
     for term, values in form.hull.items():
         plain = isinstance(form.terms[term], Attribute)
-        points = values.points(MOST_POINTS) if plain else None
+        points = _points(values, MOST_POINTS) if plain else None
         rank = 2 if not plain else 0 if points is not None else 1
         places: list[Place] = [(term,)] if points is None else [(term, p) for p in points]
         if best is None or (rank, len(places)) < (best[0], len(best[2])):
@@ -155,9 +155,18 @@ def _tested_places(form: Form) -> Iterator[Place]:
     for term, values in form.hull.items():
         if isinstance(form.terms[term], Attribute):
             yield (term,)
-            points = values.points()
+            points = _points(values)
             if points is not None:
                 yield (term, points[0])
+
+
+def _points(values: ValueSet, most: int = 1 << 30) -> list[Key] | None:
+    """The places of a set that has few of them. All that is nested stands at one: a pattern that
+    wants a value, or a list that the value is in, is looked up as one that wants the value."""
+    if values.cuts and values.cuts[-1] == (OTHER,) and len(values.cuts) & 1:
+        found = ValueSet(values.cuts[:-1]).points(most)
+        return None if found is None else [*found, (OTHER, 0, 0)]
+    return values.points(most)
 
 
 def _drop(places: dict, place: object, item: object) -> None:  # type: ignore[type-arg]

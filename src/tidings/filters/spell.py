@@ -66,6 +66,10 @@ def spell(term: Expression, values: ValueSet) -> Expression:
         return Literal(False)
     if values == sets.NOT_NULL:
         return Not(IsNull(term))
+    if values.cuts[-1] == (sets.OTHER,) and len(values.cuts) % 2 == 1 and not is_condition(term):
+        nested = Call("isnested", (term,))
+        rest = ValueSet(values.cuts[:-1])
+        return _any([spell(term, rest), nested]) if rest else nested
     if len(values.cuts) % 2 == 1:  # reaches to the end of the line: say what is not in it
         missing = spell(term, sets.NOT_NULL - values)
         other = Not(IsTruth(missing, True))

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidings.filters import addresses, geography, like
+from tidings.filters.attributes import Attributes
 from tidings.filters.expression import (
     And,
+    Attribute,
     Between,
     Call,
     Compare,
@@ -159,10 +161,25 @@ def written_out(node: Call) -> Expression:
     return rewrite(node) if rewrite else node
 
 
-def necessary(node: Expression) -> list[Expression]:
+def _leaf_of(values: Expression, attributes: Attributes | None) -> list[Expression]:
+    """Where something is found among the leaves of a value, that is nested."""
+    if not isinstance(values, Call) or values.name != "leaves":
+        return []
+    item = values.args[0]
+    typed = isinstance(item, Attribute) and attributes is not None and attributes.type(item.path)
+    return [] if typed else [Call("isnested", (item,))]
+
+
+def necessary(node: Expression, attributes: Attributes | None = None) -> list[Expression]:
     """Indexable conditions that hold whenever this opaque one is true."""
     if not isinstance(node, Call):
         return []
+    if node.name == "event_pattern":
+        from tidings.filters import eventbridge
+
+        return eventbridge.necessary(node.bound, attributes)
+    if node.name == "array_contains":
+        return _leaf_of(node.args[0], attributes)
     if node.name == "like" and isinstance(node.args[1], Literal):
         pattern = _constant_text(node.args[1])
         parts = like.split(pattern) if pattern is not None else ()

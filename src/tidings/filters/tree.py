@@ -119,8 +119,11 @@ class Planter:
         term, true, false = self._sets(node)
         test = self.test(term, true if want == IS_TRUE else (true, false, ~true, ~false)[want])
         if want == IS_TRUE and term is node:
-            return self.all([test, *(self.grow(part) for part in sugar.necessary(node))])
+            return self.all([test, *(self.grow(part) for part in self._necessary(node))])
         return test
+
+    def _necessary(self, node: Expression) -> list[Expression]:
+        return sugar.necessary(node, self.attributes)
 
     def _constant(self, value: bool | None, want: Want) -> Node:
         answer = (value is True, value is False, value is not True, value is not False)[want]
@@ -146,6 +149,8 @@ class Planter:
                 return Call("reverse", (item,)), start, sets.STRINGS - start
             case Call("isnan", (item,)):
                 return item, sets.IS_NAN, ~sets.IS_NAN
+            case Call("isnested", (item,)) if not is_condition(item):
+                return item, sets.LISTS, ~sets.LISTS
             case Compare(op, left, right):  # between two terms: opaque, written in one way
                 return _opaque_comparison(op, left, right)
             case _:

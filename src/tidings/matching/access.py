@@ -2,7 +2,8 @@
 
 The access test is the one that the fewest events pass, by the histograms of events seen; where
 nothing was seen yet, filters are taken to ask for what events carry: a code counts once, and once
-more for each filter that wants exactly that.
+more for each filter that wants exactly that. Lists and structs count for nothing: event patterns
+ask for them beside every value, whether events have them or not.
 """
 
 from __future__ import annotations
@@ -37,19 +38,27 @@ def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array])
         seen = histograms.get(term.text)
         if seen is None or len(seen) != len(term.ranks):
             seen = None
-        weight = weights(seen, low[low == high], len(term.ranks))
+        weight = weights(seen, low[low == high], len(term.ranks), code_of_lists(term.ranks))
         total = np.concatenate([[0.0], np.cumsum(weight)])
         out[rows] = (total[high + 1] - total[low]) / total[-1]
         _narrow_several(tests, rows, total, out)
     return out
 
 
-def weights(seen: Array | None, points: Array, size: int) -> Array:
+def code_of_lists(ranks: Ranks) -> int | None:
+    """The code that lists and structs have alone, where a filter asks for them."""
+    return ranks.other if (sets.OTHER,) in ranks.place else None
+
+
+def weights(seen: Array | None, points: Array, size: int, lists: int | None = None) -> Array:
     """How often each of `size` codes is met: as seen, or else as filters ask for it."""
     if seen is not None and seen.any():
         found: Array = seen + 1.0 / size
         return found
-    return np.bincount(points, minlength=size) + 1.0
+    asked: Array = np.bincount(points, minlength=size) + 1.0
+    if lists is not None:
+        asked[lists] = 1.0 / size
+    return asked
 
 
 def _narrow_several(tests: Tests, rows: Array, total: Array, out: Array) -> None:

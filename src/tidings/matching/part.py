@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 Watch = Callable[[Array], None]  # is given the codes of an event
 ROOM = 1 << 20  # pairs that an output buffer holds at least
 PADDING = 64
+FEW = 32  # matches of an event that Python looks through sooner than NumPy
 _INDEX = np.dtype(np.intp)  # what NumPy takes as an index without a copy
 
 
@@ -223,7 +224,7 @@ class Part:
         found = self._found(self._reader.of_event(event), dead, list_codes, watch)
         if not self._sure:
             found = self.segment.arrays.box_slot[self._settled(found, event)]
-        return np.unique(found) if self._several else found
+        return _once(found) if self._several else found
 
     def probe_json(
         self, text: str | bytes, dead: Array, watch: Watch | None = None
@@ -233,7 +234,7 @@ class Part:
         if values is None:
             return None
         found = self._found(values, dead, self._no_lists, watch)
-        return np.unique(found) if self._several else found
+        return _once(found) if self._several else found
 
     def _found(
         self, values: Array, dead: Array, list_codes: tuple[Array, ...], watch: Watch | None
@@ -260,7 +261,7 @@ class Part:
             box not in rest or residuals.passes(segment, rest[box], event, values)
             for box in boxes.tolist()
         ]
-        return boxes[kept]
+        return boxes if all(kept) else boxes[kept]
 
     def _element_codes(self, event: Event) -> tuple[Array, Array, Array, Array]:
         base = self._no_lists[0].copy()
@@ -270,6 +271,14 @@ class Part:
                 base[at] = 2 * len(found)
                 found.append(lists.encode_list(evaluate(term.node, event), encoder))
         return base, *_stacked(found)
+
+
+def _once(slots: Array) -> Array:
+    """Each slot once. Most events match few filters, by one box each: there NumPy takes longer to
+    begin than all else takes."""
+    if len(slots) <= FEW and len(set(slots.tolist())) == len(slots):
+        return slots
+    return np.unique(slots)
 
 
 def _accesses(segment: Segment) -> Iterator[Access]:

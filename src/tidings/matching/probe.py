@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching import probe_kernels
-from tidings.matching.access import weights
+from tidings.matching.access import code_of_lists, weights
 
 if TYPE_CHECKING:
     from tidings.matching.segment import Segment
@@ -151,7 +151,8 @@ def _shares(segment: Segment, entries: _Entries, counts: Mapping[str, Array]) ->
         here = (entries.column == at) & (entries.low == entries.high)
         tested = (arrays.test_column == at) & (arrays.test_width == 0)
         points = np.concatenate([entries.low[here] >> shift[at], arrays.test_low[tested]])
-        weight = weights(seen, points, size)
+        lists = code_of_lists(term.ranks) if shift[at] == 0 else None
+        weight = weights(seen, points, size, lists)
         out.append(weight / weight.sum())
     return out
 

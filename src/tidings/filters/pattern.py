@@ -1,0 +1,139 @@
+"""Event patterns as data: what a JSON object of AWS EventBridge asks for, and how it is written.
+
+    {"source": ["aws.ec2"], "detail": {"state": ["running", {"prefix": "st"}]}}
+
+A pattern is fields that must all hold and choices of which one must; a field is the path of a leaf
+and alternatives for what may be there. The text of a pattern is its identity, so each pattern has
+one: names sorted, alternatives sorted and each once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import msgspec
+
+Path = tuple[str, ...]
+OR = "$or"
+EXISTS, ABSENT, EXACT, NUMERIC, CIDR = "exists", "absent", "exact", "numeric", "cidr"
+PREFIX, SUFFIX, WILDCARD, SAME_LETTERS = "prefix", "suffix", "wildcard", "equals-ignore-case"
+PREFIX_LETTERS, SUFFIX_LETTERS = "prefix/equals-ignore-case", "suffix/equals-ignore-case"
+
+
+class Alternative(msgspec.Struct, frozen=True):
+    """One thing that a leaf may be: any of the values, in the way that `kind` says.
+
+    The values of `numeric` are pairs of comparison and number, which all hold. `but` is
+    `anything-but`: there is a leaf, and it is none of these.
+    """
+
+    kind: str
+    values: tuple[Any, ...] = ()
+    but: bool = False
+
+
+class Field(msgspec.Struct, frozen=True):
+    path: Path
+    alternatives: tuple[Alternative, ...]
+
+    @property
+    def may_be_absent(self) -> bool:
+        return any(one.kind == ABSENT for one in self.alternatives)
+
+    @property
+    def values(self) -> tuple[Any, ...] | None:
+        """The values that a leaf must equal one of; None when something else will do too."""
+        if any(one.kind != EXACT or one.but for one in self.alternatives):
+            return None
+        return tuple(value for one in self.alternatives for value in one.values)
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """`$or`, at the path of the object that it stands in; the paths in it are whole ones."""
+
+    path: Path
+    options: tuple[Pattern, ...]
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    fields: tuple[Field, ...]
+    choices: tuple[Choice, ...] = ()
+
+    def all_fields(self) -> Iterator[Field]:
+        yield from self.fields
+        for choice in self.choices:
+            for option in choice.options:
+                yield from option.all_fields()
+
+    def roots(self) -> list[str]:
+        """The names that the paths begin with, sorted."""
+        return sorted({field.path[0] for field in self.all_fields()})
+
+
+def count_combinations(pattern: Pattern) -> int:
+    """How many patterns without `$or` it is short for."""
+    count = 1
+    for choice in pattern.choices:
+        count *= sum(map(count_combinations, choice.options))
+    return count
+
+
+def combinations(pattern: Pattern) -> Iterator[list[Field]]:
+    """The fields of each pattern without `$or` that it is short for."""
+    several = [[c for option in choice.options for c in combinations(option)]
+               for choice in pattern.choices]  # fmt: skip
+    for picked in product(*several):
+        yield [*pattern.fields, *(field for fields in picked for field in fields)]
+
+
+def text_of_pattern(pattern: Pattern) -> str:
+    """The one text of a pattern, as JSON."""
+    return _dumped(_written(pattern, 0))
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _written(pattern: Pattern, depth: int) -> dict[str, Any]:
+    """The pattern from a depth of its paths on."""
+    out: dict[str, Any] = {}
+    for field in pattern.fields:
+        above = _object_at(out, field.path[depth:-1])
+        written = {_dumped(one): one for part in field.alternatives for one in _alternative(part)}
+        above[field.path[-1]] = [written[text] for text in sorted(written)]
+    for choice in pattern.choices:
+        options = {_dumped(one): one
+                   for one in (_written(option, len(choice.path)) for option in choice.options)
+                   }  # fmt: skip
+        texts = sorted(options)
+        # one option alone would not be read as a choice again
+        texts = texts * 2 if len(texts) == 1 else texts
+        _object_at(out, choice.path[depth:])[OR] = [options[text] for text in texts]
+    return out
+
+
+def _object_at(out: dict[str, Any], path: Path) -> dict[str, Any]:
+    for step in path:
+        out = out.setdefault(step, {})
+    return out
+
+
+def _alternative(one: Alternative) -> list[Any]:
+    kind, values = one.kind, one.values
+    if one.but:
+        inner: Any = sorted(values) if len(values) > 1 else values[0]
+        return [{"anything-but": inner if kind == EXACT else {kind: inner}}]
+    if kind == ABSENT:
+        return [{EXISTS: False}]
+    if kind == EXISTS:
+        return [{EXISTS: True}]
+    if kind == EXACT:
+        return list(values)
+    if kind == NUMERIC:
+        return [{kind: [part for pair in values for part in pair]}]
+    outer, _, within = kind.partition("/")
+    return [{outer: {within: value} if within else value} for value in values]

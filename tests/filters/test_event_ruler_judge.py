@@ -1,0 +1,125 @@
+"""event-ruler as the judge of event patterns: the library that EventBridge is built on.
+
+It is fetched and built as a peer (benchmarks/peers/event-ruler), which needs Java, Maven and a
+network. Where tidings differs on purpose, as docs/dialects.md says, it is not asked: nulls are left
+out of events, and `null` in a pattern is `{"exists": false}`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.filters import eventbridge_oracle
+from tests.filters.eventbridge_draws import draw_event, draw_pattern
+
+from tidings import FilterError, parse
+from tidings.studies.driver import Unavailable
+from tidings.studies.peers import peers_folder, prepare, read_peers
+
+pytestmark = pytest.mark.slow
+CASES = Path(__file__).parent / "cases"
+# what event-ruler takes and tidings does not, and cases where the two differ
+TAKEN = {'{"a":[1]} x', '{"":[1]}', '{"a":[1],"a":[2]}', '{"a":[1e400]}', '{"a":["\\ud800"]}',
+         '{"\\ud800":["x"]}'}  # fmt: skip
+DIFFERENT: list[Any] = [
+    {"a": [{"cidr": "0.0.0.0/0"}]},
+    {"a": {"b": {"c": ["x"]}}},
+    {"a": ["x"], "$or": [{"a": [{"prefix": "x"}]}, {"b": [1]}]},
+]
+
+
+@pytest.fixture(scope="module")
+def classes() -> Path:
+    folder = peers_folder()
+    try:
+        return prepare("event-ruler", read_peers(folder)["event-ruler"], folder / "event-ruler")
+    except Unavailable as problem:
+        pytest.skip(f"event-ruler can't be had: {problem}")
+
+
+def judged(classes: Path, asked: list[tuple[str, list[Any]]]) -> list[str]:
+    lines = [
+        json.dumps({"pattern": pattern, "events": [json.dumps(event) for event in events]})
+        for pattern, events in asked
+    ]
+    path = f"{classes}/target/classes:{classes}/target/lib/*"
+    ran = subprocess.run(
+        ["java", "-cp", path, "Judge"], input="\n".join(lines), capture_output=True, check=True,
+        text=True, encoding="utf-8",
+    )  # fmt: skip
+    return ran.stdout.splitlines()
+
+
+def test_cases(classes: Path) -> None:
+    cases = [
+        case
+        for case in json.loads((CASES / "eventbridge.json").read_text())
+        if case["pattern"] not in DIFFERENT
+    ]
+    asked = [
+        (json.dumps(_existing(case["pattern"])), _without_nulls(case["matches"] + case["others"]))
+        for case in cases
+    ]
+    for case, found in zip(cases, judged(classes, asked), strict=True):
+        assert found == "1" * len(case["matches"]) + "0" * len(case["others"]), case
+
+
+def test_refusals(classes: Path) -> None:
+    texts = [case["text"] for case in json.loads((CASES / "eventbridge_refused.json").read_text())]
+    found = judged(classes, [(text, []) for text in texts])
+    assert {t for t, one in zip(texts, found, strict=True) if one != "refused"} == TAKEN
+
+
+def test_patterns_and_events_at_random(classes: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    asked: list[tuple[dict[str, Any], list[Any]]] = []
+    while len(asked) < 5000:
+        pattern = draw_pattern(dice, nulls=False)
+        if not _confuses(pattern):
+            asked.append((pattern, [draw_event(dice, nulls=False) for _ in range(12)]))
+    answers = judged(classes, [(json.dumps(pattern), events) for pattern, events in asked])
+    matched = 0
+    for (pattern, events), answer in zip(asked, answers, strict=True):
+        text = json.dumps(pattern)
+        if answer == "refused":
+            with pytest.raises(FilterError):
+                parse(text, "eventbridge")
+            continue
+        one = parse(text, "eventbridge")
+        for event, found in zip(events, answer, strict=True):
+            wanted = found == "1"
+            matched += wanted
+            assert eventbridge_oracle.matches(pattern, event) is wanted, (text, event)
+            assert one.matches(event) is wanted, (text, event)
+            assert one.form.holds(event) is wanted, (text, event)
+    assert matched > 1000
+
+
+def _confuses(value: Any) -> bool:
+    """Version 2.1.0 errs on a field with both a wildcard and letters of any case: it finds that
+    [{"wildcard": "*x*y*"}, {"equals-ignore-case": "x"}] matches "true"."""
+    if isinstance(value, dict):
+        return any(map(_confuses, value.values()))
+    text = json.dumps(value)
+    return "wildcard" in text and "equals-ignore-case" in text
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value if one is not None]
+    return value
+
+
+def _existing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _existing(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [{"exists": False} if one is None else _existing(one) for one in value]
+    return value

@@ -74,20 +74,20 @@ def test_what_is_no_tree_of_the_sender(nodes: tuple[m.NodeStatus, ...]) -> None:
 def test_many_nodes_of_many_neighbours() -> None:
     """Large reports are cut, small ones stay whole, and a thousand neighbours are enough."""
     reports = Reports(EXPIRE)
-    many = [status("a"), *(status(f"a{n}", 1) for n in range(m.MOST_NODES - 1))]
+    many = [status("a"), *(status(f"a{n}", 1) for n in range(m.MOST_REPORTED - 1))]
     reports.take("a", report(*many), now=0.0)
     reports.take("b", report(status("b"), status("c", 1)), now=0.0)
     assert {name: len(one.nodes) for name, one in reports.known.items()} == {
-        "a": m.MOST_NODES - 2,
+        "a": m.MOST_REPORTED - 2,
         "b": 2,
     }
-    assert len(seen(reports, 0.0)) == m.MOST_NODES
-    for n in range(2 * m.MOST_NODES):
+    assert len(seen(reports, 0.0)) == m.MOST_REPORTED
+    for n in range(2 * m.MOST_REPORTED):
         name = f"n{n}"
         reports.take(name, report(status(name), *(status("x", 1) for _ in range(9))), now=0.0)
-        assert sum(len(one.nodes) for one in reports.known.values()) <= m.MOST_NODES
+        assert sum(len(one.nodes) for one in reports.known.values()) <= m.MOST_REPORTED
     assert {"a", "b", "n0"} < reports.known.keys()
-    assert len(reports.known) == m.MOST_NODES
+    assert len(reports.known) == m.MOST_REPORTED
 
 
 def test_the_largest_reports_can_be_read_above() -> None:
@@ -101,7 +101,10 @@ def test_the_largest_reports_can_be_read_above() -> None:
             MOST, MOST, MOST, MOST, links,
         )  # fmt: skip
 
-    whole = [full(LONG, 0), *(full(LONG, min(n, m.MOST_DEPTH - 1)) for n in range(1, m.MOST_NODES))]
+    whole = [
+        full(LONG, 0),
+        *(full(LONG, min(n, m.MOST_DEPTH - 1)) for n in range(1, m.MOST_REPORTED)),
+    ]
     below = Reports(EXPIRE)
     below.take(LONG, report(*whole), now=0.0)
     data = frames.encode(below.gathered(full("me", 0), now=15.0))
@@ -144,7 +147,7 @@ def test_whatever_neighbours_say(said: list[tuple[str, m.Report, float]]) -> Non
     "bad",
     [
         m.Report((status("x" * (m.MOST_NAME + 1)),)),
-        m.Report((status("x"),) * (m.MOST_NODES + 1)),
+        m.Report((status("x"),) * (m.MOST_REPORTED + 1)),
         m.Report((status("x", m.MOST_DEPTH),)),
         m.Report((status("x", age=m.MOST_MILLIS + 1),)),
         m.Report((status("x", serial=-1),)),
@@ -272,7 +275,10 @@ def test_hostile_neighbours_of_a_node(tmp_path: Path) -> None:
         no_tree = frames.encode(m.Report(())) * 100
         cases: list[tuple[bytes, Callable[[], bool]]] = [
             (large, lambda: len(ends) == 1),
-            (frames.encode(m.Report((status("x"),) * (m.MOST_NODES + 1))), lambda: len(ends) == 2),
+            (
+                frames.encode(m.Report((status("x"),) * (m.MOST_REPORTED + 1))),
+                lambda: len(ends) == 2,
+            ),
             (no_tree + frames.encode(report(status("eve"))), lambda: "eve" in root.reports.known),
             (frames.encode(m.Watch()) * 100, lambda: "eve" in root.reports.watchers),
         ]

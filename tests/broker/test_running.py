@@ -11,6 +11,7 @@ import pytest
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Agent, Refusal, Subscription, connect
+from tidings.routing import rendezvous
 from tidings.routing.router import Times
 from tidings.routing.subscriber import Told
 
@@ -221,6 +222,47 @@ def test_agents_that_leave(tmp_path: Path) -> None:
             await asyncio.sleep(0.1)
         assert not router.machine.graph.nodes
         assert not root.machine.graph.nodes
+        await stopped(network)
+
+    running(work)
+
+
+def test_refused_among_others(tmp_path: Path) -> None:
+    """Each publication is told its own fate, whatever is before and behind it."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        async with (
+            connect(at(network[1][0]), times=FAST) as agent,
+            agent.subscribe("n >= 0") as told,
+        ):
+            contents = [b'{"n": 1}', b"[]", b'{"n": 2}', b"{", b"", b'{"n": 3}']
+            waiting = [agent.publish_content(one, one) for one in contents]
+            ended = await asyncio.gather(*waiting, return_exceptions=True)
+            assert [isinstance(one, Refusal) for one in ended] == [False, True] * 2 + [True, False]
+            assert await payloads(told, 3) == [contents[0], contents[2], contents[5]]
+            for bad in ("text", None, 5):
+                with pytest.raises(TypeError, match="expected bytes"):
+                    agent.publish_soon({"n": 1}, bad)  # type: ignore[arg-type]
+            await agent.publish({"n": 4})
+        await stopped(network)
+
+    running(work)
+
+
+def test_notifications_that_fit_into_no_frame(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        async with (
+            connect(at(network[1][0]), times=FAST) as agent,
+            agent.subscribe("n >= 0") as told,
+        ):
+            largest = rendezvous.LARGEST - rendezvous.MOST_OF_MARK
+            with pytest.raises(Refusal, match="that matches 1 nodes, expected at most"):
+                await agent.publish({"n": 1}, b"x" * (largest + 1))
+            await agent.publish({"n": 2}, b"y" * (largest - 100))
+            (found,) = await payloads(told, 1)
+            assert found[:1] == b"y"
         await stopped(network)
 
     running(work)

@@ -9,7 +9,7 @@ import pytest
 from tests.routing.world import Disk, Sets
 
 from tidings.routing import messages as m
-from tidings.routing.cache import Cache
+from tidings.routing.cache import OVERHEAD, Cache
 from tidings.routing.digests import digest
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.merging import merged
@@ -227,7 +227,7 @@ def notifications(count: int, size: int) -> list[m.Notification]:
 
 
 def test_an_answer_has_so_many_bytes() -> None:
-    router = a_router(answer_bytes=1000)
+    router = a_router(answer_bytes=10 * (100 + OVERHEAD))
     for one in notifications(50, 100):
         router.receive(UP, one, 0.0)
     sent = to(router.receive("a", m.Recover(1, 5, (m.Range(1, 1, 50),)), 0.0), "a")
@@ -248,7 +248,8 @@ def test_ranges_of_numbers_that_there_are_none_of() -> None:
     root = a_root(burst=1000)
     root.counts[7] = 5000
     asked = [m.Range(7, 4500, 2**62), m.Range(8, 1, 2**62), m.Range(7, 0, 2**62)]
-    assert root._existing(asked) == [m.Range(7, 4500, 5000), m.Range(7, 1, 499)]
+    # of a node that is not known, the journal may have something
+    assert root._existing(asked) == [m.Range(7, 4500, 5000), m.Range(8, 1, 499)]
 
 
 def test_ranges_that_are_passed_on() -> None:

@@ -77,5 +77,11 @@ def _pieces(message: m.Message) -> Iterator[m.Message]:
     if isinstance(message, m.Subscribe | m.Unsubscribe) and len(message.nodes) > PIECE:
         for at in range(0, len(message.nodes), PIECE):
             yield msgspec.structs.replace(message, nodes=message.nodes[at : at + PIECE])
+    elif isinstance(message, m.Wanted) and len(message.nodes) > PIECE:
+        part, parts = message.slice
+        many = min(16, 1 + len(message.nodes) // PIECE)
+        for at in range(many):
+            some = m.Slice(part + at * parts, parts * many)
+            yield m.Wanted(message.epoch, tuple(filter(some.has, message.nodes)), some)
     else:
         yield message

@@ -42,6 +42,8 @@ class Door(msgspec.Struct, frozen=True):
             return f"found the channel {hello.channel[:80]!r}, expected {self.channel!r}"
         if not hello.name or hello.name == UPSTREAM:
             return "found no name"
+        if not hello.name.isprintable():
+            return f"found the name {hello.name[:80]!r}, expected letters that can be printed"
         if not self.is_guarded:
             return Pass(hello.name)
         return admit(hello, self.tokens, certified if self.certificates else frozenset(), reserved)

@@ -17,7 +17,7 @@ import msgspec
 from tidings.filters import Attributes, Filter, parse
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
-from tidings.model import NotificationError
+from tidings.model import EnvironmentProblem, NotificationError, TidingsError
 from tidings.routing.rendezvous import Placed
 
 MANY = 1000  # filters that are better put in order at once
@@ -35,7 +35,7 @@ class GraphInterests:
         """`interests` are those that there were before, with their numbers; `last` is the highest
         number that was ever given."""
         self.attributes = attributes
-        self._filters = {number: self._parsed(interest) for number, interest in interests}
+        self._filters = {number: self._stored(interest) for number, interest in interests}
         many = len(self._filters) > MANY
         build = ContentGraph.build if many else ContentGraph
         self._graph = build(self._filters.values())
@@ -110,6 +110,16 @@ class GraphInterests:
         except UnicodeDecodeError:
             raise NotificationError("the filter is not UTF-8") from None
         return parse(text, attributes=self.attributes)
+
+    def _stored(self, interest: bytes) -> Filter:
+        try:
+            return self._parsed(interest)
+        except TidingsError as problem:
+            raise EnvironmentProblem(
+                f"the journal has the subscription {interest.decode(errors='replace')!r}, which "
+                f"does not fit the columns that are declared now: {problem}; declare them as they "
+                "were until nobody has it any more"
+            ) from None
 
     def _insert(self, number: int, filter_: Filter) -> None:
         before = len(self._graph)

@@ -242,15 +242,21 @@ class Node:
         reported = float("-inf")
         while True:
             now = self.now
-            self._watch(now)
-            # before the tick: what that sends would be said to wait
-            if now - reported >= self.machine.times.beat - pause / 2:
-                reported = now
-                self.report([UPSTREAM, *self.reports.watchers])
-            self.dispatch(self.machine.tick(now))
-            self.after_receiving()
-            self.guard.report(self.machine.name, self.refusals, now)
+            due = now - reported >= self.machine.times.beat - pause / 2
+            reported = now if due else reported
+            try:
+                self._tick(now, reports=due)
+            except Exception:  # the next tick may find a way
+                _log.exception("%s: something went wrong", self.machine.name)
             await asyncio.sleep(pause)
+
+    def _tick(self, now: float, *, reports: bool) -> None:
+        self._watch(now)
+        if reports:  # before the tick: what that sends would be said to wait
+            self.report([UPSTREAM, *self.reports.watchers])
+        self.dispatch(self.machine.tick(now))
+        self.after_receiving()
+        self.guard.report(self.machine.name, self.refusals, now)
 
     def _watch(self, now: float) -> None:
         """Look after neighbours: they say something every few seconds, or are not there any more;
@@ -262,7 +268,7 @@ class Node:
             known = self.machine.neighbours.get(name)
             if link.paused:
                 link.heard = now
-                if known is not None:
-                    known.heard = now
             elif now - link.heard > expire:
                 link.abort("nothing was heard for too long")
+            if known is not None:  # what it said may wait in the backlog
+                known.heard = max(known.heard, link.heard)

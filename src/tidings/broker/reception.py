@@ -112,7 +112,8 @@ class Reception:
         self._passes.pop(link, None)
         if self.links.get(link.name) is link:
             del self.links[link.name]
-        _log.info("%s: %s: %s", self.name, link.name or "a stranger", reason)
+        if link.name:
+            _log.info("%s: %s: %s", self.name, link.name, reason)
 
     async def close_all(self, reason: str) -> None:
         links = {*self.links.values(), *self._accepted}

@@ -5,7 +5,7 @@
 
 About once a beat each node says how it stands, so every node knows its whole subtree, one beat late
 for each level. What a neighbour says is believed for as long as a silent neighbour is kept. It is
-bounded: a neighbour can fill no more memory than MOST_NODES allows for all of them together, and
+bounded: a neighbour can fill no more memory than MOST_REPORTED allows for all of them together, and
 can hide others only where it is one of very many.
 """
 
@@ -106,7 +106,7 @@ class Reports:
         for _, known in sorted(self.known.items(), key=lambda item: str(item[0])):
             older = millis(now - known.at)
             for node in known.nodes:
-                if node.depth + 1 >= m.MOST_DEPTH or len(nodes) >= m.MOST_NODES:
+                if node.depth + 1 >= m.MOST_DEPTH or len(nodes) >= m.MOST_REPORTED:
                     continue
                 links += len(node.links)
                 nodes.append(
@@ -121,7 +121,7 @@ class Reports:
 
     def _bound(self, newest: Name) -> None:
         """Where there are too many, the largest reports lose their ends."""
-        over = sum(len(known.nodes) for known in self.known.values()) - m.MOST_NODES
+        over = sum(len(known.nodes) for known in self.known.values()) - m.MOST_REPORTED
         while over > 0:
             largest = max(self.known.values(), key=lambda known: len(known.nodes))
             kept = max(1, len(largest.nodes) - over)

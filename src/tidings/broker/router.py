@@ -82,6 +82,13 @@ class RouterNode(Node):
         patience = self.machine.times.silent
         return Link(self._from_above, self._above_ended, pressed=self._press, patience=patience)
 
+    def _watch(self, now: float) -> None:
+        """Beats come from above every second, or nobody is there any more."""
+        super()._watch(now)
+        above = self.links.get(UPSTREAM)
+        if above is not None and now - above.heard > 2 * self.machine.times.silent:
+            above.abort("nothing was heard for too long")
+
     def _end_unwelcome(self, link: Link) -> None:
         if not link.name:
             link.abort("it was not greeted for too long")

@@ -26,6 +26,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO
 
+from tidings.broker.entry import Grant
 from tidings.broker.tree_file import Member, Tree
 from tidings.model import EnvironmentProblem
 
@@ -207,7 +208,7 @@ class RunningTree:
             plain["upstream"] = above.address(above.member.reached)
             if tree.tokens is not None:
                 plain["token"] = self._keys[member.name]
-        tables: dict[str, Mapping[str, str | float]] = {"times": tree.times}
+        tables: dict[str, Mapping[str, str | float | Grant]] = {"times": tree.times}
         if member.upstream is None:
             tables["columns"] = tree.columns
         if tree.tokens is not None:
@@ -259,7 +260,7 @@ def _private(path: Path, mode: str) -> IO[bytes]:
     return opened
 
 
-def _pairs(table: Mapping[str, str | float]) -> list[str]:
+def _pairs(table: Mapping[str, str | float | Grant]) -> list[str]:
     return [f"{_key(key)} = {_written(value)}" for key, value in table.items()]
 
 
@@ -267,7 +268,12 @@ def _key(text: str) -> str:
     return text if _BARE.fullmatch(text) else _quoted(text)
 
 
-def _written(value: str | float) -> str:
+def _written(value: str | float | Grant) -> str:
+    if isinstance(value, Grant):
+        name = f"name = {_quoted(value.name)}"
+        if value.may is None:
+            return f"{{{name}}}"
+        return f"{{{name}, may = [{', '.join(map(_quoted, sorted(value.may)))}]}}"
     return _quoted(value) if isinstance(value, str) else repr(float(value))
 
 

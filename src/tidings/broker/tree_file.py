@@ -27,6 +27,7 @@ import msgspec
 
 from tidings.broker.config import ConfigError, address_of
 from tidings.broker.door import Address
+from tidings.broker.entry import Grant
 from tidings.filters import Attributes
 from tidings.model import AttributesError
 from tidings.routing.router import Times
@@ -58,7 +59,7 @@ class Tree(msgspec.Struct, frozen=True):
     channel: str
     policy: str
     columns: dict[str, str]
-    tokens: dict[str, str] | None
+    tokens: dict[str, str | Grant] | None
     times: dict[str, float]
     members: tuple[Member, ...]  # each after the one above it
 
@@ -85,7 +86,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder: str | None = None
     policy: Literal["drop", "disconnect"] = "drop"
     columns: dict[str, str] = {}
-    tokens: dict[str, str] | None = None
+    tokens: dict[str, str | Grant] | None = None
     times: dict[str, float] = {}
     root: dict[str, Any] = {}
     router: dict[str, Any] = {}

@@ -11,8 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Coroutine
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Awaitable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
@@ -20,6 +20,9 @@ import typer
 from tidings.cli import options
 from tidings.cli.errors import BadInput, remark
 from tidings.cli.screen import emit, say
+
+if TYPE_CHECKING:
+    from tidings.routing.subscriber import Break, Lost
 
 Router = Annotated[
     str,
@@ -42,6 +45,8 @@ Authorities = Annotated[
     ),
 ]
 DEFAULT = "tidings://127.0.0.1:7400"
+PATIENCE = 5.0  # seconds until it is said that an answer takes long
+T = TypeVar("T")
 LAST_WORDS = 5.0  # seconds to end in
 
 
@@ -76,8 +81,9 @@ def publish_notification(
         str, typer.Argument(metavar="JSON", help="Its attributes; - reads lines.", hidden=True)
     ],
     payload: Annotated[
-        str, typer.Option("--payload", metavar="TEXT", help="What subscribers get with it.")
-    ] = "",
+        str | None,
+        typer.Option("--payload", metavar="TEXT", help="What subscribers get with it."),
+    ] = None,
     router: Router = DEFAULT,
     token: Token = "",
     name: Name = None,
@@ -90,13 +96,12 @@ def publish_notification(
     """
     from tidings.network.agent import connect
 
-    lines = sys.stdin if attributes == "-" else [attributes]
-
     async def work() -> int:
-        count = 0
+        at = count = 0
         async with connect(router, name=name, token=token, authorities=authorities) as agent:
             waiting: list[asyncio.Future[None]] = []
-            for at, line in enumerate(lines, start=1):
+            async for line in stdin_lines() if attributes == "-" else _only(attributes):
+                at += 1
                 text = line.strip()
                 if not text and attributes == "-":
                     continue
@@ -108,15 +113,18 @@ def publish_notification(
                     await asyncio.gather(*waiting)
                     sentence = f"line {at}, after {count:,} were published: {problem}"
                     raise BadInput(sentence) from None
-                waiting.append(agent.publish_soon(content, (payload or text).encode()))
+                told = text if payload is None else payload
+                waiting.append(agent.publish_soon(content, told.encode("utf-8", "surrogateescape")))
                 count += 1
                 if len(waiting) >= 1000:
-                    await asyncio.gather(*waiting)
+                    await _said_if_slow(asyncio.gather(*waiting))
                     waiting.clear()
-            await asyncio.gather(*waiting)
+            await _said_if_slow(asyncio.gather(*waiting))
         return count
 
-    count = run_async(work())
+    count = run_async(until_ended(work()))
+    if count is None:  # Ctrl-C
+        raise KeyboardInterrupt
     say(f"published {count:,}" if attributes == "-" else "published")
 
 
@@ -149,7 +157,7 @@ def subscribe_to(
             sys.stderr.flush()
             async for one in told:
                 if not isinstance(one, Told):
-                    remark(f"something is missing: {one}")
+                    remark(_missing(one))
                     continue
                 text = one.payload.decode("utf-8", "backslashreplace")
                 if json:
@@ -162,6 +170,23 @@ def subscribe_to(
                     return
 
     run_async(until_ended(work()))
+
+
+def _missing(one: Lost | Break) -> str:
+    if isinstance(one, Break):
+        return f"it is not known what came between: {one.reason}"
+    return f"{one.numbers:,} notifications can't be had any more"
+
+
+async def _said_if_slow(work: Awaitable[T]) -> T:
+    """Say after a while that it takes long; whoever waits may want to know."""
+    late = asyncio.get_running_loop().call_later(
+        PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
+    )
+    try:
+        return await work
+    finally:
+        late.cancel()
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -200,12 +225,39 @@ async def ended() -> None:
     await event.wait()
 
 
-async def until_ended(work: Coroutine[Any, Any, None]) -> None:
-    """Do work until it is done, or until Ctrl-C or SIGTERM."""
-    tasks = {asyncio.create_task(work), asyncio.create_task(ended())}
-    done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+async def until_ended(work: Coroutine[Any, Any, T]) -> T | None:
+    """Do work until it is done, or until Ctrl-C or SIGTERM; None then."""
+    working, ending = asyncio.create_task(work), asyncio.create_task(ended())
+    _, rest = await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
     for task in rest:
         task.cancel()
     await asyncio.gather(*rest, return_exceptions=True)
-    for task in done:
-        task.result()
+    return working.result() if working.done() and not working.cancelled() else None
+
+
+async def stdin_lines() -> AsyncIterator[str]:
+    """Lines of stdin as they come: a thread waits for them, and nobody for the thread."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Queue[bytes] = asyncio.Queue(4)
+
+    read1 = sys.stdin.buffer.read1  # type: ignore[union-attr]
+
+    def read() -> None:
+        chunk = b"."
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            while chunk:
+                chunk = read1(1 << 16)
+                asyncio.run_coroutine_threadsafe(found.put(chunk), loop).result()
+
+    threading.Thread(target=read, daemon=True).start()
+    rest = b""
+    while chunk := await found.get():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "backslashreplace")
+    if rest:
+        yield rest.decode("utf-8", "backslashreplace")
+
+
+async def _only(text: str) -> AsyncIterator[str]:
+    yield text

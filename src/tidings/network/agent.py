@@ -41,6 +41,12 @@ LARGEST = frames.LARGEST - (1 << 16)
 """Bytes of the attributes and the payload of a notification: a header must fit in beside them."""
 
 
+def check_payload(payload: object) -> None:
+    """TypeError where it is none."""
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise TypeError(f"found a payload that is {type(payload).__name__}, expected bytes")
+
+
 class Refusal(TidingsError):
     """The router, or the rendezvous point, did not take something; the sentence says why."""
 
@@ -186,6 +192,7 @@ class Agent:
 
     def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[None]:
         """The same, of attributes that are JSON already."""
+        check_payload(payload)
         size = len(content) + len(payload)
         if size > LARGEST:
             raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
@@ -278,6 +285,9 @@ class Agent:
         while True:
             await asyncio.sleep(pause)
             now = self._now
+            link = self._link
+            if link is not None and now - link.heard > 2 * self._times.silent:
+                link.abort("nothing was heard for too long")
             self._sent(self._router.tick(now))
             self._local(PUBLISHER, self._publisher.tick(now))
             for number, (machine, _) in [*self._subscriptions.items()]:
@@ -309,18 +319,17 @@ class Agent:
                 subscription.wake()
 
     def _acknowledge(self) -> None:
-        refused = {one.stamp: one.reason for one in self._publisher.refused}
+        for one in self._publisher.refused:  # those before it may not be acknowledged yet
+            waiting = self._acks.pop(one.stamp, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(Refusal(one.reason))
         self._publisher.refused.clear()
         for stamp in [*self._acks]:
             if stamp > self._publisher.acknowledged:
                 break
-            waiting = self._acks.pop(stamp)
-            if waiting.done():
-                continue
-            if stamp in refused:
-                waiting.set_exception(Refusal(refused[stamp]))
-            else:
-                waiting.set_result(None)
+            done = self._acks.pop(stamp)
+            if not done.done():
+                done.set_result(None)
 
 
 @contextlib.asynccontextmanager

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidings.model import EnvironmentProblem
-from tidings.network.agent import Agent, Refusal, Subscription, connect
+from tidings.network.agent import Agent, Refusal, Subscription, check_payload, connect
 from tidings.network.tls import Path
 from tidings.routing.router import Times
 from tidings.routing.subscriber import Break, Lost, Told
@@ -48,11 +48,13 @@ class BlockingSubscription:
         self._subscription = subscription
         self._told: queue.SimpleQueue[Told | Lost | Break | None] = queue.SimpleQueue()
         self._is_closed = False
+        self._refusal: Refusal | None = None
 
     def next(self, timeout: float | None = None) -> Told | Lost | Break | None:
         """The next, or None if there is none after so many seconds, or ever."""
         self._agent.check_thread()
         if self._is_closed and self._told.empty():
+            self._check()
             return None
         try:
             one = self._told.get(timeout=timeout)
@@ -60,7 +62,12 @@ class BlockingSubscription:
             return None
         if one is None:  # the end, for others that wait too
             self._told.put(None)
+            self._check()
         return one
+
+    def _check(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal
 
     def __iter__(self) -> Iterator[Told | Lost | Break]:
         while (one := self.next()) is not None:
@@ -83,6 +90,8 @@ class BlockingSubscription:
         try:
             async for one in self._subscription:
                 self._told.put(one)
+        except Refusal as refusal:
+            self._refusal = refusal
         finally:
             self._is_closed = True
             self._told.put(None)
@@ -118,6 +127,7 @@ class BlockingAgent:
     def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[None]:
         """Publish a notification without waiting, unless 10,000 are under way: what is given back
         is done when it is on the disk."""
+        check_payload(payload)
         content = msgspec.json.encode(attributes)  # here: the caller may change them afterwards
         done: Future[None] = Future()
         done.set_running_or_notify_cancel()  # nobody can take it back

@@ -45,10 +45,15 @@ class Doorstep(asyncio.Protocol):
         self._early = b""  # came before the link was there
         self._is_turned_away = False
         self._lost = asyncio.Event()
+        self._there = asyncio.Event()  # the first bytes are, or nobody waits for them any more
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        # before 3.11.5, a transport that is paused right here reads all the same
+        asyncio.get_running_loop().call_soon(self._begin, transport)
+
+    def _begin(self, transport: asyncio.Transport) -> None:
         transport.pause_reading()  # what comes is for TLS
         self._spawn(self._enter(transport))
 
@@ -59,17 +64,19 @@ class Doorstep(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._left(self)
         self._lost.set()
+        self._there.set()
 
     def end(self, reason: str) -> None:
         """Nobody waits for this one any longer."""
         self._turned_away(reason)
+        self._there.set()
         if self._transport is not None:
             self._transport.abort()
 
     async def _enter(self, transport: asyncio.Transport) -> None:
         try:
             async with asyncio.timeout(self._seconds):
-                first = await _first_bytes(transport)
+                first = await _first_bytes(transport, self._there)
                 if not first:
                     transport.abort()
                     return
@@ -119,10 +126,9 @@ class Doorstep(asyncio.Protocol):
             transport.abort()
 
 
-async def _first_bytes(transport: asyncio.Transport) -> bytes:
+async def _first_bytes(transport: asyncio.Transport, there: asyncio.Event) -> bytes:
     """What came first; it is left where it is. Nothing if the other end left."""
     loop = asyncio.get_running_loop()
-    there = asyncio.Event()
     number = transport.get_extra_info("socket").fileno()
     with socket.socket(fileno=os.dup(number)) as copy:
         loop.add_reader(copy, there.set)
@@ -130,7 +136,10 @@ async def _first_bytes(transport: asyncio.Transport) -> bytes:
             await there.wait()
         finally:
             loop.remove_reader(copy)
-        return copy.recv(3, socket.MSG_PEEK)
+        try:
+            return copy.recv(3, socket.MSG_PEEK)
+        except BlockingIOError:
+            return b""
 
 
 def _is_tls(first: bytes) -> bool:

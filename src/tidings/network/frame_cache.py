@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Iterable
 
 from tidings.routing import frames
-from tidings.routing.cache import Cache, look_up
+from tidings.routing.cache import OVERHEAD, Cache, look_up
 from tidings.routing.messages import Notification, Range
 
 SMALL = 4096  # bytes of a chunk that the next one is added to
+LOOK = 4 << 20  # bytes that are looked at for one question
 
 
 class Chunk:
@@ -67,7 +68,7 @@ class FrameCache(Cache):
         found = {one.serial: one for one in there}
         most_bytes -= sum(len(one.payload) for one in there)
         places, rest = look_up(self._places, rest)
-        unseen = [chunk for chunk in self._chunks if chunk.numbers is None] if rest else []
+        unseen = self._latest_unseen() if rest else []
         count = 1
         while rest and unseen:  # twice as many each time, as what is missing is looked up each time
             for chunk in reversed(unseen[-count:]):
@@ -79,11 +80,24 @@ class FrameCache(Cache):
         for chunk, start in places:
             message = frames.decode(chunk.data, start)
             assert isinstance(message, Notification)
-            most_bytes -= len(message.payload)
+            most_bytes -= len(message.payload) + OVERHEAD
             if most_bytes < 0 and found:
                 break
             found[message.serial] = message
         return [found[serial] for serial in sorted(found)], rest
+
+    def _latest_unseen(self) -> list[Chunk]:
+        """Chunks that nobody looked at yet, as many as do not take long: the rest is for the one
+        above to find now, and for another time here."""
+        found: list[Chunk] = []
+        size = 0
+        for chunk in reversed(self._chunks):
+            if chunk.numbers is None:
+                found.append(chunk)
+                size += len(chunk.data)
+                if size > LOOK:
+                    break
+        return found[::-1]
 
     def _look(self, chunk: Chunk) -> None:
         chunk.numbers = []

@@ -278,7 +278,8 @@ def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
         return
     every = max(1, round(seconds / 3))
     wanted = {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": 2,
-              "TCP_USER_TIMEOUT": round(1000 * seconds)}  # fmt: skip
+              # also for those that do not read because they must wait: longer than they may have to
+              "TCP_USER_TIMEOUT": round(5000 * seconds)}  # fmt: skip
     with contextlib.suppress(OSError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in wanted.items():

@@ -118,13 +118,12 @@ class _Table:
                 raise frames.FrameError("found a notification that is shorter than its parts")
             front = frames.front_of(buffer, start)
             labels = buffer[front.labels : front.rest]
-            if self._learn(labels, plan_of(labels, front.marks)):
-                last = -1  # numbers have begun anew
+            self._learn(labels, plan_of(labels, front.marks))
+            last = -1  # numbers may have begun anew, there or here
 
-    def _learn(self, labels: bytes, plan: Any) -> bool:
-        """Know the plan of labels; whether all others were forgotten."""
-        full = self._known >= MOST_KNOWN or self._used + len(labels) > _MOST_ARENA
-        if full:
+    def _learn(self, labels: bytes, plan: Any) -> None:
+        """Know the plan of labels; all others are forgotten where there are too many."""
+        if self._known >= MOST_KNOWN or self._used + len(labels) > _MOST_ARENA:
             self.clear()
         if 2 * self._known >= self._table.shape[1]:
             self._grow()
@@ -140,7 +139,6 @@ class _Table:
         self._put(self._table, data, 0, self._used, len(labels), number)
         self._used += len(labels)
         self._known += 1
-        return full
 
     def _put(self, table: Any, data: Any, at: int, begin: int, size: int, number: int) -> None:
         place = self._kernels.find_place(data, at, size, table[0], table[1], self._arena)

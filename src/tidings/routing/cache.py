@@ -9,6 +9,7 @@ from typing import TypeVar
 from tidings.routing.messages import Notification, Range
 
 Entry = TypeVar("Entry")
+OVERHEAD = 200  # bytes that a notification takes beside its payload
 
 
 class Cache:
@@ -65,7 +66,7 @@ class Cache:
             if most_bytes < len(one.payload) and found:
                 break
             if one.serial not in found:
-                most_bytes -= len(one.payload)
+                most_bytes -= len(one.payload) + OVERHEAD
             found[one.serial] = one
         return [found[serial] for serial in sorted(found)], rest
 

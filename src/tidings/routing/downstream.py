@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Name = Hashable
 Sent = tuple[Name, m.Message]
+MOST_NUMBERS = 4000  # that are looked for at once: who means well asks for fewer
 CHUNK = 64  # notifications of one answer,
 CHUNK_BYTES = 4 << 20  # and of their payloads
 GRAPH = 5000  # nodes of one drawing
@@ -40,7 +41,8 @@ class Neighbour(msgspec.Struct):
     heard: float
     nodes: set[int] = msgspec.field(default_factory=set)
     tally: Tally = msgspec.field(default_factory=Tally)  # of the nodes
-    done: int = 0  # the serial up to which it needs nothing
+    done: int = 0  # the serial up to which it needs nothing,
+    says_done: bool = False  # which those say who subscribe, and others never
     part: int = 0  # of its edges that is looked at next
     unknown: set[int] = msgspec.field(default_factory=set)  # those that are not in the graph yet
     left_out: bool = False  # it wants more than it may wait for
@@ -316,10 +318,14 @@ class Downstream(ABC):
     def _on_resubscribe(self, sender: Name, message: m.Resubscribe) -> None:
         known = self.neighbours[sender]
         known.done = max(known.done, message.done)
+        known.says_done = True
         if message.wanted != known.tally.digest():
             self.send(sender, m.Which(self.epoch))
 
     def _on_wanted(self, sender: Name, message: m.Wanted) -> None:
+        if len(message.nodes) > SLICE and not self.may_ask(sender):
+            return
+        self.charge(sender, len(message.nodes))
         known, wanted = self.neighbours[sender], set(message.nodes)
         for node in [*filter(message.slice.has, known.nodes - wanted)]:
             self._unsubscribe(sender, node)
@@ -363,7 +369,8 @@ class Downstream(ABC):
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
         if not self.may_ask(sender):
             return
-        found, rest = self.cache.find(message.ranges, self.limits.answer_bytes)
+        ranges = bounded(message.ranges)
+        found, rest = self.cache.find(ranges, self.limits.answer_bytes)
         self.charge(sender, len(message.ranges) + len(found))
         self.give_recovered(sender, message.request, found)
         if rest:
@@ -537,13 +544,27 @@ class Downstream(ABC):
         know yet who is there."""
         if self.begun is None or self.now - self.begun < 2 * self.times.expire:
             return 0
-        return min((known.done for known in self.neighbours.values()), default=self.serial)
+        known = (one for one in self.neighbours.values() if one.says_done or one.nodes)
+        return min((one.done for one in known), default=self.serial)
 
     _UP: ClassVar[dict[type, Callable[[Any, Any, Any], None]]] = {
         m.Subscribe: _on_subscribe, m.Unsubscribe: _on_unsubscribe, m.Wanted: _on_wanted,
         m.Resubscribe: _on_resubscribe, m.Redraw: _on_redraw, m.Publish: _on_publish,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover,
     }  # fmt: skip
+
+
+def bounded(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.Range]:
+    """Ranges of which none has a number of another one, and no more numbers than that."""
+    found: list[m.Range] = []
+    for node, first, last in sorted(ranges):
+        if found and found[-1].node == node:
+            first = max(first, found[-1].last + 1)
+        last = min(last, first + most - 1)
+        if first <= last:
+            found.append(m.Range(node, first, last))
+            most -= last - first + 1
+    return found
 
 
 def _entries(message: m.Answer | m.Counted | m.Settled) -> int:

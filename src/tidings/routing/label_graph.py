@@ -178,13 +178,17 @@ class LabelGraph(Generic[Neighbour]):
         news = number in self.nodes or any(
             not self._reach([child], up=True).issuperset(above) for child in below
         )
-        if number not in self.nodes:
+        known = number in self.nodes
+        if not known:
             self.nodes[number] = LabelNode(number, self._nobody)
-        changed = {number}
+        changed: set[int] = set()
         for parent in above:
             changed |= self._tie(parent, number)
         for child in below:
             changed |= self._tie(number, child)
+        if known and not changed:
+            return
+        changed.add(number)
         if news:
             self._relabel_all(changed)
         else:  # whatever was here before is covered by the same nodes as before

@@ -102,7 +102,7 @@ class Goodbye(Message, frozen=True, tag="goodbye"):
 
 # -- how nodes stand: bounded in every part, for what a neighbour reports is passed on above -------
 
-MOST_NODES = 1_000  # of a report
+MOST_REPORTED = 1_000  # nodes of a report
 MOST_LINKS = 100  # of one node that are listed
 MOST_DEPTH = 64  # of a tree
 MOST_NAME = 100  # letters
@@ -155,7 +155,7 @@ class Watch(Message, frozen=True, tag="watch"):
 class Report(Message, frozen=True, tag="report"):
     """A node and all that are known below it, each before those that are below it."""
 
-    nodes: Annotated[tuple[NodeStatus, ...], msgspec.Meta(max_length=MOST_NODES)]
+    nodes: Annotated[tuple[NodeStatus, ...], msgspec.Meta(max_length=MOST_REPORTED)]
 
 
 # -- up --------------------------------------------------------------------------------------------

@@ -21,15 +21,16 @@ from typing import Protocol
 import msgspec
 
 from tidings.model import TidingsError
-from tidings.routing import messages as m
+from tidings.routing import frames, messages as m, ways
 from tidings.routing.cache import Cache
 from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.router import Times
-from tidings.routing.ways import first_label
 
-MOST_ABOVE = 10_000
+MOST_KNOWN = 10_000  # headers, and all nodes above them
+MOST_OF_MARK = 64 + 8 * (ways.MOST_ABOVE + 1)  # bytes in a header
+LARGEST = frames.LARGEST - (1 << 16)  # bytes of a notification, but for its frame
 NEW_NODE = 100  # what a new node costs, in entries of an answer
 
 
@@ -126,7 +127,7 @@ class Rendezvous(Downstream):
         life: int = 1,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(name, times or Times(), cache or Cache(), life, limits)
+        super().__init__(name, times or Times(), Cache() if cache is None else cache, life, limits)
         self.interests = interests
         self.journal = journal
         self.epoch = memory.epoch
@@ -330,7 +331,9 @@ class Rendezvous(Downstream):
         found: list[m.Range] = []
         left = self.limits.burst
         for node, first, last in ranges:
-            first, last = max(first, 1), min(last, self._count_of(node))
+            first = max(first, 1)
+            if node in self.counts or node in self.graph or node in self._retired:
+                last = min(last, self._count_of(node))  # of others nobody knows but the journal
             last = min(last, first + left - 1)
             if first <= last:
                 found.append(m.Range(node, first, last))
@@ -358,7 +361,7 @@ class Rendezvous(Downstream):
             return
         self.publishers[who] = stamp
         try:
-            lowest = tuple(sorted(self.interests.tag(message.content)))
+            lowest = self._tagged(message)
         except TidingsError as problem:
             self._solid[who] = stamp + 1
             self._write(Record(0, who, stamp, (), (), b""))
@@ -376,6 +379,18 @@ class Rendezvous(Downstream):
         self._write(record)
         self._held.append((self._written, record))
 
+    def _tagged(self, message: m.Publish) -> Label:
+        """The lowest nodes of a publication; TidingsError where it is refused: also where it would
+        not fit into a frame with the longest header that it can have on its way."""
+        lowest = tuple(sorted(self.interests.tag(message.content)))
+        size = len(message.payload) + MOST_OF_MARK * len(lowest)
+        if size > LARGEST:
+            raise TidingsError(
+                f"found a notification of {len(message.payload):,} bytes that matches "
+                f"{len(lowest):,} nodes, expected at most {LARGEST:,} bytes with its header"
+            )
+        return lowest
+
     def _said_before(self, message: m.Publish, last: int) -> m.Published:
         """The acknowledgment of one that was taken, or refused, before. That one was refused need
         not be remembered: it would be again."""
@@ -384,7 +399,7 @@ class Rendezvous(Downstream):
         if solid is not None and stamp >= solid:
             return m.Published(self.epoch, who, last, since=solid)
         try:
-            self.interests.tag(message.content)
+            self._tagged(message)
         except TidingsError as problem:
             return m.Published(self.epoch, who, stamp, str(problem))
         return m.Published(self.epoch, who, stamp, since=stamp)
@@ -423,7 +438,7 @@ class Rendezvous(Downstream):
     def _first_label(self, node: int) -> Label:
         found = self._first.get(node)
         if found is None:
-            found = self._first[node] = first_label(self.graph, node, self.forwarding)
+            found = self._first[node] = ways.first_label(self.graph, node, self.forwarding)
         return found
 
     def release(self, notification: m.Notification) -> None:
@@ -504,7 +519,7 @@ class Rendezvous(Downstream):
         found = self._above.get(lowest)
         if found is None:
             above = set(lowest).union(*(self.graph.ancestors(node) for node in lowest))
-            if len(self._above) >= MOST_ABOVE:
+            if len(self._above) >= MOST_KNOWN:
                 self._above.clear()
             found = self._above[lowest] = tuple(sorted(above))
         return found
@@ -563,5 +578,6 @@ class Rendezvous(Downstream):
             names = list(islice(self.publishers, many))
             for name in names:
                 del self.publishers[name]
+                self._solid.pop(name, None)
             self.journal.forget_publishers(names)
             self.beyond["publishers"] += many

@@ -65,14 +65,14 @@ class Router(Downstream):
         limits: Limits | None = None,
     ) -> None:
         """`life` is another number each time that it is started."""
-        super().__init__(name, times or Times(), cache or Cache(), life, limits)
+        super().__init__(name, times or Times(), Cache() if cache is None else cache, life, limits)
         self.upstream = upstream
         self.held: dict[int, Held] = {}
         self._mine = Tally()  # of those that are wanted
         self._in: dict[State, set[int]] = {state: set() for state in PASSING}
         self.heard = 0.0  # the last beat from above
         self._resubscribed = float("-inf")
-        self._checked = float("-inf")
+        self._checked = self._said_wanted = float("-inf")
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -169,7 +169,8 @@ class Router(Downstream):
         self.heard = self.now
         changed = self._learn(message.totals)
         if message.subscribed != self._mine.digest():
-            self._say_wanted()
+            if self.now - self._said_wanted >= self.times.retry:
+                self._say_wanted()
         else:
             for node in [*self._in[State.INTERRUPTED]]:
                 self._step(node, Event.ACKNOWLEDGED)
@@ -206,7 +207,8 @@ class Router(Downstream):
     def _on_graph(self, message: m.Graph) -> None:
         mine = {node: parents for node, parents in message.parents.items() if node in self.held}
         for node in mine:
-            self.graph.insert(node, (), ())
+            if node not in self.graph:
+                self.graph.insert(node, (), ())
         changed = self._learn(message.totals)
         for node, parents in mine.items():
             self._told = m.Setup(self.epoch, node, parents, (), 0, 0)
@@ -297,6 +299,7 @@ class Router(Downstream):
         self.send(self.upstream, m.Resubscribe(self.epoch, self._mine.digest(), self.done()))
 
     def _say_wanted(self) -> None:
+        self._said_wanted = self.now
         parts = 1 + self._mine.size // WANTED
         nodes: list[list[int]] = [[] for _ in range(parts)]
         for node in filter(self._is_mine, self.held):

@@ -83,6 +83,7 @@ class SqliteJournal:
         except BaseException:
             os.close(self._held)
             raise
+        self._identity = _identity(self.path)
         self.epoch = self._about("epoch")
         self.last_node = self._about("last_node")
         """The highest number that a node ever had: numbers are not used again."""
@@ -181,6 +182,8 @@ class SqliteJournal:
         """Put a batch on the disk, all of it or nothing. EnvironmentProblem where it can't be; then
         `revive` must be called before anything else is given, as counters are ahead of the disk."""
         with self._lock, self._careful("written"):
+            if _identity(self.path) != self._identity:  # nobody would ever find it again
+                raise OSError("it is not there any more, or another file is")
             self._put(batch.things)
             self._remove_some(2 * len(batch.things) + 100)
             self._connection.commit()
@@ -362,6 +365,15 @@ class SqliteJournal:
                 f"the journal {self.path} is of format {found and found[0]}, expected {FORMAT}"
             )
         return connection
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _row(record: Record) -> tuple[object, ...]:

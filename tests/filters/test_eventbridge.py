@@ -68,7 +68,7 @@ def test_what_is_too_much_is_refused() -> None:
         FilterError, match=r"found 1,024 combinations of \$or, expected at most 1,0"
     ):
         bridge(many)
-    with pytest.raises(FilterError, match="found 250,008 characters, expected at most 250,000"):
+    with pytest.raises(FilterError, match="found 250,008 characters, expected at most 100,000"):
         bridge('{"a":["' + "x" * 249_998 + '"]}')
     deep: Any = ["x"]
     for _ in range(101):
@@ -76,7 +76,7 @@ def test_what_is_too_much_is_refused() -> None:
     with pytest.raises(FilterError, match="found more than 100 levels of fields"):
         bridge(deep)
     with pytest.raises(FilterError, match="nested too deep"):
-        bridge('{"a":' * 40_000)
+        bridge('{"a":' * 15_000)
     with pytest.raises(FilterError, match="this is not JSON"):
         bridge('{"a":[' + "9" * 5000 + "]}")
 

@@ -13,7 +13,7 @@ from typing import Any
 from tidings import Filter
 from tidings.filters import sets
 from tidings.filters.evaluate import read
-from tidings.filters.expression import Attribute
+from tidings.filters.expression import Attribute, Call
 from tidings.filters.form import Form, reads
 from tidings.filters.tree import Node, Test
 from tidings.filters.unparse import name_text
@@ -33,7 +33,9 @@ class Watch:
 
     def __init__(self, filters: Iterable[Filter]) -> None:
         self._wanted: dict[tuple[str, ...], set[int]] = {}
+        self._any_type: set[tuple[str, ...]] = set()
         for one in filters:
+            self._any_type.update(_read_as_they_are(one.form))
             for path in reads(one.form):
                 self._wanted.setdefault(path, set())
             for path, families in _compared(one.form):
@@ -59,13 +61,20 @@ class Watch:
             seen = self._seen[path] - {sets.ABSENT}
             if not seen:
                 yield f"filters ask for {name}, but {events} no such attribute"
-            elif wanted and not wanted & seen:
+            elif wanted and not wanted & seen and path not in self._any_type:
                 have, want = _listed(seen), _listed(wanted)
                 kind = next((_TYPES[f] for f in sorted(wanted) if f in _TYPES), "string")
                 yield (
                     f"{name} is compared with {want}, but {events} {have} there, so these "
                     f"tests are unknown; --types {name}={kind} reads it as what the filters expect"
                 )
+
+
+def _read_as_they_are(form: Form) -> Iterator[tuple[str, ...]]:
+    """Attributes that a filter of another language reads whatever type they have."""
+    for node in form.terms.values():
+        if isinstance(node, Call) and node.name in ("event_pattern", "isnested", "leaves", "cesql"):
+            yield from (arg.path for arg in node.args if isinstance(arg, Attribute))
 
 
 def _listed(families: set[int]) -> str:

@@ -34,7 +34,7 @@ from tidings.filters.leaf import ON_THE_VALUE, condition
 from tidings.filters.pattern import EXACT, NUMERIC, Alternative, Field, Path, Pattern
 from tidings.filters.pattern_match import BoundPattern
 from tidings.filters.pattern_reader import path_text, position, read_pattern, shown
-from tidings.filters.unparse import name_text
+from tidings.filters.unparse import name_text, text_of
 from tidings.model import FilterError, type_of
 
 MOST_ELEMENTS = 8  # values that a nested field is looked up by, one by one
@@ -65,13 +65,16 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
               if not is_single(field.path, attributes)}  # fmt: skip
     if not fields:
         return plain
-    guards: list[Expression] = []
+    guards: dict[object, Expression] = {}  # by what tells them apart: 1 and true are equal
     for path, field in fields.items():
-        if field in pattern.fields and _is_listed(field, attributes):
-            guards += _containing(field)
+        # not `in`, which takes 1 and true for one value
+        if _is_listed(field, attributes) and any(field is one for one in pattern.fields):
+            guards |= {text_of(one): one for one in _containing(field)}
         else:
-            guards.append(Call("isnested", (Attribute(_list_above(path, attributes) or path),)))
-    either = guards[0] if len(guards) == 1 else Or(tuple(dict.fromkeys(guards)))
+            nested = Attribute(_list_above(path, attributes) or path)
+            guards[nested.path] = Call("isnested", (nested,))
+    distinct = tuple(guards.values())
+    either = distinct[0] if len(distinct) == 1 else Or(distinct)
     held = And((either, residual(BoundPattern(pattern))))
     return held if plain is _NEVER else Or((plain, held))
 

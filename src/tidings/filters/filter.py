@@ -23,8 +23,8 @@ def parse(
 ) -> Filter:
     """The filter of a text; FilterError with a position when the text is not one.
 
-    `dialect` is the language of the text: sql, cesql or cloudevents. A dialect whose texts are JSON
-    takes the parsed object too.
+    `dialect` is the language of the text: sql, cesql, cloudevents or eventbridge. A dialect whose
+    texts are JSON takes the parsed object too.
 
     `attributes` are those a channel declares: with them names and types are checked. `functions`
     are the application's own, by name; they must give the same for the same arguments.

@@ -29,7 +29,15 @@ class Ontology:
 
     def __init__(self, parents: Mapping[str, str | Iterable[str] | None]) -> None:
         above: dict[str, tuple[str, ...]] = {}
+        if not isinstance(parents, Mapping):
+            kind = type(parents).__name__
+            raise AttributesError(f"found {kind}, expected a mapping of each topic to its parents")
         for child, given in parents.items():
+            if isinstance(given, Mapping):
+                raise AttributesError(
+                    f"found a mapping under {child!r}, expected its parent or parents; files of "
+                    "nested topics are read by load_ontology"
+                )
             names = (given,) if isinstance(given, str) else tuple(given or ())
             above[child] = tuple(dict.fromkeys(names))
         for names in list(above.values()):

@@ -35,11 +35,13 @@ from tidings.filters.pattern import (
     Pattern,
     count_combinations,
 )
-from tidings.filters.tokens import MAX_LENGTH
+from tidings.filters.tokens import MAX_FOREIGN
 from tidings.model import FilterError, plain
 from tidings.model.values import is_number
 
 MOST_COMBINATIONS = 1000
+MOST_CHOICES = 20  # one in another
+MOST_FIELDS = 100  # each may be a list, and there is an alternative for each
 BUT = "anything-but"
 TYPES = (PREFIX, SUFFIX, WILDCARD, SAME_LETTERS, NUMERIC, EXISTS, CIDR, BUT)
 _RESERVED = frozenset({*TYPES, "exactly"})
@@ -52,9 +54,9 @@ Place = tuple[str | int, ...]
 
 def read_pattern(text: str) -> Pattern:
     """The pattern that a text of JSON is."""
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_FOREIGN:
         raise FilterError(
-            f"found {len(text):,} characters, expected at most {MAX_LENGTH:,}", text, MAX_LENGTH
+            f"found {len(text):,} characters, expected at most {MAX_FOREIGN:,}", text, MAX_FOREIGN
         )
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
@@ -97,6 +99,7 @@ def _lower(message: str) -> str:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
+        self.count = 0  # fields with values
 
     def read(self, value: Any) -> Pattern:
         if not isinstance(value, dict):
@@ -129,6 +132,8 @@ class _Reader:
                 self.refuse(at, "found a field without a name, expected at least one character")
             self.need_unicode(name, at)
             if name == OR and _is_choice(inner):
+                if place.count(OR) >= MOST_CHOICES:
+                    self.refuse((), f"found $or nested more than {MOST_CHOICES} deep")
                 options = [self.object(one, path, (*at, n)) for n, one in enumerate(inner)]
                 choices.append(Choice(path, tuple(options)))
             elif isinstance(inner, dict):
@@ -138,6 +143,9 @@ class _Reader:
                 fields += below.fields
                 choices += below.choices
             elif isinstance(inner, list):
+                self.count += 1
+                if self.count > MOST_FIELDS:
+                    self.refuse((), f"found more than {MOST_FIELDS} fields with values")
                 fields.append(Field((*path, name), self.alternatives(inner, at)))
             else:
                 self.fail(at, inner, "an array of values, or an object of fields")

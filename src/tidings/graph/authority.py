@@ -93,7 +93,8 @@ class Authority(Generic[V, N]):
             return self._desk.tag(notification)
         first = history.first_since(tag.version)
         numbers = history.now(tag.nodes)
-        if graph._next - first > MANY or any(number not in graph._nodes for number in numbers):
+        unexplained = any(number not in graph._nodes for number in numbers)
+        if unexplained or graph._next - first > MANY or any(n >= first for n in tag.nodes):
             return self._desk.tag(notification)
         found = {graph._nodes[number] for number in numbers}
         if tag.version < graph.version:

@@ -29,5 +29,11 @@ def parse_cesql(text: str, context: Context) -> Expression:
             f"found {article(kind)}, expected a condition such as type = 'com.example'", text
         )
     if isinstance(node, syntax.Name):  # no event passes with a value that is no Boolean
+        declared = translator.declared(node)
+        if declared not in (None, "boolean"):
+            raise FilterError(
+                f"{node.name} is declared {declared}, expected a condition such as {node.name} > 5",
+                text,
+            )
         return Compare("=", Attribute((node.name,)), Literal(True))
     return translator.true(node)

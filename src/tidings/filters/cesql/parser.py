@@ -32,7 +32,7 @@ from tidings.filters.cesql.syntax import (
 )
 from tidings.filters.cesql.values import INT_MAX, INT_MIN, fits
 from tidings.filters.expression import MAX_DEPTH
-from tidings.filters.tokens import MAX_LENGTH
+from tidings.filters.tokens import MAX_FOREIGN
 from tidings.model import FilterError
 
 _TOKEN = re.compile(
@@ -69,11 +69,11 @@ def read(text: str, attributes: Attributes | None = None, *, lenient: bool = Fal
 
 
 def tokenize(text: str) -> list[Token]:
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_FOREIGN:
         raise FilterError(
-            f"the filter has {len(text):,} characters, expected at most {MAX_LENGTH:,}",
+            f"the filter has {len(text):,} characters, expected at most {MAX_FOREIGN:,}",
             text,
-            MAX_LENGTH,
+            MAX_FOREIGN,
         )
     tokens: list[Token] = []
     for found in _TOKEN.finditer(text):

@@ -68,7 +68,7 @@ class Forwarder:
             scanning.ask_for_kernels()
             self._table = scanning.new_table()
         if self._table is not None and len(buffer) >= scanning.LEAST:
-            runs = self._table.runs(buffer, starts[0], ends[-1], self._plan_of)
+            runs = self._table.runs(buffer, starts[0], ends[-1], self.plan_of)
         else:
             runs = self._runs(buffer, starts)
         runs.append((len(starts), ()))
@@ -97,7 +97,8 @@ class Forwarder:
                 runs.append((at, plan))
         return runs
 
-    def _plan_of(self, labels: bytes, marks: int) -> Plan:
+    def plan_of(self, labels: bytes, marks: int) -> Plan:
+        """Where notifications with some labels go."""
         plan = self._plans.get(labels)
         return self._plan(labels, marks) if plan is None else plan
 

@@ -23,7 +23,8 @@ from tidings.routing import messages as m
 
 SLICE = 0.001  # seconds
 PIECE = 256  # nodes of a Subscribe that are looked at together
-MOST_WAITING = 1000  # messages of one neighbour
+MOST_WAITING = 1000  # messages of one neighbour,
+MOST_WAITING_ALL = 10_000  # and of all together
 
 URGENT = (m.Publish, m.Recover)
 """What neighbours say about notifications."""
@@ -38,6 +39,7 @@ class Backlog:
         self._done = done
         self._queue: deque[tuple[Link, m.Message]] = deque()
         self._waiting: Counter[Link] = Counter()
+        self._paused: set[Link] = set()
         self._scheduled = False
 
     def __len__(self) -> int:
@@ -47,9 +49,16 @@ class Backlog:
         for piece in _pieces(message):
             self._queue.append((link, piece))
             self._waiting[link] += 1
-        if self._waiting[link] > MOST_WAITING:
+        if self._waiting[link] > MOST_WAITING or len(self._queue) > MOST_WAITING_ALL:
+            self._paused.add(link)
             link.read("backlog", on=False)
         self._schedule()
+
+    def forget(self, link: Link) -> None:
+        """A link is over: whoever comes back says everything anew."""
+        if self._waiting.pop(link, 0):
+            self._queue = deque(one for one in self._queue if one[0] is not link)
+        self._paused.discard(link)
 
     def _schedule(self) -> None:
         if not self._scheduled and self._queue:
@@ -62,13 +71,16 @@ class Backlog:
         while self._queue:
             link, message = self._queue.popleft()
             self._waiting[link] -= 1
-            if self._waiting[link] <= MOST_WAITING // 2:
-                link.read("backlog", on=True)
             if not self._waiting[link]:
                 del self._waiting[link]
             self._take(link, message)
             if time.monotonic() >= until:
                 break
+        if self._paused and len(self._queue) <= MOST_WAITING_ALL // 2:
+            for link in [*self._paused]:
+                if self._waiting[link] <= MOST_WAITING // 2:
+                    self._paused.remove(link)
+                    link.read("backlog", on=True)
         self._done()
         self._schedule()
 

@@ -138,6 +138,7 @@ class Node:
 
     def _ended(self, link: Link, reason: str) -> None:
         self.reception.left(link, reason)
+        self.backlog.forget(link)
         self.reports.ended(link)
 
     # -- what comes in -------------------------------------------------------------------------

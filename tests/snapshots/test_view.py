@@ -39,7 +39,7 @@ def test_pieces_are_the_whole_and_no_larger_than_allowed(
     assert at == len(whole)
     assert pa.concat_arrays(parts).equals(whole)
     assert (len(parts) == 1) == (most == 1 << 30)
-    assert len(parts) < 50 or most == 1
+    assert len(parts) < 50 or most < 5_000  # each event alone may be too large
 
 
 def test_no_events_are_one_piece_and_ids_that_are_a_part_of_others_are_measured() -> None:

@@ -238,23 +238,28 @@ def _cesql(program: Any, _text: Any, *values: Any) -> Any:
     return program.value(values)
 
 
+def flattened(values: list[Any]) -> list[Any]:
+    """The elements of an array, arrays in it replaced by their elements, nulls left out."""
+    out: list[Any] = []
+    stack = [iter(values)]
+    while stack:
+        for value in stack[-1]:
+            value = plain(value)
+            if isinstance(value, list):
+                stack.append(iter(value))
+                break
+            if value is not None:
+                out.append(value)
+        else:
+            stack.pop()
+    return out
+
+
 def _leaves(value: Any) -> list[Any] | None:
     """The values in a list and in lists in it, without nulls and structs; null for what is none."""
     if not isinstance(value, list):
         return None
-    out: list[Any] = []
-    stack = [iter(value)]
-    while stack:
-        for item in stack[-1]:
-            item = plain(item)
-            if isinstance(item, list):
-                stack.append(iter(item))
-                break
-            if item is not None and not isinstance(item, Mapping):
-                out.append(item)
-        else:
-            stack.pop()
-    return out
+    return [one for one in flattened(value) if not isinstance(one, Mapping)]
 
 
 def _is_nested(value: Any) -> bool:

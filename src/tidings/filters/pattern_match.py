@@ -18,6 +18,7 @@ import msgspec
 
 from tidings.filters.evaluate import truth
 from tidings.filters.expression import Attribute, Expression
+from tidings.filters.functions import flattened
 from tidings.filters.leaf import condition
 from tidings.filters.pattern import ABSENT, Field, Path, Pattern, combinations, text_of_pattern
 from tidings.model import plain
@@ -105,20 +106,3 @@ def _fits_array(elements: list[Any], needs: Sequence[Need]) -> bool:
 
 def _lacks(value: Any, path: Path) -> bool:
     return _fits(value, (Need(path, None, True),))
-
-
-def flattened(values: list[Any]) -> list[Any]:
-    """The elements of an array, arrays in it replaced by their elements, nulls left out."""
-    out: list[Any] = []
-    stack = [iter(values)]
-    while stack:
-        for value in stack[-1]:
-            value = plain(value)
-            if isinstance(value, list):
-                stack.append(iter(value))
-                break
-            if value is not None:
-                out.append(value)
-        else:
-            stack.pop()
-    return out

@@ -16,6 +16,7 @@ are behind) is told of it; a graph that nobody follows keeps no past.
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -95,7 +96,7 @@ class Follower(Protocol):
 _MADE_ANEW = ("_by_key", "_follower", "_hulls", "_nodes")  # not copied with a graph
 
 
-class Lattice(Generic[V, N]):
+class Lattice(ABC, Generic[V, N]):
     """A DAG of nodes; see the top of the module. Iterating gives the nodes by number."""
 
     def __init__(self) -> None:
@@ -139,13 +140,13 @@ class Lattice(Generic[V, N]):
         nodes = {self._check(node) for node in matched}
         return sorted(node for node in nodes if node._children.isdisjoint(nodes))
 
+    @abstractmethod
     def matching(self, notification: N) -> list[V]:
         """All nodes that match the notification."""
-        raise NotImplementedError
 
+    @abstractmethod
     def matching_of(self, nodes: Iterable[V], notification: N) -> list[V]:
         """Those of the given nodes that match the notification."""
-        raise NotImplementedError
 
     def remove(self, node: V) -> None:
         """Take a node out; its parents cover its children from now on without it."""
@@ -182,9 +183,9 @@ class Lattice(Generic[V, N]):
         for above, below in edges:
             tie(self._nodes[above], self._nodes[below])
 
+    @abstractmethod
     def _keys_of(self, node: V) -> Iterable[Any]:
         """The keys that a node is found by."""
-        raise NotImplementedError
 
     def _forget(self, node: V) -> None:
         """A node was taken out."""

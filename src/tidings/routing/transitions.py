@@ -22,7 +22,6 @@ class Event(Enum):
     UNWANTED = "unwanted"  # the last one is gone
     TOLD = "told"  # where it belongs
     ACKNOWLEDGED = "acknowledged"
-    UNKNOWN = "unknown above"  # the one above does not have it from us
     REFUSED = "refused"
     SILENT = "silent"  # nothing was heard for a while
     GONE = "confirmed gone"
@@ -46,24 +45,20 @@ TRANSITIONS: dict[tuple[State, Event], Step] = {
     (_ABSENT, Event.WANTED): (_PENDING, (Action.ASK,)),
     (_PENDING, Event.TOLD): (_ACTIVE, (Action.JOIN,)),
     (_PENDING, Event.SILENT): (_PENDING, (Action.ASK,)),
-    (_PENDING, Event.UNKNOWN): (_PENDING, (Action.ASK,)),
     (_PENDING, Event.UNWANTED): (_LEAVING, (Action.LEAVE,)),
     (_PENDING, Event.REFUSED): (_ABSENT, (Action.REFUSE, Action.FORGET)),
     (_ACTIVE, Event.TOLD): (_ACTIVE, (Action.JOIN,)),
     (_ACTIVE, Event.SILENT): (_INTERRUPTED, (Action.ASK,)),
-    (_ACTIVE, Event.UNKNOWN): (_ACTIVE, (Action.ASK,)),
     (_ACTIVE, Event.UNWANTED): (_LEAVING, (Action.LEAVE,)),
     (_ACTIVE, Event.REFUSED): (_ABSENT, (Action.REFUSE, Action.FORGET)),
     (_INTERRUPTED, Event.TOLD): (_ACTIVE, (Action.JOIN,)),
     (_INTERRUPTED, Event.ACKNOWLEDGED): (_ACTIVE, ()),
     (_INTERRUPTED, Event.SILENT): (_INTERRUPTED, (Action.ASK,)),
-    (_INTERRUPTED, Event.UNKNOWN): (_INTERRUPTED, (Action.ASK,)),
     (_INTERRUPTED, Event.UNWANTED): (_LEAVING, (Action.LEAVE,)),
     (_INTERRUPTED, Event.REFUSED): (_ABSENT, (Action.REFUSE, Action.FORGET)),
     (_LEAVING, Event.WANTED): (_PENDING, (Action.ASK,)),
     (_LEAVING, Event.SILENT): (_LEAVING, (Action.LEAVE,)),
     (_LEAVING, Event.GONE): (_ABSENT, (Action.FORGET,)),
-    (_LEAVING, Event.UNKNOWN): (_ABSENT, (Action.FORGET,)),
     (_LEAVING, Event.REFUSED): (_ABSENT, (Action.FORGET,)),
 }
 """What is not here changes nothing and does nothing."""

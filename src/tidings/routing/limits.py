@@ -40,7 +40,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     all_nodes: Some = 2_000_000
     unsynced_bytes: Some = 64 << 20  # of publications that are not on the disk; then none is read
 
-    kept: Some = 1_000_000  # notifications that stay on the disk for those that are behind
+    kept: Some = 1_000_000  # notifications that stay on the disk for those that are behind,
+    kept_bytes: Some = 4 << 30  # of the journal with them; beyond these the oldest go,
+    kept_seconds: Some = 7 * 86_400  # and those that are older
+    disk_bytes: Some = 8 << 30  # that the journal may take in all; beyond these nothing is taken
 
     # of answers
     answer_bytes: Some = 8 << 20  # of payloads that one question for lost ones gives

@@ -302,6 +302,7 @@ class GroupLog:
                 end = self._begin_segment(end)
             data, chain = layout.encode_group(self.id, end.number + 1, end.chain, records)
             handle = self._segment_handle(end.segment)
+            self._need_unchanged(handle, end)
             write_at(handle, data, end.offset)
             os.fdatasync(handle)
             after = Position(end.number + 1, end.segment, end.offset + len(data), chain)
@@ -338,6 +339,14 @@ class GroupLog:
         self._mark.close()
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _need_unchanged(self, handle: int, end: Position) -> None:
+        """Somebody may have put older files in the place of these while they are open."""
+        mark, found = self._mark.read(), os.fstat(handle)
+        if found.st_size != end.offset or not found.st_nlink or \
+                (end.number and (mark is None or mark.number != end.number)):  # fmt: skip
+            self._broken = f"the log {self.folder} was changed by somebody else; open it again"
+            raise LostEnd(self._broken)
 
     def _begin_segment(self, end: Position) -> Position:
         if not self.id:

@@ -19,7 +19,13 @@ from tidings.routing.limits import work_of
 from tidings.routing.messages import Life, Mark, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 from tidings.store.groups import GroupLog
-from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module
+from tidings.store.journal import (
+    FileJournal,
+    Retention,
+    checkpoint,
+    journal as module,
+    segments,
+)
 
 BEFORE = Path(__file__).parent / "before" / "journal.db"  # as the format before was written
 
@@ -54,7 +60,7 @@ def record(serial: int, node: int = 7, payload: bytes = b"x" * 100) -> Record:
 def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(module, "CHECKPOINT_BYTES", 500)
     monkeypatch.setattr(module, "SEGMENT_BYTES", 700)
-    monkeypatch.setattr(module, "LINGER", 0.0)
+    monkeypatch.setattr(segments, "LINGER", 0.0)
     chance = random.Random(seed)
     journal = opened(tmp_path / "j" / "journal.db", 77)
     lives, owners = [Life(77, 1)], dict[int, tuple[str, ...]]()
@@ -251,7 +257,7 @@ def kept(journal: FileJournal) -> list[int]:
 @pytest.fixture
 def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEGMENT_BYTES", 10_000)
-    monkeypatch.setattr(module, "SMALL", 1_000)
+    monkeypatch.setattr(segments, "SMALL", 1_000)
 
 
 @pytest.mark.usefixtures("_small_segments")
@@ -259,7 +265,7 @@ def test_what_nobody_needs_goes_soon(tmp_path: Path, monkeypatch: pytest.MonkeyP
     journal = filled(tmp_path / "journal", 1000)
     journal.prune(1000)
     assert journal.take() is None  # it stays for a while: who was cut off may come back
-    monkeypatch.setattr(module, "LINGER", 0.0)
+    monkeypatch.setattr(segments, "LINGER", 0.0)
     write(journal)
     assert kept(journal) == []
     assert sum(path.stat().st_size for path in (tmp_path / "journal").iterdir()) < 5_000

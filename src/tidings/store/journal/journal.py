@@ -29,23 +29,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.limits import Limits, work_of
+from tidings.routing.limits import work_of
 from tidings.routing.messages import Life, Notification, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 from tidings.store.files import FILE_MODE, make_folder
-from tidings.store.groups import START, Group, GroupLog, Place, Position
+from tidings.store.groups import START, Group, GroupLog, Position
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import take_over
-from tidings.store.journal.mark_index import MarkIndex
+from tidings.store.journal.segments import Retention, Segment, Segments
 from tidings.store.journal.state import Counting, State
 
 SEGMENT_BYTES = 16 << 20
 CHECKPOINT_BYTES = 64 << 20  # of groups after which the state is written down, or 4 times its size
-LINGER = 60.0  # seconds that notifications stay which nobody needs: who was cut off comes back
-SMALL = 64 << 10  # bytes of a segment that is not worth being ended for that
 ROOM = 1 << 18  # bytes that must fit on a disk that was full
 PART = 64  # notifications that are read at once
 
@@ -57,49 +54,6 @@ class Batch(msgspec.Struct, frozen=True):
 
     things: list[t.Thing]
     upto: int
-
-
-class Retention(msgspec.Struct, frozen=True):
-    """What stays on the disk for those that are behind, and how much the journal may take."""
-
-    bytes: int = Limits().kept_bytes
-    seconds: float = Limits().kept_seconds
-    disk_bytes: int = Limits().disk_bytes
-
-
-class Segment:
-    """What is known of a file of the log."""
-
-    def __init__(self, path: Path) -> None:
-        self.marks = MarkIndex()
-        self.serial = 0  # the last one in it
-        with contextlib.suppress(OSError):
-            found = path.stat()
-            self.size, self.written = found.st_size, found.st_mtime
-            return
-        self.size, self.written = 0, time.time()
-
-    def add(self, group: Group) -> None:
-        """Take in the notifications of a group."""
-        marks: list[bytes] = []
-        spans: list[tuple[int, int, int]] = []
-        for record, place in zip(group.records, group.places, strict=True):
-            if record is None or record[:1] != t.NOTIFICATION:
-                continue
-            _, serial, _, name, many, _ = t.HEAD.unpack_from(record)
-            self.serial = max(self.serial, serial)
-            if many:
-                start = t.HEAD.size + name
-                marks.append(record[start : start + 16 * many])
-                spans.append((place.start, place.end, many))
-        if spans:
-            pairs = np.frombuffer(b"".join(marks), "<i8").reshape(-1, 2)
-            starts, ends, counts = np.array(spans, dtype=np.int64).T
-            self.marks.add(pairs[:, 0].copy(), pairs[:, 1].copy(), np.repeat(starts, counts),
-                           np.repeat(ends, counts))  # fmt: skip
-
-
-Segments = dict[int, Segment]
 
 
 class FileJournal:
@@ -149,8 +103,7 @@ class FileJournal:
     def _open(self) -> None:
         """Read the checkpoint and what came after it."""
         self._log = GroupLog(self.path, segment_bytes=SEGMENT_BYTES)
-        self._segments: Segments = {}  # since the checkpoint
-        self._older: Segments | None = None  # before it; None while they are read
+        self._segments = Segments()
         self._waiting: list[t.Thing] = []
         self._given = 0
         self._unneeded = 0  # the serial up to which nobody needs anything
@@ -188,13 +141,11 @@ class FileJournal:
         counting.finish()
 
     def _segment(self, first: int) -> Segment:
-        if first not in self._segments:
-            self._segments = {**self._segments, first: Segment(self._log.path_of(first))}
-        return self._segments[first]
+        return self._segments.of(first, self._log.path_of(first))
 
     def _read_older(self, log: GroupLog, upto: Position) -> None:
         """Find out where notifications are that are older than the checkpoint."""
-        found: Segments = {}
+        found: dict[int, Segment] = {}
         reading = GroupLog(self.path)
         walk = reading.walk(START, upto)
         with contextlib.suppress(OSError):
@@ -206,7 +157,7 @@ class FileJournal:
         for sentence in walk.damages[:10]:
             _log.error("the journal %s has lost notifications: %s", self.path, sentence)
         if log is self._log:  # else it was opened again meanwhile
-            self._older = found
+            self._segments.older = found
 
     # -- what a rendezvous point does ----------------------------------------------------------
 
@@ -240,18 +191,15 @@ class FileJournal:
         """Those that are there, and the numbers of those that are not any more. Where their
         payloads are of more bytes than that, those beyond are in neither. EnvironmentProblem where
         the disk can't be read, or not yet."""
-        older = self._older
-        if older is None:
+        if self._segments.older is None:
             raise EnvironmentProblem(f"the journal {self.path} is still being read")
-        segments = [*sorted(self._segments.items(), reverse=True),
-                    *sorted(older.items(), reverse=True)]  # fmt: skip
         found: dict[int, Notification] = {}
         lost: list[Range] = []
         size = 0
         life = self.lineage[-1].life if self.lineage else 0
         with self._careful("read"):
             for node, first, last in ranges:
-                for number, record in self._records(segments, node, first, last):
+                for number, record in self._records(node, first, last):
                     size += len(record.payload)
                     if size > most_bytes and found:
                         return [found[serial] for serial in sorted(found)], lost
@@ -263,17 +211,9 @@ class FileJournal:
                     lost.append(Range(node, first, last))
         return [found[serial] for serial in sorted(found)], lost
 
-    def _records(
-        self, segments: list[tuple[int, Segment]], node: int, first: int, last: int
-    ) -> Iterator[tuple[int, Record]]:
+    def _records(self, node: int, first: int, last: int) -> Iterator[tuple[int, Record]]:
         """The notifications of a node's numbers that are there and were not altered."""
-        first, last = max(first, 1), min(last, 2**63 - 1)
-        there: dict[int, Place] = {}
-        for segment, known in segments:  # what is missed is mostly of late
-            if len(there) > last - first:
-                break
-            for number, start, end in known.marks.find(node, first, last):
-                there.setdefault(number, Place(segment, start, end))
+        there = self._segments.find(node, max(first, 1), min(last, 2**63 - 1))
         numbers = sorted(there)
         for at in range(0, len(numbers), PART):
             part = numbers[at : at + PART]
@@ -302,7 +242,7 @@ class FileJournal:
 
     def take(self) -> Batch | None:
         """What waits to be written; empty batches are for what is to be removed."""
-        if not self._waiting and not self._is_untidy():
+        if not self._waiting and not self._droppable():
             return None
         things, self._waiting = self._waiting, []
         return Batch(things, self._given)
@@ -377,8 +317,9 @@ class FileJournal:
 
     def _since_checkpoint(self) -> int:
         """Bytes that a start would have to read."""
-        before = self._since.offset if self._since.segment in self._segments else 0
-        return sum(one.size for one in self._segments.values()) - before
+        current = self._segments.current
+        before = self._since.offset if self._since.segment in current else 0
+        return sum(one.size for one in current.values()) - before
 
     def _caught_up(self) -> State:
         """The state at the end of the log."""
@@ -401,38 +342,22 @@ class FileJournal:
         self._checkpoint_size = checkpoint.write(self.path, state)
         self._since = state.at
         self._state = None
-        last = max(self._segments, default=0)
-        if self._older is not None:
-            older = {first: one for first, one in self._segments.items() if first != last}
-            self._older = {**self._older, **older}
-            self._segments = {first: one for first, one in self._segments.items() if first == last}
+        self._segments.grow_old()
 
-    def _is_untidy(self) -> bool:
-        return any(True for _ in self._droppable())
+    def _may_keep(self) -> bool:
+        """Is it worth it to write the state down, for segments to go that are after the last
+        time? It is large where there are many nodes."""
+        return 4 * self._checkpoint_size <= max(CHECKPOINT_BYTES, self._since_checkpoint())
 
-    def _droppable(self) -> Iterator[int]:
-        """Segments that are not needed any more, the oldest first; also the one that grows, where
-        it is worth ending it."""
-        older = self._older
-        if older is None:
-            return
-        all_ = sorted({**older, **self._segments}.items())
-        size, now = sum(one.size for _, one in all_), time.time()
-        for at, (first, one) in enumerate(all_):
-            age = now - one.written
-            over = size > self.retention.bytes or age > self.retention.seconds
-            if not one.serial and at + 1 < len(all_):
-                pass  # nothing of it can be asked for
-            elif not (over or (one.serial <= self._unneeded and age > LINGER)):
-                return
-            if at + 1 == len(all_) and (one.size < SMALL or not one.serial):
-                return
-            size -= one.size
-            yield first
+    def _droppable(self) -> list[int]:
+        """Segments that can go now. Those after the checkpoint need another one first."""
+        may_keep = self._may_keep()
+        found = self._segments.droppable(self.retention, self._unneeded)
+        return [first for first in found if may_keep or first < self._since.segment]
 
     def _tidy(self) -> None:
         """Remove segments of which nobody needs anything."""
-        gone = [*self._droppable()]
+        gone = self._droppable()
         if not gone:
             return
         if gone[-1] == self._log.end.segment:
@@ -441,14 +366,10 @@ class FileJournal:
         if gone[-1] >= self._since.segment:
             self._keep(self._caught_up())
         self._log.drop_before(gone[-1] + 1)
-        left = {*self._log.segments()}
-        self._older = {first: one for first, one in (self._older or {}).items() if first in left}
-        self._segments = {first: one for first, one in self._segments.items() if first in left}
+        self._segments.keep({*self._log.segments()})
 
     def _need_room(self) -> None:
-        segments = {**(self._older or {}), **self._segments}
-        size = sum(one.size for one in segments.values()) + self._checkpoint_size
-        most = self.retention.disk_bytes
+        size, most = self._segments.size() + self._checkpoint_size, self.retention.disk_bytes
         if size > most:
             raise OSError(
                 f"it has {size:,} bytes, expected at most {most:,}, which is disk_bytes of its "

@@ -255,8 +255,12 @@ class FileJournal:
                 raise OSError("it is not there any more, or another one is")
             if batch.things:
                 self._need_room()
-                self._state = None
-                self._append(batch.things)
+                self._state, before = None, self._log.end
+                try:
+                    self._append(batch.things)
+                except BaseException:  # whatever it was, nobody is told of the batch
+                    self._log.take_back(before)
+                    raise
             self._tidy()
 
     def revive(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.messages import Mark, Range
+from tidings.routing.messages import MOST_LIVES, Life, Mark, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 from tidings.store import journal as module
 from tidings.store.journal import SqliteJournal
@@ -22,11 +22,29 @@ def write(journal: SqliteJournal) -> None:
         journal.write(batch)
 
 
+def begun(path: Path, life: int = 1) -> SqliteJournal:
+    journal = SqliteJournal(path)
+    journal.begin_life(life)
+    return journal
+
+
+def test_so_many_lives_are_remembered(tmp_path: Path) -> None:
+    for life in range(1, MOST_LIVES + 4):
+        journal = begun(tmp_path / "journal.db", life)
+        journal.append(Record(life, "p", life, (), (), b""))
+        write(journal)
+        journal.close()
+    lives = [Life(life, life) for life in range(4, MOST_LIVES + 4)]
+    assert list(journal.lineage) == lives
+
+
 def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(module, "CHECKPOINT", 7)
     monkeypatch.setattr(module, "KEEP", 20)
     chance = random.Random(seed)
-    journal = SqliteJournal(tmp_path / "j" / "journal.db", epoch=77)
+    path = tmp_path / "j" / "journal.db"
+    journal = begun(path, 77)
+    lives = [Life(77, 1)]
     nodes: dict[int, bytes] = {}
     counts: dict[int, int] = {}
     kept: list[Record] = []
@@ -60,12 +78,12 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
         else:
             write(journal)
             journal.close()
-            journal = SqliteJournal(tmp_path / "j" / "journal.db", epoch=1)
-            assert journal.epoch == 77
+            lives.append(Life(chance.randrange(1, 2**63), len(kept) + 1))
+            journal = begun(path, lives[-1].life)
             assert journal.last_node == next_node - 1
             assert journal.interests() == sorted(nodes.items())
             placed = [Placed(node, (), ()) for node in sorted(nodes)]
-            expected = memory_of(kept, Memory(77), {one.node: one for one in placed})
+            expected = memory_of(kept, Memory(tuple(lives)), {one.node: one for one in placed})
             assert journal.memory(placed) == expected
     write(journal)
     check_finding(journal, kept, pruned, chance)
@@ -86,12 +104,13 @@ def check_finding(
         assert not have & missing
         for key in missing & there.keys():
             assert there[key].serial <= pruned
-        assert all(one == there[key].notification(77) for one in found for key in
+        life = journal.lineage[-1].life
+        assert all(one == there[key].notification(life) for one in found for key in
                    [(mark.node, mark.number) for mark in one.marks])  # fmt: skip
 
 
 def test_a_range_without_end(tmp_path: Path) -> None:
-    journal = SqliteJournal(tmp_path / "journal.db", 1)
+    journal = begun(tmp_path / "journal.db")
     journal.append(Record(1, "p", 1, (Mark(5, 3, (5,)),), (5,), b"x"))
     write(journal)
     found, lost = journal.find([Range(5, 1, 2**64 - 1), Range(6, 0, 4)])
@@ -103,9 +122,9 @@ def test_what_can_not_be_opened_or_written(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     path.write_text("no database, and longer than the head of one" * 30)
     with pytest.raises(EnvironmentProblem, match=r"journal\.db can't be opened: file is not"):
-        SqliteJournal(path, 1)
+        SqliteJournal(path)
     path.unlink()
-    journal = SqliteJournal(path, 1)
+    journal = SqliteJournal(path)
     journal.append(Record(1, "p", 1, (), (), b""))
     write(journal)
     journal.append(Record(1, "p", 1, (), (), b""))
@@ -115,7 +134,7 @@ def test_what_can_not_be_opened_or_written(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE about SET value = 9 WHERE key = 'format'")
     with pytest.raises(EnvironmentProblem, match="is of format 9, expected 1"):
-        SqliteJournal(path, 1)
+        SqliteJournal(path)
 
 
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,13 +144,13 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     pages = 100
     opened = SqliteJournal._opened
 
-    def limited(journal: SqliteJournal, epoch: int) -> sqlite3.Connection:
-        connection = opened(journal, epoch)
+    def limited(journal: SqliteJournal) -> sqlite3.Connection:
+        connection = opened(journal)
         connection.execute(f"PRAGMA max_page_count = {pages}")
         return connection
 
     monkeypatch.setattr(SqliteJournal, "_opened", limited)
-    journal = SqliteJournal(tmp_path / "journal.db", 1)
+    journal = begun(tmp_path / "journal.db")
     journal.add_node(5, b"x")
     serial, written = 0, 0
     full = "can't be written: database or disk is full"
@@ -169,7 +188,7 @@ def test_what_nobody_needs_goes_with_later_batches(
 ) -> None:
     monkeypatch.setattr(module, "CHECKPOINT", 10)
     monkeypatch.setattr(module, "KEEP", 20)
-    journal = SqliteJournal(tmp_path / "journal.db", epoch=1)
+    journal = begun(tmp_path / "journal.db")
     for number in range(1, 1001):
         mark = Mark(7, number, (7,))
         journal.append(Record(number, "p", number, (mark,), (7,), b"x"))

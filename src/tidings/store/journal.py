@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.messages import Mark, Notification, Range
+from tidings.routing.messages import MOST_LIVES, Life, Mark, Notification, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 
 FORMAT = 1
@@ -71,20 +71,21 @@ class Counter(msgspec.Struct):
 class SqliteJournal:
     """See the top of the module. `write` may run in another thread than all else."""
 
-    def __init__(self, path: str | Path, epoch: int) -> None:
-        """Open the journal at a path; one that is not there is made, for a new epoch."""
+    def __init__(self, path: str | Path) -> None:
+        """Open the journal at a path; one that is not there is made. `begin_life` must be called
+        before a rendezvous point serves with it."""
         self.path = Path(path)
         self._lock = threading.Lock()  # of the connection
         self._held = self._hold()
         try:
-            self._connection = self._opened(epoch)
+            self._connection = self._opened()
             # what is asked for must not wait until something is written
             self._reader = sqlite3.connect(self.path)
         except BaseException:
             os.close(self._held)
             raise
         self._identity = _identity(self.path)
-        self.epoch = self._about("epoch")
+        self.lineage: tuple[Life, ...] = ()
         self.last_node = self._about("last_node")
         """The highest number that a node ever had: numbers are not used again."""
         self._counters: dict[int, Counter] = {}
@@ -153,7 +154,7 @@ class SqliteJournal:
                     size += len(record.payload)
                     if size > most_bytes and found:
                         return [found[serial] for serial in sorted(found)], lost
-                    found[record.serial] = record.notification(self.epoch)
+                    found[record.serial] = record.notification(self.lineage[-1].life)
                     if number > first:
                         lost.append(Range(node, first, number - 1))
                     first = number + 1
@@ -195,7 +196,7 @@ class SqliteJournal:
             try:
                 self._try_writing(self._connection)
             except EnvironmentProblem:
-                fresh = self._opened(self.epoch)
+                fresh = self._opened()
                 try:
                     self._try_writing(fresh)
                 except BaseException:
@@ -210,6 +211,23 @@ class SqliteJournal:
             self._waiting.clear()
             self._since = self._given = 0
             self._read_counters(counted)
+
+    def begin_life(self, life: int) -> None:
+        """Write down that a rendezvous point begins with what is here. It is on the disk when this
+        returns; EnvironmentProblem where it can't be."""
+        with self._lock, self._careful("written"):
+            execute = self._connection.execute
+            execute(
+                "CREATE TABLE IF NOT EXISTS lives "
+                "(at INTEGER PRIMARY KEY, life INTEGER NOT NULL, first INTEGER NOT NULL)"
+            )
+            (serial,) = execute("SELECT max(serial) FROM records").fetchone()
+            first = max(serial or 0, self._about_locked("counted")) + 1
+            execute("INSERT INTO lives (life, first) VALUES (?, ?)", (life, first))
+            execute("DELETE FROM lives WHERE at <= (SELECT max(at) FROM lives) - ?", (MOST_LIVES,))
+            self._connection.commit()
+            rows = execute("SELECT life, first FROM lives ORDER BY at").fetchall()
+            self.lineage = tuple(Life(*row) for row in rows)
 
     def _try_writing(self, connection: sqlite3.Connection) -> None:
         """More than a page, which the next batch would use up."""
@@ -247,7 +265,7 @@ class SqliteJournal:
         there = {one.node for one in placed}
         counters = {node: one for node, one in self._counters.items() if node in there}
         return Memory(
-            self.epoch,
+            self.lineage,
             max(serial or 0, self._about("counted")),
             placed,
             {node: one.count for node, one in counters.items() if one.count},
@@ -344,7 +362,7 @@ class SqliteJournal:
         row = self._connection.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
         return 0 if row is None else int(row[0])
 
-    def _opened(self, epoch: int) -> sqlite3.Connection:
+    def _opened(self) -> sqlite3.Connection:
         try:
             connection: sqlite3.Connection = sqlite3.connect(self.path, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -352,7 +370,7 @@ class SqliteJournal:
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if not tables:
                 connection.executescript(f"BEGIN;{_SCHEMA}COMMIT;")
-                about = {"format": FORMAT, "epoch": epoch, "last_node": 0, "counted": 0}
+                about = {"format": FORMAT, "last_node": 0, "counted": 0}
                 connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
                 connection.commit()
             found = connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()

@@ -97,8 +97,8 @@ class GraphInterests:
 
     def remove(self, number: int) -> None:
         node = self._node(number)
+        self._matcher.remove(number)  # first: where that goes wrong, nothing has changed
         self._same[node.id].remove(number)
-        self._matcher.remove(number)
         del self._filters[number]
         if not self._same[node.id]:
             del self._same[node.id]
@@ -123,8 +123,12 @@ class GraphInterests:
 
     def _insert(self, number: int, filter_: Filter) -> None:
         before = len(self._graph)
-        node = self._graph.insert(filter_)
         self._matcher.add(number, filter_)
+        try:
+            node = self._graph.insert(filter_)
+        except BaseException:  # what is not in the graph must not match
+            self._matcher.remove(number)
+            raise
         self._filters[number] = filter_
         self._same.setdefault(node.id, []).append(number)
         if len(self._graph) <= before:  # nodes have become one

@@ -169,15 +169,29 @@ class Node:
                 self.report([link.name])
         elif isinstance(message, URGENT):
             link.told_in += isinstance(message, m.Publish)
-            self.dispatch(self.machine.receive(link.name, message, self.now))
+            self.feed(link.name, message)
         else:
             self.backlog.put(link, message)
 
     def _take_later(self, link: Link, message: m.Message) -> None:
         try:
-            self.dispatch(self.machine.receive(link.name, message, self.now))
+            self.feed(link.name, message)
         except TidingsError as problem:
             link.refuse(problem)
+
+    def feed(self, name: str, message: m.Message) -> None:
+        """Give the machine a message. A mistake of ours in it is no reason to end the link to
+        whoever sent it, who may be a router with many others behind it."""
+        try:
+            sent = self.machine.receive(name, message, self.now)
+        except TidingsError:
+            raise
+        except Exception:
+            kind = type(message).__name__
+            _log.exception("%s: a %s of %r could not be handled", self.machine.name, kind, name)
+            self.machine.beyond["problems"] += 1
+            sent = self.machine.taken()
+        self.dispatch(sent)
 
     def _refuse(self, link: Link, message: m.Message, reason: str) -> None:
         """Say why to whoever waits for an answer; agents say other things by themselves."""
@@ -205,7 +219,11 @@ class Node:
         for to, message in sent:
             link = self.links.get(to)
             if link is not None:
-                link.send(message)
+                try:
+                    link.send(message)
+                except Exception:  # what others were to be told must not be lost with it
+                    kind = type(message).__name__
+                    _log.exception("%s: a %s can't be sent", self.machine.name, kind)
         self.breathe()
 
     def breathe(self) -> None:

@@ -22,7 +22,8 @@ from tidings.cli.errors import BadInput, remark
 from tidings.cli.screen import emit, say
 
 if TYPE_CHECKING:
-    from tidings.routing.subscriber import Break, Lost
+    from tidings.routing.lineage import Break
+    from tidings.routing.subscriber import Lost
 
 Router = Annotated[
     str,
@@ -99,7 +100,7 @@ def publish_notification(
     async def work() -> int:
         at = count = 0
         async with connect(router, name=name, token=token, authorities=authorities) as agent:
-            waiting: list[asyncio.Future[None]] = []
+            waiting: list[asyncio.Future[int]] = []
             async for line in stdin_lines() if attributes == "-" else _only(attributes):
                 at += 1
                 text = line.strip()
@@ -173,6 +174,8 @@ def subscribe_to(
 
 
 def _missing(one: Lost | Break) -> str:
+    from tidings.routing.lineage import Break
+
     if isinstance(one, Break):
         return f"it is not known what came between: {one.reason}"
     return f"{one.numbers:,} notifications can't be had any more"

@@ -6,7 +6,7 @@
     6   u16  marks                                 of a notification only, from here on
     8   u32  bytes of the labels
     12  u32  bytes of the publisher's name
-    16  u64  epoch
+    16  u64  epoch: the life of the rendezvous point
     24  u64  serial
     32  u64  stamp
     40       for each mark: u64 node, u64 number
@@ -30,7 +30,7 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.routing import messages as m
 
-VERSION = 1
+VERSION = 2
 NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
 """Bytes of the largest frame that is taken, unless another bound is given."""
@@ -40,6 +40,8 @@ _MARK = struct.Struct("<QQ")
 _COUNT = struct.Struct("<H")
 _LENGTH = struct.Struct("<I")
 _SHORT = struct.Struct("<IBB")
+_PLACE = struct.Struct("<QQ")  # epoch and serial,
+_PLACE_AT = 16  # and where they are
 _FIRST = struct.Struct("<IH")  # length, and kind and version as one number
 _KINDS = NOTIFICATION | VERSION << 8, OTHER | VERSION << 8
 HEAD = _HEAD.size
@@ -156,6 +158,15 @@ def front_of(buffer: bytes | memoryview, start: int) -> Front:
     if first + labels + name > end:
         raise FrameError("found a notification that is shorter than its parts")
     return Front(start, marks, first, first + labels, end)
+
+
+def place_of(buffer: bytes, start: int) -> tuple[int, int]:
+    """The epoch and the serial of the notification that begins at a place; FrameError where it has
+    none."""
+    if size_at(buffer, start) < HEAD:
+        raise FrameError("found a notification that is shorter than its head")
+    epoch, serial = _PLACE.unpack_from(buffer, start + _PLACE_AT)
+    return epoch, serial
 
 
 def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:

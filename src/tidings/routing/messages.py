@@ -1,11 +1,13 @@
-"""What routers and agents say to each other. A message that goes down names the epoch of its
-rendezvous point: the life of one set of numbers, which ends when the point loses its disk.
+"""What routers and agents say to each other. A message that goes down names the life of its
+rendezvous point as its epoch, see lineage.py.
 
     up      Subscribe Unsubscribe               which nodes a neighbour wants
             Resubscribe Wanted Redraw           that it still does; all of them; what is their graph
+            Trace                               which lives there were
             Ask Count Recover Publish           questions that are passed on towards the root
     down    Setup Gone Refuse                   where a node belongs; that it is dropped
             Beat Which Graph                    how much there was; which are wanted; the graph
+            Lineage                             the lives that there were
             Notification                        what it is all for
             Answer Counted Recovered Settled Published
 
@@ -23,6 +25,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """Of a node, a notification, a request: whatever is counted. Others are refused when read."""
 MOST_NODES = 2_000_000  # in one message
 MOST_RANGES = 1024
+MOST_LIVES = 256  # of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 Called = Annotated[str, msgspec.Meta(max_length=255)]
 """The name of a node or a publisher, which others remember."""
@@ -50,6 +53,13 @@ class Range(NamedTuple):
     node: Number
     first: Number
     last: Number
+
+
+class Life(NamedTuple):
+    """A start of a rendezvous point: a number drawn at random, and the first serial after it."""
+
+    life: Number
+    first: Number
 
 
 class Slice(NamedTuple):
@@ -161,8 +171,14 @@ class Report(Message, frozen=True, tag="report"):
 # -- up --------------------------------------------------------------------------------------------
 
 
+class Trace(Message, frozen=True, tag="trace"):
+    """Which lives did the rendezvous point have? The sender judges by them itself."""
+
+    request: Number
+
+
 class Up(Message, frozen=True):
-    """Names of nodes are those of an epoch."""
+    """The life that the sender believes the rendezvous point to be in."""
 
     epoch: Number
 
@@ -241,13 +257,14 @@ class Notification(Down, frozen=True, tag="notification"):
 
 class Setup(Down, frozen=True, tag="setup"):
     """Where a node belongs among those that the neighbour subscribes to, and how many notifications
-    matched it up to a serial."""
+    matched it up to a serial, and perhaps some after it, up to the one that was seen."""
 
     node: Number
     parents: Label
     children: Label
     total: Number
     serial: Number
+    seen: Number = 0
 
 
 class Gone(Down, frozen=True, tag="gone"):
@@ -272,6 +289,7 @@ class Beat(Down, frozen=True, tag="beat"):
     subscribed: Digest
     sum: Number  # of the totals of all nodes
     edges: Edges | None = None
+    seen: Number = 0  # no total has more than what came up to here
 
 
 class Graph(Down, frozen=True, tag="graph"):
@@ -281,10 +299,18 @@ class Graph(Down, frozen=True, tag="graph"):
     serial: Number
     parents: dict[Number, Label]
     totals: dict[Number, Number]
+    seen: Number = 0
 
 
 class Which(Down, frozen=True, tag="which"):
     """Send me all nodes that you want: when digests differ."""
+
+
+class Lineage(Down, frozen=True, tag="lineage"):
+    """The lives of the rendezvous point, the last of which is the epoch."""
+
+    request: Number
+    lives: Annotated[tuple[Life, ...], msgspec.Meta(max_length=MOST_LIVES)]
 
 
 class Answer(Down, frozen=True, tag="answer"):
@@ -321,16 +347,20 @@ class Settled(Down, frozen=True, tag="settled"):
 
 
 class Published(Down, frozen=True, tag="published"):
-    """All from `since` up to this one are on the disk; or this one was refused, and says nothing of
-    others."""
+    """All from `since` up to this one are on the disk, with serials up to one; or this one was
+    refused, which says nothing of others; or the rendezvous point expects one that the publisher
+    has done with: it lacks that and those after it."""
 
     publisher: str
     stamp: Number
     refusal: str = ""
     since: Number = 0
+    serial: Number = 0
+    expected: Number = 0
 
 
 LINK = Hello | Welcome | Goodbye | Watch | Report
-UP = Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Ask | Count | Recover | Publish
-DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Answer | Counted | Recovered
-        | Settled | Published)  # fmt: skip
+UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
+      | Publish)  # fmt: skip
+DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Lineage | Answer | Counted
+        | Recovered | Settled | Published)  # fmt: skip

@@ -7,14 +7,21 @@ Nothing that was said may be taken back by a crash, so whatever depends on somet
 until that is on the disk: acknowledgments, notifications, and the names of nodes. The owner writes
 what the journal was given, and says `stored` when it is there.
 
+Whatever goes wrong with one message, also by a mistake that nobody thought of, is refused in a
+sentence to whoever sent it and logged; what others were promised is kept. So nothing is changed
+before all that can go wrong is behind: a publisher's stamp is advanced when its notification is in
+the journal's hands.
+
 What is counted, for each node: `counts`, the notifications of which it was a lowest node, which is
 what numbers are; and `totals`, those that matched it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Protocol
 
@@ -26,12 +33,16 @@ from tidings.routing.cache import Cache
 from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
+from tidings.routing.lineage import Lineage
 from tidings.routing.router import Times
 
 MOST_KNOWN = 10_000  # headers, and all nodes above them
 MOST_OF_MARK = 64 + 8 * (ways.MOST_ABOVE + 1)  # bytes in a header
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a notification, but for its frame
 NEW_NODE = 100  # what a new node costs, in entries of an answer
+MOST_FIRST = 1 << 48  # stamps that an unknown publisher can be believed to have done with
+
+_log = logging.getLogger(__name__)
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -93,9 +104,10 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct):
-    """What a rendezvous point had written down when it was started."""
+    """What a rendezvous point had written down when it was started. The last life is that of the
+    start; after a loss of which the journal knows, it is the only one."""
 
-    epoch: int
+    lineage: tuple[m.Life, ...]
     serial: int = 0
     placed: list[Placed] = []  # each after its parents
     counts: dict[int, int] = {}
@@ -124,13 +136,14 @@ class Rendezvous(Downstream):
         memory: Memory,
         times: Times | None = None,
         cache: Cache | None = None,
-        life: int = 1,
         limits: Limits | None = None,
     ) -> None:
+        """The life of this start is on the disk, as the last one of the memory."""
+        life = memory.lineage[-1].life
         super().__init__(name, times or Times(), Cache() if cache is None else cache, life, limits)
         self.interests = interests
         self.journal = journal
-        self.epoch = memory.epoch
+        self.standing.life, self.standing.lineage = life, Lineage(memory.lineage)
         self.serial = memory.serial
         self.counts = dict(memory.counts)
         self.totals = dict(memory.totals)
@@ -145,12 +158,14 @@ class Rendezvous(Downstream):
         self._promised = 0  # entries of answers that wait until something is stored
         self._unsynced: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
         self._written = 0  # things that were given to the journal
-        self._held: list[tuple[int, Record | Sent]] = []  # what waits until so many are stored
+        self._held: deque[tuple[int, Record | Sent]] = deque()  # waits for so many
         self._changed: dict[int, int] = {}  # totals since the last beat
         self._given = self.serial  # the last serial that has a number
         self._given_counts = dict(self.counts)
-        self._acks: dict[str, tuple[int, int]] = {}  # of publishers: stamps that are on the disk
+        # of publishers: stamps that are on the disk, and the serial of the last
+        self._acks: dict[str, tuple[int, int, int]] = {}
         self._solid: dict[str, int] = {}  # of a publisher: none since this stamp was refused
+        self._skipped: dict[str, int] = {}  # of a publisher: all stamps up to here are done with
         self._failed = ""  # why nothing can be written any more
         self._above: dict[Label, Label] = {}
         self._first: dict[int, Label] = {}
@@ -176,19 +191,16 @@ class Rendezvous(Downstream):
     def stored(self, count: int, now: float) -> list[Sent]:
         """The first `count` things that the journal was given are on the disk."""
         self.now = now
-        ready = 0
-        for needed, what in self._held:
-            if needed > count:
-                break
-            ready += 1
+        while self._held and self._held[0][0] <= count:
+            _, what = self._held.popleft()
             if isinstance(what, Record):
                 self._records.popleft()
-                self._announce(what)
+                with self._careful("tell of a notification"):
+                    self._announce(what)
             else:
                 self.send(*what)
                 if isinstance(what[1], m.Answer):
                     self._promised -= len(what[1].counts)
-        del self._held[:ready]
         for publisher in [*self._acks]:
             self._send_acknowledged(publisher)
         while self._unsynced and self._unsynced[0][0] <= count:
@@ -203,16 +215,32 @@ class Rendezvous(Downstream):
                 there = self.graph.nodes.keys() - self.wants.keys() - self._unwanted.keys()
                 self._unwanted |= dict.fromkeys(there, now)
             self._checked = now
-            self.expire()
+            with self._careful("forget who is gone"):
+                self.expire()
             if not self._failed:
                 self._forget_unwanted()
                 self._forget_publishers()
-            self.journal.prune(max(self.done(), self.serial - self.limits.kept))
+            with self._careful("prune the journal"):
+                self.journal.prune(max(self.done(), self.serial - self.limits.kept))
         if now - self._beaten >= self.times.beat:
             self._beaten = now
             changed, self._changed = self._changed, {}
             self.beat(changed)
         return self.taken()
+
+    @contextlib.contextmanager
+    def _careful(self, what: str) -> Iterator[None]:
+        """Whatever goes wrong is logged, and what comes after it is done all the same."""
+        try:
+            yield
+        except Exception:
+            self._problem(what)
+
+    def _problem(self, what: str) -> str:
+        """An exception that nobody expected: it is logged; the sentence for whom it concerns."""
+        self.beyond["problems"] += 1
+        _log.exception("%s: could not %s", self.name, what)
+        return f"the rendezvous point could not {what}, by a mistake of its own; see its log"
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -225,7 +253,7 @@ class Rendezvous(Downstream):
             if not self._refused(sender, message):
                 self._place(sender, message)
         elif message.epoch != self.epoch:
-            self.other_epoch(sender, message.epoch)
+            self.tell_epoch(sender)
         elif message.node not in self.graph:
             self.send(sender, m.Refuse(self.epoch, (message.node,)))
         else:
@@ -282,19 +310,16 @@ class Rendezvous(Downstream):
             return
         try:
             placed = self.interests.place(message.interest)
+            if placed.node not in self.graph:
+                self._make(sender, placed, message.interest)
         except TidingsError as problem:
             self.send(sender, m.Answer(self.epoch, message.request, refusal=str(problem)))
             return
+        except Exception:
+            refusal = self._problem("place the filter")
+            self.send(sender, m.Answer(self.epoch, message.request, refusal=refusal))
+            return
         node = placed.node
-        if node not in self.graph:
-            for one in (placed, *placed.also):
-                self.graph.insert(one.node, one.parents, one.children)
-            self.graph_changed()
-            self.journal.add_node(node, message.interest)
-            self._written += 1
-            self._makers[node] = sender
-            self.neighbours[sender].made += 1
-            self.charge(sender, NEW_NODE)
         if node not in self.wants:
             self._unwanted[node] = self.now  # from now on someone may
         # all numbers that were given by now are on the disk when this is sent
@@ -308,6 +333,26 @@ class Rendezvous(Downstream):
             self.totals.get(node, 0) + pending, counts,
         )  # fmt: skip
         self._hold((sender, answer))
+
+    def _make(self, sender: Name, placed: Placed, interest: bytes) -> None:
+        """Put a new node into the graph and the journal, or nowhere."""
+        node = placed.node
+        try:
+            for one in (placed, *placed.also):
+                self.graph.insert(one.node, one.parents, one.children)
+            self.journal.add_node(node, interest)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self.interests.remove(node)
+            if node in self.graph:
+                self.graph.remove(node)
+            self.graph_changed()
+            raise
+        self._written += 1
+        self.graph_changed()
+        self._makers[node] = sender
+        self.neighbours[sender].made += 1
+        self.charge(sender, NEW_NODE)
 
     def ask_above(self, message: m.Message) -> None:
         """A question that no cache here could answer: it is for the journal."""
@@ -345,39 +390,87 @@ class Rendezvous(Downstream):
     def _publish(self, sender: Name, message: m.Publish) -> None:
         who, stamp = message.publisher, message.stamp
         self._publishers[who] = sender
-        # one whose acknowledgments are remembered by nobody but itself is believed
-        expected = max(self.publishers.get(who, 0) + 1, message.first)
+        expected = self._expected(sender, message)
+        if expected is None:
+            return
         if stamp < expected:  # it came before; the acknowledgment may be on its way
             answer = self._said_before(message, expected - 1)
-            if answer.refusal:
+            if answer is not None and answer.refusal:
                 self.send(sender, answer)
-            else:
+            elif answer is not None:
                 self._hold((sender, answer))
             return
         if self._failed:
-            self.send(sender, m.Published(self.epoch, who, stamp, self._failed))
+            self._skip(sender, message, self._failed)
             return
         if stamp > expected:  # one before it was lost; the publisher will say both again
             return
-        self.publishers[who] = stamp
+        refusal = ""
         try:
-            lowest = self._tagged(message)
+            try:
+                record = self._record(message)
+            except TidingsError as problem:  # said again it would be refused again, so it is done
+                refusal, record = str(problem), Record(0, who, stamp, (), (), b"")
+            self.journal.append(record)
         except TidingsError as problem:
+            self._skip(sender, message, str(problem))
+            return
+        except Exception:
+            self._skip(sender, message, self._problem("match the notification"))
+            return
+        self._advance(who, stamp)
+        if refusal:
             self._solid[who] = stamp + 1
-            self._write(Record(0, who, stamp, (), (), b""))
-            self._hold((sender, m.Published(self.epoch, who, stamp, str(problem))))
+            self._hold((sender, m.Published(self.epoch, who, stamp, refusal)))
             return
         self._solid.setdefault(who, stamp)
-        self._given += 1
-        marks = []
-        for node in lowest:
-            count = self._given_counts[node] = self._given_counts.get(node, 0) + 1
-            marks.append(m.Mark(node, count, (node,)))
-        record = Record(
-            self._given, who, stamp, tuple(marks), self._all_above(lowest), message.payload
-        )
-        self._write(record)
+        self._given = record.serial
+        for mark in record.marks:
+            self._given_counts[mark.node] = mark.number
         self._held.append((self._written, record))
+
+    def _expected(self, sender: Name, message: m.Publish) -> int | None:
+        """The stamp that comes next of a publisher; None where it is told so. One of which nothing
+        is known is believed what it has done with. One that is known is not: it could be somebody
+        else, who would have its next publications taken for some that were said before."""
+        who, first = message.publisher, max(message.first, 1)
+        known = self.publishers.get(who)
+        if known is None:
+            if first <= MOST_FIRST:
+                return first
+            refusal = f"found {first:,} as the first stamp, expected at most {MOST_FIRST:,}"
+            self.send(sender, m.Published(self.epoch, who, message.stamp, refusal))
+            return None
+        if first <= max(known, self._skipped.get(who, 0)) + 1:
+            return max(known + 1, first)
+        self.send(sender, m.Published(self.epoch, who, 0, expected=known + 1))
+        return None
+
+    def _advance(self, who: str, stamp: int) -> None:
+        """Something is in the journal's hands, and with it the stamp of its publisher."""
+        self._written += 1
+        if self.publishers.get(who) != stamp - 1:  # some before it were refused
+            self._solid.pop(who, None)
+        self.publishers[who] = stamp
+        self._skipped.pop(who, None)
+
+    def _skip(self, sender: Name, message: m.Publish, refusal: str) -> None:
+        """Refuse a publication without a word in the journal: said again it is looked at again, and
+        its publisher may go on with the next."""
+        who, stamp = message.publisher, message.stamp
+        skipped = self._skipped.get(who, 0)
+        if stamp <= max(self.publishers.get(who, 0), skipped, message.first - 1) + 1:
+            self._skipped[who] = max(stamp, skipped)
+        self.send(sender, m.Published(self.epoch, who, stamp, refusal))
+
+    def _record(self, message: m.Publish) -> Record:
+        """What a publication becomes; nothing is changed by it."""
+        lowest, given = self._tagged(message), self._given_counts
+        marks = tuple(m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest)
+        return Record(
+            self._given + 1, message.publisher, message.stamp, marks, self._all_above(lowest),
+            message.payload,
+        )  # fmt: skip
 
     def _tagged(self, message: m.Publish) -> Label:
         """The lowest nodes of a publication; TidingsError where it is refused: also where it would
@@ -391,22 +484,26 @@ class Rendezvous(Downstream):
             )
         return lowest
 
-    def _said_before(self, message: m.Publish, last: int) -> m.Published:
+    def _said_before(self, message: m.Publish, last: int) -> m.Published | None:
         """The acknowledgment of one that was taken, or refused, before. That one was refused need
-        not be remembered: it would be again."""
+        not be remembered: it would be again. None where that can't be said now."""
         who, stamp = message.publisher, message.stamp
         solid = self._solid.get(who)
         if solid is not None and stamp >= solid:
-            return m.Published(self.epoch, who, last, since=solid)
+            return m.Published(self.epoch, who, last, since=solid, serial=self._given)
         try:
             self._tagged(message)
         except TidingsError as problem:
             return m.Published(self.epoch, who, stamp, str(problem))
-        return m.Published(self.epoch, who, stamp, since=stamp)
+        except Exception:
+            self._problem("match the notification")
+            return None
+        return m.Published(self.epoch, who, stamp, since=stamp, serial=self._given)
 
     def _announce(self, record: Record) -> None:
         """A notification is on the disk: it counts, it is acknowledged, and it goes out."""
         self.serial = record.serial
+        self._acknowledge(record)
         for mark in record.marks:
             self.counts[mark.node] = mark.number
             self.latest[mark.node] = record.serial
@@ -414,26 +511,26 @@ class Rendezvous(Downstream):
             before = self.totals.get(node, 0)
             self.moved(node, before)
             self._changed[node] = self.totals[node] = before + 1
-        self._acknowledge(record.publisher, record.stamp)
         if record.marks:
             first = self._first_label
             marks = [m.Mark(mark.node, mark.number, first(mark.node)) for mark in record.marks]
             self.release(record.notification(self.epoch, tuple(marks)))
 
-    def _acknowledge(self, publisher: str, stamp: int) -> None:
+    def _acknowledge(self, record: Record) -> None:
         """One is on the disk. Those that follow each other are acknowledged together."""
-        first, last = self._acks.get(publisher, (stamp, stamp - 1))
+        publisher, stamp = record.publisher, record.stamp
+        first, last, _ = self._acks.get(publisher, (stamp, stamp - 1, 0))
         if stamp != last + 1:
             self._send_acknowledged(publisher)
             first = stamp
-        self._acks[publisher] = first, stamp
+        self._acks[publisher] = first, stamp, record.serial
 
     def _send_acknowledged(self, publisher: str) -> None:
-        first, last = self._acks.pop(publisher)
+        first, last, serial = self._acks.pop(publisher)
         to = self._publishers.get(publisher)
         if to is not None:
             since = min(self._solid.get(publisher, first), first)
-            self.send(to, m.Published(self.epoch, publisher, last, since=since))
+            self.send(to, m.Published(self.epoch, publisher, last, since=since, serial=serial))
 
     def _first_label(self, node: int) -> Label:
         found = self._first.get(node)
@@ -445,10 +542,6 @@ class Rendezvous(Downstream):
         """Let a notification out."""
         self.cache.put(notification)
         self.forward(notification)
-
-    def _write(self, record: Record) -> None:
-        self.journal.append(record)
-        self._written += 1
 
     def _hold(self, sent: Sent) -> None:
         """Send something when all that was written by now is on the disk."""
@@ -473,6 +566,7 @@ class Rendezvous(Downstream):
         self._promised = self.unsynced_bytes = 0
         self._unsynced.clear()
         self._records.clear()
+        self._given = self.serial  # no acknowledgment may speak of what is not there
         return self.taken()
 
     def _take_back(self, publisher: str, stamp: int) -> None:
@@ -547,22 +641,26 @@ class Rendezvous(Downstream):
         for node, since in [*self._unwanted.items()]:
             if since < late and node not in in_use:
                 del self._unwanted[node]
-                self._settle(node)
-                self.interests.remove(node)
-                above = {*self.graph.ancestors(node)}
-                self.graph.remove(node)
-                self.graph_changed()
-                count, latest = self.counts.get(node, 0), self.latest.get(node, 0)
-                self._retired[node] = Retired(above, count, latest, self.now)
-                self.journal.drop_node(node)
-                self._written += 1
-                for table in (self.counts, self._given_counts, self.totals, self.latest):
-                    table.pop(node, None)
+                with self._careful(f"forget node {node}"):
+                    self._retire(node)
         late, done = self.now - 3 * self.times.expire, self.done()
         many = len(self._retired) - self.limits.all_new_nodes
         for at, (node, one) in enumerate([*self._retired.items()]):
             if at < many or (one.since < late and one.latest <= done):
                 del self._retired[node]
+
+    def _retire(self, node: int) -> None:
+        self._settle(node)
+        self.interests.remove(node)
+        above = {*self.graph.ancestors(node)}
+        self.graph.remove(node)
+        self.graph_changed()
+        count, latest = self.counts.get(node, 0), self.latest.get(node, 0)
+        self._retired[node] = Retired(above, count, latest, self.now)
+        self.journal.drop_node(node)
+        self._written += 1
+        for table in (self.counts, self._given_counts, self.totals, self.latest):
+            table.pop(node, None)
 
     def _settle(self, node: int) -> None:
         """A node is wanted, or gone: it is not new any more."""
@@ -579,5 +677,6 @@ class Rendezvous(Downstream):
             for name in names:
                 del self.publishers[name]
                 self._solid.pop(name, None)
+                self._skipped.pop(name, None)
             self.journal.forget_publishers(names)
             self.beyond["publishers"] += many

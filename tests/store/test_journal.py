@@ -10,6 +10,7 @@ import pytest
 from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
+from tidings.routing.limits import work_of
 from tidings.routing.messages import Mark, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 from tidings.store import journal as module
@@ -28,6 +29,7 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
     chance = random.Random(seed)
     journal = SqliteJournal(tmp_path / "j" / "journal.db", epoch=77)
     nodes: dict[int, bytes] = {}
+    owners: dict[int, tuple[str, ...]] = {}
     counts: dict[int, int] = {}
     kept: list[Record] = []
     pruned, next_node, stamps = 0, 1, dict[str, int]()
@@ -35,9 +37,14 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
         what = chance.random()
         if what < 0.1 or not nodes:
             nodes[next_node] = chance.randbytes(3)
-            journal.add_node(next_node, nodes[next_node])
+            owners[next_node] = (chance.choice("ab"),)
+            journal.add_node(next_node, nodes[next_node], *owners[next_node])
             next_node += 1
-        elif what < 0.13:
+        elif what < 0.12:
+            one = chance.choice(list(nodes))
+            owners[one] = tuple(chance.sample("abc", chance.randrange(3)))
+            journal.set_owners(one, owners[one])
+        elif what < 0.15:
             gone = chance.choice(list(nodes))
             del nodes[gone]
             counts.pop(gone, None)
@@ -66,6 +73,8 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
             assert journal.interests() == sorted(nodes.items())
             placed = [Placed(node, (), ()) for node in sorted(nodes)]
             expected = memory_of(kept, Memory(77), {one.node: one for one in placed})
+            expected.owners = {node: owners[node] for node in nodes if owners[node]}
+            expected.sizes = {node: work_of(interest) for node, interest in nodes.items()}
             assert journal.memory(placed) == expected
     write(journal)
     check_finding(journal, kept, pruned, chance)

@@ -4,8 +4,10 @@ rendezvous point: the life of one set of numbers, which ends when the point lose
     up      Subscribe Unsubscribe               which nodes a neighbour wants
             Resubscribe Wanted Redraw           that it still does; all of them; what is their graph
             Ask Count Recover Publish           questions that are passed on towards the root
+            Whose                               which nodes an owner wants
     down    Setup Gone Refuse                   where a node belongs; that it is dropped
             Beat Which Graph                    how much there was; which are wanted; the graph
+            Who                                 whose are nodes that are wanted?
             Notification                        what it is all for
             Answer Counted Recovered Settled Published
 
@@ -194,10 +196,12 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node is that of an interest? Nobody on the way reads it."""
+    """Which node is that of an interest? Nobody on the way reads it. Whose it is says the node that
+    the asker is linked to, whatever was said before; routers pass on what those below them said."""
 
     request: Number
     interest: bytes
+    owner: Called = ""
 
 
 class Count(Up, frozen=True, tag="count"):
@@ -211,6 +215,13 @@ class Count(Up, frozen=True, tag="count"):
 class Recover(Up, frozen=True, tag="recover"):
     request: Number
     ranges: Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_RANGES)]
+
+
+class Whose(Up, frozen=True, tag="whose"):
+    """An owner wants some of the nodes that were asked for."""
+
+    owner: Called
+    nodes: Label
 
 
 class Publish(Message, frozen=True, tag="publish"):
@@ -287,6 +298,12 @@ class Which(Down, frozen=True, tag="which"):
     """Send me all nodes that you want: when digests differ."""
 
 
+class Who(Down, frozen=True, tag="who"):
+    """Say whose neighbours of yours want these nodes."""
+
+    nodes: Label
+
+
 class Answer(Down, frozen=True, tag="answer"):
     """The node of an interest, and where everything stood then; or why it was refused."""
 
@@ -331,6 +348,7 @@ class Published(Down, frozen=True, tag="published"):
 
 
 LINK = Hello | Welcome | Goodbye | Watch | Report
-UP = Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Ask | Count | Recover | Publish
-DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Answer | Counted | Recovered
-        | Settled | Published)  # fmt: skip
+UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Ask | Count | Recover | Publish
+      | Whose)  # fmt: skip
+DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Answer | Counted
+        | Recovered | Settled | Published)  # fmt: skip

@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import EnvironmentProblem
+from tidings.routing.limits import work_of
 from tidings.routing.messages import Mark, Notification, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 
@@ -32,7 +33,8 @@ ROOM = 1 << 18  # bytes that must fit on a disk that was full
 
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE nodes (node INTEGER PRIMARY KEY, interest BLOB NOT NULL);
+CREATE TABLE nodes (node INTEGER PRIMARY KEY, interest BLOB NOT NULL,
+                    owners BLOB NOT NULL DEFAULT x'90');
 CREATE TABLE records (serial INTEGER PRIMARY KEY, publisher TEXT NOT NULL, stamp INTEGER NOT NULL,
                       marks BLOB NOT NULL, matched BLOB NOT NULL, payload BLOB NOT NULL);
 CREATE TABLE marks (node INTEGER NOT NULL, number INTEGER NOT NULL, serial INTEGER NOT NULL,
@@ -43,16 +45,25 @@ CREATE TABLE counters (node INTEGER PRIMARY KEY, count INTEGER NOT NULL, total I
 """
 
 
+_OWNERS = msgspec.msgpack.Decoder(tuple[str, ...])
+
+
 class Added(msgspec.Struct, frozen=True):
     node: int
     interest: bytes
+    owner: str
+
+
+class Owned(msgspec.Struct, frozen=True):
+    node: int
+    owners: tuple[str, ...]
 
 
 class Dropped(msgspec.Struct, frozen=True):
     node: int
 
 
-Thing = Added | Dropped | Record
+Thing = Added | Owned | Dropped | Record
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -123,8 +134,11 @@ class SqliteJournal:
 
     # -- what a rendezvous point does ----------------------------------------------------------
 
-    def add_node(self, node: int, interest: bytes) -> None:
-        self._give(Added(node, interest))
+    def add_node(self, node: int, interest: bytes, owner: str = "") -> None:
+        self._give(Added(node, interest, owner))
+
+    def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
+        self._give(Owned(node, owners))
 
     def drop_node(self, node: int) -> None:
         self._give(Dropped(node))
@@ -243,8 +257,10 @@ class SqliteJournal:
         """What a rendezvous point begins with; `placed` are its nodes, each after its parents."""
         with self._lock:
             publishers = dict(self._connection.execute("SELECT name, stamp FROM publishers"))
+            nodes = self._connection.execute("SELECT node, interest, owners FROM nodes").fetchall()
             (serial,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
         there = {one.node for one in placed}
+        owners = {node: _OWNERS.decode(some) for node, _, some in nodes if node in there}
         counters = {node: one for node, one in self._counters.items() if node in there}
         return Memory(
             self.epoch,
@@ -254,6 +270,8 @@ class SqliteJournal:
             {node: one.total for node, one in counters.items() if one.total},
             {node: one.latest for node, one in counters.items() if one.latest},
             publishers,
+            {node: some for node, some in owners.items() if some},
+            {node: work_of(interest) for node, interest, _ in nodes if node in there},
         )
 
     # -- how -----------------------------------------------------------------------------------
@@ -283,8 +301,12 @@ class SqliteJournal:
         records = [one for one in things if isinstance(one, Record)]
         for one in things:
             if isinstance(one, Added):
-                execute("INSERT INTO nodes VALUES (?, ?)", (one.node, one.interest))
+                owners = msgspec.msgpack.encode((one.owner,) if one.owner else ())
+                execute("INSERT INTO nodes VALUES (?, ?, ?)", (one.node, one.interest, owners))
                 execute("UPDATE about SET value = ? WHERE key = 'last_node'", (one.node,))
+            elif isinstance(one, Owned):
+                owners = msgspec.msgpack.encode(one.owners)
+                execute("UPDATE nodes SET owners = ? WHERE node = ?", (owners, one.node))
             elif isinstance(one, Dropped):
                 execute("DELETE FROM nodes WHERE node = ?", (one.node,))
                 execute("DELETE FROM counters WHERE node = ?", (one.node,))
@@ -354,6 +376,10 @@ class SqliteJournal:
                 connection.executescript(f"BEGIN;{_SCHEMA}COMMIT;")
                 about = {"format": FORMAT, "epoch": epoch, "last_node": 0, "counted": 0}
                 connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+                connection.commit()
+            columns = {row[1] for row in connection.execute("PRAGMA table_info(nodes)")}
+            if columns and "owners" not in columns:  # a journal of before
+                connection.execute("ALTER TABLE nodes ADD owners BLOB NOT NULL DEFAULT x'90'")
                 connection.commit()
             found = connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()
         except (OSError, sqlite3.Error) as problem:

@@ -77,10 +77,11 @@ def test_no_more_than_so_many_lives() -> None:
 
 
 def test_nodes_of_each_life_have_numbers_of_their_own() -> None:
-    assert Lineage(lives((A, 1))).first_node() == 0
-    big, other = 5 << 40, 9 << 40
-    assert Lineage(lives((A, 1), (big, 1))).first_node() == big
-    assert Lineage(lives((A, 1), (other + 3, 1))).first_node() == other
+    assert Lineage(lives((A, 1))).first_node(7) == 7
+    after = [Lineage(lives((A, 1), (life, 1))).first_node(7) for life in (B, B + 1, 5 << 40)]
+    assert len(set(after)) == 3
+    assert all(one >= 1 << 24 for one in after)
+    assert Lineage(lives((A, 1), (B, 1))).first_node(after[0] + 3) > after[0] + 3
 
 
 def test_what_is_no_lineage() -> None:

@@ -14,6 +14,7 @@ from tests.routing.definition import memory_of
 from tidings.model import TidingsError
 from tidings.routing import messages as m
 from tidings.routing.cache import Cache
+from tidings.routing.limits import work_of
 from tidings.routing.lineage import Lineage
 from tidings.routing.publisher import Publisher
 from tidings.routing.rendezvous import Memory, Placed, Record, Rendezvous
@@ -37,7 +38,8 @@ class Sets:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.numbers = {points: node for node, points in disk.nodes.items()}
-        self.next = (Lineage(disk.lineage).first_node() or max(disk.used, default=0)) + 1
+        self.next = Lineage(disk.lineage).first_node(max(disk.used, default=0)) + 1
+        self.aside: set[int] = set()
 
     def place(self, interest: bytes) -> Placed:
         points = frozenset(interest)
@@ -52,10 +54,24 @@ class Sets:
     def tag(self, content: bytes) -> list[int]:
         if len(content) != 1:
             raise TidingsError("found no point")
-        return lowest({p: n for p, n in self.numbers.items() if content[0] in p})
+        there = {p: n for p, n in self.numbers.items() if n not in self.aside}
+        return lowest({p: n for p, n in there.items() if content[0] in p})
 
     def remove(self, node: int) -> None:
         self.numbers = {points: one for points, one in self.numbers.items() if one != node}
+        self.aside.discard(node)
+
+    def set_aside(self, nodes: Iterable[int]) -> None:
+        self.aside.update(nodes)
+
+    def bring_back(self, node: int) -> None:
+        self.aside.discard(node)
+
+    def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
+        return encode(set(interest)), self.numbers.get(frozenset(interest))
+
+    def identity(self, node: int) -> bytes:
+        return next(encode(points) for points, one in self.numbers.items() if one == node)
 
 
 def lowest(numbers: dict[frozenset[int], int]) -> list[int]:
@@ -87,8 +103,11 @@ class Disk:
     def lineage(self) -> tuple[m.Life, ...]:
         return tuple(what for kind, what in self.log if kind == "life")[-m.MOST_LIVES :]
 
-    def add_node(self, node: int, interest: bytes) -> None:
-        self.log.append(("add", (node, frozenset(interest))))
+    def add_node(self, node: int, interest: bytes, owner: str = "") -> None:
+        self.log.append(("add", (node, frozenset(interest), owner)))
+
+    def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
+        self.log.append(("own", (node, owners)))
 
     def drop_node(self, node: int) -> None:
         self.log.append(("drop", node))
@@ -130,6 +149,16 @@ class Disk:
                 found.pop(what, None)
         return found
 
+    @property
+    def owners(self) -> dict[int, tuple[str, ...]]:
+        found: dict[int, tuple[str, ...]] = {}
+        for kind, what in self.log:
+            if kind == "add":
+                found[what[0]] = (what[2],)
+            elif kind == "own":
+                found[what[0]] = what[1]
+        return {node: owners for node, owners in found.items() if node in self.nodes}
+
     def crash(self) -> None:
         del self.log[self.synced :]
 
@@ -149,6 +178,8 @@ class Disk:
         found = memory_of(self.records(), Memory(self.lineage), places)
         # nodes are put in one after the other: children come later, and name their parents
         found.placed = [msgspec.structs.replace(one, children=()) for one in found.placed]
+        found.owners = self.owners
+        found.sizes = {node: work_of(bytes(points)) for node, points in self.nodes.items()}
         return found
 
 

@@ -59,6 +59,12 @@ class Pass(msgspec.Struct, frozen=True):
         return self.name if self.bound else f"{ANY}/{self.name}"
 
     @property
+    def owner(self) -> str:
+        """Whose filters those are that it asks for. Guests are told apart by their tokens: names
+        they may have as many as they like."""
+        return self.name if self.bound else f"{ANY}/{sha256(b'owner' + self.key).hexdigest()[:16]}"
+
+    @property
     def neighbour(self) -> str:
         """Under which name the machine knows it. Whoever may not subscribe gets nothing that was
         for one of the same name who did."""

@@ -43,6 +43,9 @@ class GraphInterests:
         self._matcher.add_many(self._filters.items())
         self._same: dict[int, list[int]] = {}  # by the graph's own number: ours, in their order
         self._last = last
+        self._below: dict[int, frozenset[int]] = {}  # children of nodes, once looked up,
+        self._leaves: set[int] = set()  # and nodes that have none
+        self._aside: set[int] = set()  # nodes that nothing is tagged with
         self._number_all()
 
     def place(self, interest: bytes) -> Placed:
@@ -82,6 +85,20 @@ class GraphInterests:
             tuple(n for one in self._graph.children(node) for n in self._same[one.id]),
         )
 
+    def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
+        filter_ = self._parsed(interest)
+        known = self._graph.node(filter_)
+        return filter_.key, None if known is None else self._same[known.id][0]
+
+    def identity(self, number: int) -> bytes:
+        return self._filters[number].key
+
+    def set_aside(self, numbers: Iterable[int]) -> None:
+        self._aside.update(numbers)
+
+    def bring_back(self, number: int) -> None:
+        self._aside.discard(number)
+
     def tag(self, content: bytes) -> list[int]:
         try:
             event = msgspec.json.decode(content, type=dict[str, object])
@@ -90,16 +107,59 @@ class GraphInterests:
         if self.attributes is not None:
             event = self.attributes.read(event)
         matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
-        if len(matched) < 2:
+        return self._lowest(matched)
+
+    def _lowest(self, matched: list[int]) -> list[int]:
+        """Of nodes that match, those that cover no other one of them. Cost: next to nothing for
+        those without children, as most are."""
+        if len(matched) < 2 and not self._aside:
             return matched
-        found = self._graph.lowest(map(self._node, matched))
-        return [number for node in found for number in self._same[node.id]]
+        given = set(matched)
+        aside = given & self._aside
+        given -= aside
+        if len(given) > 1:
+            inner = given - self._leaves
+            given -= {number for number in inner if self._covers_any(number, given, aside)}
+        return [*given]
+
+    def _covers_any(self, number: int, given: set[int], aside: set[int]) -> bool:
+        """Is one of these below a node? What lies between matches too, or is aside."""
+        todo, seen = [number], {number}
+        while todo:
+            children = self._children(todo.pop())
+            if not children.isdisjoint(given):
+                return True
+            new = (children & aside) - seen if aside else ()
+            seen.update(new)
+            todo += new
+        return False
+
+    def _children(self, number: int) -> frozenset[int]:
+        found = self._below.get(number)
+        if found is None:
+            children = self._graph.children(self._node(number))
+            found = frozenset(n for one in children for n in self._same[one.id])
+            if found:
+                self._below[number] = found
+            else:
+                self._leaves.add(number)
+        return found
+
+    def _forget_children(self, of: Iterable[Node]) -> None:
+        for node in of:
+            for number in self._same[node.id]:
+                self._below.pop(number, None)
+                self._leaves.discard(number)
 
     def remove(self, number: int) -> None:
         node = self._node(number)
         self._matcher.remove(number)  # first: where that goes wrong, nothing has changed
+        self._aside.discard(number)
         self._same[node.id].remove(number)
         del self._filters[number]
+        self._below.pop(number, None)
+        self._leaves.discard(number)
+        self._forget_children(self._graph.parents(node))
         if not self._same[node.id]:
             del self._same[node.id]
             self._graph.remove(node)
@@ -133,9 +193,13 @@ class GraphInterests:
         self._same.setdefault(node.id, []).append(number)
         if len(self._graph) <= before:  # nodes have become one
             self._number_all()
+        else:
+            self._forget_children([node, *self._graph.parents(node)])
 
     def _number_all(self) -> None:
         self._same = {}
+        self._below.clear()
+        self._leaves.clear()
         for number, filter_ in sorted(self._filters.items()):
             self._same.setdefault(self._node_of(filter_).id, []).append(number)
 

@@ -43,10 +43,10 @@ class Node:
     ) -> None:
         """`forwarding` is adaptive, by costs that are measured now, unless it is given."""
         self._forwarding = forwarding or measure_costs()
-        self.take_machine(machine)
         self.door = door
         self.limits = door.limits
         self.reception = Reception(machine.name, door, self._make_link)
+        self.take_machine(machine)
         self.links, self.guard = self.reception.links, self.reception.guard
         self.backlog = Backlog(self._take_later, self.after_receiving)
         self.began = self.now
@@ -62,6 +62,7 @@ class Node:
         self.machine = machine
         machine.forwarding = self._forwarding
         machine.queued = self.queued
+        machine.owner_of = self.reception.owner_of
         self._forwarder = Forwarder(machine)
 
     async def start(self) -> None:

@@ -38,6 +38,7 @@ class Reception:
         self._doorsteps: dict[Doorstep, None] = {}  # the oldest first
         self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
         self._passes: dict[Link, Pass] = {}
+        self._owners: dict[Name, str] = {}  # of what neighbours ask for; routers say it themselves
         self._certified: set[str] = set()  # names that came with a certificate
         self._said_at = float("-inf")
 
@@ -91,6 +92,7 @@ class Reception:
         link.largest, link.strange = self.door.limits.frame_bytes, False
         self.links[link.name] = link
         self._passes[link] = found
+        self._owners[link.name] = "" if message.routes else found.owner
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
         link.read_at_once(LEAST)  # until it is seen how many speak
         return True
@@ -112,8 +114,13 @@ class Reception:
         self._passes.pop(link, None)
         if self.links.get(link.name) is link:
             del self.links[link.name]
+            self._owners.pop(link.name, None)
         if link.name:
             _log.info("%s: %s: %s", self.name, link.name, reason)
+
+    def owner_of(self, name: Name) -> str:
+        """Whose filters those are that a neighbour asks for; empty for routers, which say it."""
+        return self._owners.get(name, "")
 
     async def close_all(self, reason: str) -> None:
         links = {*self.links.values(), *self._accepted}

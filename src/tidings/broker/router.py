@@ -79,7 +79,8 @@ class RouterNode(Node):
 
     def _make_link_above(self) -> Link:
         patience = self.machine.times.silent
-        return Link(self._from_above, self._above_ended, pressed=self._press, patience=patience)
+        return Link(self._from_above, self._above_ended, pressed=self._press, patience=patience,
+                    largest=frames.LARGEST_DOWN)  # fmt: skip
 
     def _watch(self, now: float) -> None:
         """Beats come from above every second, or nobody is there any more."""

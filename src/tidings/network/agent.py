@@ -240,7 +240,9 @@ class Agent:
         try:
             async with asyncio.timeout(patience):
                 _, link = await loop.create_connection(
-                    lambda: Link(self._received, self._ended, patience=patience),
+                    lambda: Link(
+                        self._received, self._ended, patience=patience, largest=frames.LARGEST_DOWN
+                    ),
                     host,
                     port,
                     ssl=self._tls,

@@ -30,7 +30,8 @@ Name = Hashable
 Sent = tuple[Name, m.Message]
 MOST_NUMBERS = 4000  # that are looked for at once: who means well asks for fewer
 CHUNK = 64  # notifications of one answer,
-CHUNK_BYTES = 4 << 20  # and of their payloads
+CHUNK_BYTES = 4 << 20  # and of their payloads and marks,
+MARK_BYTES = 32  # of which each is about so many
 GRAPH = 5000  # nodes of one drawing
 SLICE = 1000  # nodes whose edges are looked at with a beat
 MOST_WAYS = 100_000  # headers of which it is known where they go
@@ -85,6 +86,8 @@ class Downstream(ABC):
         self.ignored = 0  # messages that made no sense
         self.beyond: Counter[str] = Counter()  # what was not done, by the limit that it was beyond
         self.queued: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
+        self.owner_of: Callable[[Name], str] = lambda _: ""  # of what a neighbour asks for;
+        # empty where the neighbour says so itself, as routers do
         self.unsynced_bytes = 0  # of publications that wait for the disk here
         self.version = 0  # of the graph: it counts its changes
         self._requests: dict[int, Request] = {}
@@ -393,7 +396,32 @@ class Downstream(ABC):
             work = work_of(message.interest) if isinstance(message, m.Ask) else 1
             number = self._remember(sender, message.request, work)
             if number is not None:
+                message = self.stamped(sender, message) if isinstance(message, m.Ask) else message
                 self.ask_above(msgspec.structs.replace(message, request=number))
+
+    def stamped(self, sender: Name, message: m.Ask) -> m.Ask:
+        """A question with the name of whose it is: nobody but a router says that of another."""
+        owner = self.owner_of(sender)
+        return msgspec.structs.replace(message, owner=owner) if owner else message
+
+    def ask_who(self, nodes: Iterable[int]) -> dict[str, list[int]]:
+        """Which of some nodes are wanted by owners whose links end here. Routers are asked."""
+        asked, found = set(nodes), dict[str, list[int]]()
+        for name, known in self.neighbours.items():
+            mine = sorted(asked & known.nodes)
+            owner = self.owner_of(name)
+            if mine and owner:
+                found.setdefault(owner, []).extend(mine)
+            elif mine:
+                self.send(name, m.Who(self.epoch, tuple(mine)))
+        return found
+
+    def _on_whose(self, sender: Name, message: m.Whose) -> None:
+        if self.owner_of(sender):  # it is no router
+            self.ignored += 1
+        else:
+            self.charge(sender, len(message.nodes))
+            self.ask_above(message)
 
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
         if not self.may_ask(sender):
@@ -414,11 +442,12 @@ class Downstream(ABC):
         part: list[m.Notification] = []
         size = 0
         for one in found:
-            if part and (len(part) == CHUNK or size + len(one.payload) > CHUNK_BYTES):
+            more = len(one.payload) + MARK_BYTES * len(one.marks)
+            if part and (len(part) == CHUNK or size + more > CHUNK_BYTES):
                 self.send(to, m.Recovered(self.epoch, request, tuple(part)))
                 part, size = [], 0
             part.append(one)
-            size += len(one.payload)
+            size += more
         if part:
             self.send(to, m.Recovered(self.epoch, request, tuple(part)))
 
@@ -581,6 +610,7 @@ class Downstream(ABC):
         m.Subscribe: _on_subscribe, m.Unsubscribe: _on_unsubscribe, m.Wanted: _on_wanted,
         m.Resubscribe: _on_resubscribe, m.Redraw: _on_redraw, m.Publish: _on_publish,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
+        m.Whose: _on_whose,
     }  # fmt: skip
 
 

@@ -34,6 +34,8 @@ VERSION = 2
 NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
 """Bytes of the largest frame that is taken, unless another bound is given."""
+LARGEST_DOWN = 32 << 20
+"""The same of one from above: beside the largest payload there is room for as large a header."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
 _MARK = struct.Struct("<QQ")
@@ -46,7 +48,7 @@ _FIRST = struct.Struct("<IH")  # length, and kind and version as one number
 _KINDS = NOTIFICATION | VERSION << 8, OTHER | VERSION << 8
 HEAD = _HEAD.size
 SHORTEST = _SHORT.size
-_MOST_MARKS = (1 << 16) - 1
+MOST_MARKS = (1 << 16) - 1
 
 Other = TypeVar("Other", bound=m.Message)
 _OTHERS: msgspec.msgpack.Decoder[m.UP | m.DOWN | m.LINK] = msgspec.msgpack.Decoder(
@@ -78,8 +80,8 @@ def encode(message: m.Message) -> bytes:
 
 
 def _encode_notification(message: m.Notification) -> bytes:
-    if len(message.marks) > _MOST_MARKS:
-        raise FrameError(f"found {len(message.marks)} marks, expected at most {_MOST_MARKS}")
+    if len(message.marks) > MOST_MARKS:
+        raise FrameError(f"found {len(message.marks)} marks, expected at most {MOST_MARKS}")
     marks = b"".join(_MARK.pack(mark.node, mark.number) for mark in message.marks)
     labels = encode_labels([mark.label for mark in message.marks])
     name = message.publisher.encode()

@@ -38,6 +38,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new_nodes: Some = 10_000  # that a neighbour asked for, and nobody wants yet
     all_new_nodes: Some = 100_000
     all_nodes: Some = 2_000_000
+    marks: Some = 256  # of one notification, for the filters of one subscriber
+    all_marks: Some = 65_535  # for those of all
+    matches: Some = 4096  # filters of one subscriber that match one notification
+    filters_bytes: Some = 128 << 20  # of all filters of one subscriber, as `work_of` has them
     unsynced_bytes: Some = 64 << 20  # of publications that are not on the disk; then none is read
 
     kept: Some = 1_000_000  # notifications that stay on the disk for those that are behind,

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 MOST_LIVES = m.MOST_LIVES
 MOST_LEFT = 256  # lives that are remembered for not being taken up again
 FOREVER = 1 << 63  # beyond every serial
-_BLOCK = 32  # bits that number the nodes of one life
+_BLOCK = 24  # bits that number the nodes of one life,
+_SKIPPED = 1 << 22  # and lives that are skipped at most: enough for 250,000 starts
 
 
 class Span(msgspec.Struct, frozen=True, order=True):
@@ -75,11 +76,13 @@ class Lineage:
         """Does the point have what somebody heard in a life up to a serial?"""
         return serial < self.end(life)
 
-    def first_node(self) -> int:
-        """After which number nodes are numbered from now on. No number may mean another filter
-        after a journal has gone back, also to those who heard of no notification since; so each
-        life but the first has a block of its own, at random."""
-        return self.lives[-1].life >> _BLOCK << _BLOCK if len(self.lives) > 1 else 0
+    def first_node(self, last: int) -> int:
+        """After which number nodes are numbered from now on, where the last one had a number. No
+        number may mean another filter after a journal has gone back, also to those who heard of no
+        notification since; so each life but the first skips some, at random. Numbers still rise."""
+        if len(self.lives) < 2:
+            return last
+        return (last >> _BLOCK) + 1 + self.lives[-1].life % _SKIPPED << _BLOCK
 
 
 def is_lineage(lives: Sequence[m.Life]) -> bool:

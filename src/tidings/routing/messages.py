@@ -5,9 +5,11 @@ rendezvous point as its epoch, see lineage.py.
             Resubscribe Wanted Redraw           that it still does; all of them; what is their graph
             Trace                               which lives there were
             Ask Count Recover Publish           questions that are passed on towards the root
+            Whose                               which nodes an owner wants
     down    Setup Gone Refuse                   where a node belongs; that it is dropped
             Beat Which Graph                    how much there was; which are wanted; the graph
             Lineage                             the lives that there were
+            Who                                 whose are nodes that are wanted?
             Notification                        what it is all for
             Answer Counted Recovered Settled Published
 
@@ -210,10 +212,12 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node is that of an interest? Nobody on the way reads it."""
+    """Which node is that of an interest? Nobody on the way reads it. Whose it is says the node that
+    the asker is linked to, whatever was said before; routers pass on what those below them said."""
 
     request: Number
     interest: bytes
+    owner: Called = ""
 
 
 class Count(Up, frozen=True, tag="count"):
@@ -227,6 +231,13 @@ class Count(Up, frozen=True, tag="count"):
 class Recover(Up, frozen=True, tag="recover"):
     request: Number
     ranges: Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_RANGES)]
+
+
+class Whose(Up, frozen=True, tag="whose"):
+    """An owner wants some of the nodes that were asked for."""
+
+    owner: Called
+    nodes: Label
 
 
 class Publish(Message, frozen=True, tag="publish"):
@@ -313,6 +324,12 @@ class Lineage(Down, frozen=True, tag="lineage"):
     lives: Annotated[tuple[Life, ...], msgspec.Meta(max_length=MOST_LIVES)]
 
 
+class Who(Down, frozen=True, tag="who"):
+    """Say whose neighbours of yours want these nodes."""
+
+    nodes: Label
+
+
 class Answer(Down, frozen=True, tag="answer"):
     """The node of an interest, and where everything stood then; or why it was refused."""
 
@@ -361,6 +378,6 @@ class Published(Down, frozen=True, tag="published"):
 
 LINK = Hello | Welcome | Goodbye | Watch | Report
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
-      | Publish)  # fmt: skip
-DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Lineage | Answer | Counted
-        | Recovered | Settled | Published)  # fmt: skip
+      | Publish | Whose)  # fmt: skip
+DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
+        | Counted | Recovered | Settled | Published)  # fmt: skip

@@ -28,8 +28,9 @@ from typing import Protocol
 import msgspec
 
 from tidings.model import TidingsError
-from tidings.routing import frames, messages as m, ways
+from tidings.routing import frames, messages as m, shares, ways
 from tidings.routing.cache import Cache
+from tidings.routing.claims import Claims
 from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
@@ -37,8 +38,10 @@ from tidings.routing.lineage import Lineage
 from tidings.routing.router import Times
 
 MOST_KNOWN = 10_000  # headers, and all nodes above them
-MOST_OF_MARK = 64 + 8 * (ways.MOST_ABOVE + 1)  # bytes in a header
-LARGEST = frames.LARGEST - (1 << 16)  # bytes of a notification, but for its frame
+LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload: for headers there is room besides
+ROUNDS = 4  # of setting filters aside for one notification; the next one goes on with it
+MARKS, MATCH = "give marks to", "match"  # what filters do that are too many
+RETIRED = 20, 500  # nodes that were set aside and are taken out: with a publication, with a tick
 NEW_NODE = 100  # what a new node costs, in entries of an answer
 MOST_FIRST = 1 << 48  # stamps that an unknown publisher can be believed to have done with
 
@@ -67,11 +70,27 @@ class Interests(Protocol):
     def remove(self, node: int) -> None:
         """Nobody wants a node any more."""
 
+    def set_aside(self, nodes: Iterable[int]) -> None:
+        """Nothing is tagged with these any more; they are removed later, or brought back."""
+
+    def bring_back(self, node: int) -> None:
+        """A node that was set aside counts again."""
+
+    def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
+        """The identity of an interest, and its node if there is one; TidingsError where it is
+        refused."""
+
+    def identity(self, node: int) -> bytes:
+        """That of the interest of a node."""
+
 
 class Journal(Protocol):
     """What a rendezvous point writes down, in order. It may be lost until it is on the disk."""
 
-    def add_node(self, node: int, interest: bytes) -> None: ...
+    def add_node(self, node: int, interest: bytes, owner: str) -> None: ...
+    def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
+        """From now on a node is theirs."""
+
     def drop_node(self, node: int) -> None: ...
     def append(self, record: Record) -> None: ...
     def find(
@@ -114,6 +133,8 @@ class Memory(msgspec.Struct):
     totals: dict[int, int] = {}
     latest: dict[int, int] = {}  # the serial of the last notification of a node
     publishers: dict[str, int] = {}  # the last stamp of each
+    owners: dict[int, tuple[str, ...]] = {}  # of each node,
+    sizes: dict[int, int] = {}  # and the bytes of its filter
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -151,6 +172,17 @@ class Rendezvous(Downstream):
         self.publishers = dict(memory.publishers)
         for one in memory.placed:
             self.graph.insert(one.node, one.parents, one.children)
+        self.claims = Claims()
+        self._last_node = 0
+        for one in memory.placed:
+            self._last_node = max(self._last_node, one.node)
+            self.claims.measure(one.node, memory.sizes.get(one.node, 0))
+            self.claims.replace(one.node, memory.owners.get(one.node, ()))
+        self.claims.pass_time(float("-inf"), self._last_node, 0.0)
+        self._aside: dict[int, int] = {}  # nodes that are to be taken out, after which serial
+        self._who: dict[int, set[str]] = {}  # nodes of which it was asked whose they are,
+        self._who_since = 0.0  # when, and what was said
+        self._most_marks = min(self.limits.all_marks, frames.MOST_MARKS)
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
         self._retired: dict[int, Retired] = {}
         self._makers: dict[int, Name] = {}  # of them, those that are new: who asked for them
@@ -210,6 +242,10 @@ class Rendezvous(Downstream):
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `beat`."""
         self.now = now
+        if not self._failed:
+            self._retire_aside(RETIRED[1])
+            self._settle_owners()
+        self.claims.pass_time(now, self._last_node, self.times.expire)
         if now - self._checked >= self.times.retry:
             if self._checked < 0:  # nodes of a life before, which nobody may want any more
                 there = self.graph.nodes.keys() - self.wants.keys() - self._unwanted.keys()
@@ -250,6 +286,7 @@ class Rendezvous(Downstream):
         elif not self.may_ask(sender):
             return
         elif isinstance(message, m.Ask):
+            message = self.stamped(sender, message)
             if not self._refused(sender, message):
                 self._place(sender, message)
         elif message.epoch != self.epoch:
@@ -272,6 +309,8 @@ class Rendezvous(Downstream):
             if last is not None:
                 self.publishers[message.publisher] = last  # those that are silent are in front
         self.know_publisher(message.publisher, sender)
+        if self._aside and not self._failed:
+            self._retire_aside(RETIRED[0])
         before = self._written
         self._publish(sender, message)
         if self._written > before:
@@ -300,9 +339,46 @@ class Rendezvous(Downstream):
         elif self._promised > limits.burst:
             self.beyond["work"] += 1
             return True
+        else:
+            refusal = self._beyond_share(message)
         if refusal:
             self.send(sender, m.Answer(self.epoch, message.request, refusal=refusal))
         return bool(refusal)
+
+    def stamped(self, sender: Name, message: m.Ask) -> m.Ask:
+        message = super().stamped(sender, message)
+        return message if message.owner else msgspec.structs.replace(message, owner=str(sender))
+
+    def _beyond_share(self, message: m.Ask) -> str:
+        """Why an owner may not have one filter more; empty if it may, or has it."""
+        limits, owner = self.limits, message.owner
+        held = self.claims.holding(owner)
+        size = held.size + work_of(message.interest)
+        if not held.aside and size <= limits.filters_bytes and held.nodes < limits.nodes:
+            return ""
+        try:
+            key, node = self.interests.look_up(message.interest)
+        except TidingsError:
+            return ""  # placing it says why
+        there = node is not None and node not in self._aside
+        if there and owner in self.claims.owners(node or 0):
+            return ""
+        if size > limits.filters_bytes:
+            self.beyond["filters_bytes"] += 1
+            return (
+                f"the filters of {shares.whose(owner)} have {size:,} bytes with this one, of which "
+                f"those beyond the first 1,024 of a filter count eightfold, expected at most "
+                f"{limits.filters_bytes:,}; drop others first"
+            )
+        if held.nodes >= limits.nodes:
+            self.beyond["nodes"] += 1
+            return (
+                f"{shares.whose(owner)} has {held.nodes:,} filters, expected at most "
+                f"{limits.nodes:,}; drop others first"
+            )
+        refusal = self.claims.is_refused(owner, key)
+        self.beyond["marks"] += bool(refusal)
+        return refusal
 
     def _place(self, sender: Name, message: m.Ask) -> None:
         if self._failed:
@@ -310,8 +386,9 @@ class Rendezvous(Downstream):
             return
         try:
             placed = self.interests.place(message.interest)
-            if placed.node not in self.graph:
-                self._make(sender, placed, message.interest)
+            is_new = placed.node not in self.graph
+            if is_new:
+                self._make(sender, placed, message)
         except TidingsError as problem:
             self.send(sender, m.Answer(self.epoch, message.request, refusal=str(problem)))
             return
@@ -320,6 +397,20 @@ class Rendezvous(Downstream):
             self.send(sender, m.Answer(self.epoch, message.request, refusal=refusal))
             return
         node = placed.node
+        self._last_node = max(self._last_node, node)
+        self.claims.measure(node, work_of(message.interest))
+        if node in self._aside:  # whoever asks now is another one, or has room again
+            del self._aside[node]
+            self.interests.bring_back(node)
+            self.graph_changed()
+            self._own(node, (message.owner,))
+        elif is_new:
+            self.claims.add(node, message.owner)
+        elif node not in self.wants and node not in self._makers:
+            self._own(node, (message.owner,))  # those whose it was have left
+        elif self.claims.add(node, message.owner):
+            self.journal.set_owners(node, self.claims.owners(node))
+            self._written += 1
         if node not in self.wants:
             self._unwanted[node] = self.now  # from now on someone may
         # all numbers that were given by now are on the disk when this is sent
@@ -334,13 +425,13 @@ class Rendezvous(Downstream):
         )  # fmt: skip
         self._hold((sender, answer))
 
-    def _make(self, sender: Name, placed: Placed, interest: bytes) -> None:
+    def _make(self, sender: Name, placed: Placed, message: m.Ask) -> None:
         """Put a new node into the graph and the journal, or nowhere."""
         node = placed.node
         try:
             for one in (placed, *placed.also):
                 self.graph.insert(one.node, one.parents, one.children)
-            self.journal.add_node(node, interest)
+            self.journal.add_node(node, message.interest, message.owner)
         except Exception:
             with contextlib.suppress(Exception):
                 self.interests.remove(node)
@@ -356,6 +447,9 @@ class Rendezvous(Downstream):
 
     def ask_above(self, message: m.Message) -> None:
         """A question that no cache here could answer: it is for the journal."""
+        if isinstance(message, m.Whose):
+            for node in self._who.keys() & message.nodes:
+                self._who[node].add(message.owner)
         if not isinstance(message, m.Recover):
             return
         try:
@@ -473,16 +567,75 @@ class Rendezvous(Downstream):
         )  # fmt: skip
 
     def _tagged(self, message: m.Publish) -> Label:
-        """The lowest nodes of a publication; TidingsError where it is refused: also where it would
-        not fit into a frame with the longest header that it can have on its way."""
-        lowest = tuple(sorted(self.interests.tag(message.content)))
-        size = len(message.payload) + MOST_OF_MARK * len(lowest)
-        if size > LARGEST:
+        """The lowest nodes of a publication; TidingsError where it is refused. That it matches many
+        filters is no reason: those that are beyond a share are set aside."""
+        if len(message.payload) > LARGEST:
             raise TidingsError(
-                f"found a notification of {len(message.payload):,} bytes that matches "
-                f"{len(lowest):,} nodes, expected at most {LARGEST:,} bytes with its header"
+                f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
             )
+        limits, tag = self.limits, self.interests.tag
+        lowest = tuple(sorted(tag(message.content)))
+        rounds = 0
+        while len(lowest) > limits.marks or len(self._all_above(lowest)) > limits.matches:
+            rounds += 1
+            late = rounds > ROUNDS and len(lowest) <= self._most_marks
+            if late or not self._set_aside(lowest):
+                break
+            lowest = tuple(sorted(tag(message.content)))
         return lowest
+
+    def _set_aside(self, lowest: Label) -> bool:
+        """Set aside what is beyond a share of the nodes of a notification; False if nothing is."""
+        limits, wanted = self.limits, self.wants.__contains__
+        verdict = shares.judge(self.claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
+        if not verdict.aside:
+            matched = self._all_above(lowest)
+            more = shares.judge(
+                self.claims, matched, limits.matches, limits.all_nodes, wanted, MATCH
+            )
+            verdict = more if more.aside else verdict
+        for node, owners in verdict.less.items():
+            self._own(node, owners)
+        for node, (owner, why) in verdict.aside.items():
+            self.claims.set_aside(owner, self.interests.identity(node), why)
+            self._aside[node] = self._given
+            self._unwanted.pop(node, None)
+            self._settle(node)
+            self.refuse_all(node)
+        if verdict.aside:
+            self.beyond["marks"] += len(verdict.aside)
+            self.interests.set_aside(verdict.aside)
+            self.graph_changed()
+        if verdict.doubts and not self._who:
+            self._who = {node: set() for node in verdict.doubts}
+            self._who_since = self.now
+            for owner, nodes in self.ask_who(self._who).items():
+                for node in nodes:
+                    self._who[node].add(owner)
+        return bool(verdict.aside)
+
+    def _own(self, node: int, owners: Iterable[str]) -> None:
+        if self.claims.replace(node, owners):
+            self.journal.set_owners(node, self.claims.owners(node))
+            self._written += 1
+
+    def _settle_owners(self) -> None:
+        """All that know whose nodes are have said it by now."""
+        if self._who and self.now - self._who_since >= self.times.retry:
+            for node, owners in self._who.items():
+                if node in self.graph and node not in self._aside:
+                    self._own(node, owners)
+                    self.claims.confirm(node, self.now)
+            self._who = {}
+
+    def _retire_aside(self, most: int) -> None:
+        """Take out some of the nodes that were set aside, once all that they were marks of went
+        out."""
+        for node, serial in [*islice(self._aside.items(), most)]:
+            if serial > self.serial:
+                break
+            del self._aside[node]
+            self._retire(node)
 
     def _said_before(self, message: m.Publish, last: int) -> m.Published | None:
         """The acknowledgment of one that was taken, or refused, before. That one was refused need
@@ -583,11 +736,12 @@ class Rendezvous(Downstream):
     def admitted(self, name: Name, nodes: Iterable[int]) -> list[int]:
         """Nodes that are not there are refused, all at once."""
         asked = list(nodes)
-        unknown = tuple(node for node in asked if node not in self.graph)
+        aside = self._aside
+        unknown = tuple(node for node in asked if node not in self.graph or node in aside)
         if unknown:
             self.beyond["no such node"] += len(unknown)
             self.send(name, m.Refuse(self.epoch, unknown))
-            asked = [node for node in asked if node in self.graph]
+            asked = [node for node in asked if node in self.graph and node not in aside]
         return super().admitted(name, asked)
 
     def wanted(self, node: int) -> None:
@@ -599,6 +753,16 @@ class Rendezvous(Downstream):
     def unwanted(self, node: int) -> None:
         if node in self.graph:
             self._unwanted[node] = self.now
+            self.claims.dropped(node)
+
+    def _unsubscribe(self, sender: Name, node: int) -> None:
+        super()._unsubscribe(sender, node)
+        owner = self.owner_of(sender)
+        if owner and node in self.wants and owner in self.claims.owners(node):
+            left = {self.owner_of(name) for name in self.wants[node]}
+            if owner not in left:  # what others want is theirs from now on
+                others = {*self.claims.owners(node)} - {owner}
+                self._own(node, others or left - {""})
 
     def total(self, node: int) -> int:
         return self.totals.get(node, 0)
@@ -612,7 +776,11 @@ class Rendezvous(Downstream):
         """The nodes of a header and all that cover them; known until the graph changes."""
         found = self._above.get(lowest)
         if found is None:
-            above = set(lowest).union(*(self.graph.ancestors(node) for node in lowest))
+            nodes = self.graph.nodes
+            above = set(lowest).union(
+                *(self.graph.ancestors(node) for node in lowest if nodes[node].parents)
+            )
+            above -= self._aside.keys()
             if len(self._above) >= MOST_KNOWN:
                 self._above.clear()
             found = self._above[lowest] = tuple(sorted(above))
@@ -650,8 +818,10 @@ class Rendezvous(Downstream):
                 del self._retired[node]
 
     def _retire(self, node: int) -> None:
+        """Take out a node that nobody wants; somebody may still have to hear of its numbers."""
         self._settle(node)
         self.interests.remove(node)
+        self.claims.remove(node)
         above = {*self.graph.ancestors(node)}
         self.graph.remove(node)
         self.graph_changed()

@@ -227,6 +227,10 @@ class Router(Downstream):
     def _on_which(self, _: m.Which) -> None:
         self._say_wanted()
 
+    def _on_who(self, message: m.Who) -> None:
+        for owner, nodes in self.ask_who(message.nodes).items():
+            self.ask_above(m.Whose(self.epoch, owner, tuple(nodes)))
+
     def _on_graph(self, message: m.Graph) -> None:
         self.standing.saw(max(message.serial, message.seen))
         mine = {node: parents for node, parents in message.parents.items() if node in self.held}
@@ -335,6 +339,7 @@ class Router(Downstream):
     _DOWN: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         m.Setup: _on_setup, m.Gone: _on_gone, m.Refuse: _on_refuse, m.Beat: _on_beat,
         m.Notification: _on_notification, m.Which: _on_which, m.Graph: _on_graph,
+        m.Who: _on_who,
     }  # fmt: skip
     _ACTIONS: ClassVar[dict[Action, Callable[[Any, int], None]]] = {
         Action.ASK: _ask, Action.JOIN: _join, Action.LEAVE: _leave, Action.FORGET: _forget,

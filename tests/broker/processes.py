@@ -21,7 +21,7 @@ listen = "127.0.0.1:0"
 journal = "journal.db"
 [tokens]
 hostile = "*"
-ours = "edge"
+ours = {name = "edge", may = ["route"]}
 reads = "reader"
 writes = "writer"
 """
@@ -37,6 +37,14 @@ writes = "writer"
 """
 
 
+def write_secret(path: Path, text: str) -> Path:
+    """Write a file that has tokens in it."""
+    path.touch(0o600)
+    path.chmod(0o600)
+    path.write_text(text)
+    return path
+
+
 def tell(*what: object) -> None:
     """Say what was measured: `pytest -s` shows it."""
     sys.stderr.write(" ".join(map(str, what)) + "\n")
@@ -47,7 +55,7 @@ class Process:
 
     def __init__(self, folder: Path, name: str, text: str) -> None:
         path = folder / f"{name}.toml"
-        path.write_text(text)
+        write_secret(path, text)
         self._errors = (folder / f"{name}.log").open("w+")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tidings", "router", "--config", str(path)],
@@ -65,6 +73,9 @@ class Process:
     @property
     def open_files(self) -> int:
         return len(os.listdir(f"/proc/{self._process.pid}/fd"))  # noqa: PTH208
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
 
     def is_up(self) -> bool:
         return self._process.poll() is None

@@ -15,7 +15,8 @@ from tidings.cli.check import check_filters
 from tidings.cli.convert import convert_filters
 from tidings.cli.demo import show_demo
 from tidings.cli.doctor import examine_file
-from tidings.cli.errors import INTERRUPTED, guarded
+from tidings.cli.ending import INTERRUPTED
+from tidings.cli.errors import guarded
 from tidings.cli.explain import explain_event
 from tidings.cli.graph import show_graph
 from tidings.cli.live_subscriptions import subscriptions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -76,6 +77,11 @@ class Process:
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
+
+    def wait(self, seconds: float) -> None:
+        """Wait, for so long at most, until it has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
 
     def is_up(self) -> bool:
         return self._process.poll() is None

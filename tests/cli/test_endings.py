@@ -241,5 +241,11 @@ def test_a_pipeline_that_is_stuck_in_a_row(
     again = Running(tmp_path, "pipeline", "run", "--json", str(tmp_path / "p.toml"))
     opened.append(again)
     assert json.loads(again.line())["told"] == 1
+    # and what the driver and the workers wrote is for its owner
+    written = [one for one in (tmp_path / "out").rglob("*") if one.exists()]
+    assert {one.suffix for one in written} >= {".parquet", ".json"}
+    assert [one for one in written if one.stat().st_mode & 0o077] == []
+    for name in ("out", "checkpoint"):
+        assert not (tmp_path / name).stat().st_mode & 0o077
     assert again.ended(signal.SIGTERM) < MOST
     assert again.process.returncode == 0

@@ -45,7 +45,12 @@ class _Watchman:
             if not self._is_wanted:
                 return
             if self._process is None:
-                self._start(leashed)
+                try:
+                    self._start(leashed)
+                except OSError:  # no more processes: it ends in order, or as the system has it
+                    if leashed:
+                        raise
+                    return
             for one in heeded:
                 faulthandler.unregister(one)
                 faulthandler.register(one, file=self._ends[one], all_threads=False, chain=True)
@@ -65,39 +70,30 @@ class _Watchman:
         os.close(terms)
         os.close(interrupts)
 
-    def dismiss(self) -> None:
-        with self._lock:
-            self._is_wanted = False
-            if self._process is None:
-                return
-            for one, end in self._ends.items():
-                faulthandler.unregister(one)
-                os.close(end)
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
 
 _watchman = _Watchman()
 
 
-@contextlib.contextmanager
-def ends_in_time() -> Iterator[None]:
-    """Have the command in this block end soon after Ctrl-C, whatever it does then; SIGTERM ends it
-    at once where it has no handler. Handlers that are set in the block last until its end."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+def end_in_time() -> None:
+    """Have this process end soon after Ctrl-C, whatever it does then, even while its interpreter
+    goes down; SIGTERM ends it at once where it has no handler. It is for processes that are ours,
+    not for commands within another."""
     _watchman.begin()
     soon = threading.Timer(LATER, _watchman.call, (signal.SIGINT,))
     soon.daemon = True
     soon.start()
+
+
+@contextlib.contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Have the handlers of signals at the end of the block that were there before it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        soon.cancel()
-        _watchman.dismiss()
         for one, handler in before.items():
             signal.signal(one, handler)
 

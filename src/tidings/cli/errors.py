@@ -11,7 +11,7 @@ from typing import ParamSpec
 
 import typer
 
-from tidings.cli.ending import INTERRUPTED, ends_in_time
+from tidings.cli.ending import INTERRUPTED, handlers_kept
 from tidings.model import FilterError, TidingsError
 
 BAD_INPUT = 2
@@ -69,7 +69,7 @@ def guarded(command: Callable[Params, int | None]) -> Callable[Params, None]:
     @functools.wraps(command)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
         try:
-            with ends_in_time():
+            with handlers_kept():
                 code = command(*args, **kwargs) or 0
                 sys.stdout.flush()
         except KeyboardInterrupt:

@@ -4,8 +4,8 @@
 
 It is run as a file, by itself and without the package, beside the command PID. From two pipes it
 reads what that one writes when it gets a signal: the stack, written in C by `faulthandler`, which
-needs no lock of the interpreter. So it learns of the signal whatever the command is doing. The
-command sends it away at its own end.
+needs no lock of the interpreter. So it learns of the signal whatever the command is doing. When the
+command is gone it ends too, after what that one left behind, if it was asked to end.
 
     SIGTERM or SIGINT ──GRACE──> SIGTERM to its children ──LAST──> SIGKILL to all of them
     a second SIGINT ─────────────AT_ONCE─────────────────────────> the same
@@ -23,7 +23,8 @@ import time
 GRACE = 7.0  # seconds to end in order
 LAST = 1.5  # that children have for it then
 AT_ONCE = 0.3  # after a second Ctrl-C, which the command itself obeys where it can
-LOOK = 0.25  # seconds between two looks at the children
+LOOK = 0.25  # seconds between two looks at the children, when it is to end,
+IDLE = 10.0  # and before that, at whether it is there: a child of it may hold the pipes open
 FRAMES = 3  # of the stack that are told
 BEGINNING = b"(most recent call first)"  # of each stack
 KEPT = 64 << 10  # bytes of stacks
@@ -53,7 +54,7 @@ class Watch:
                 break
             if self.deadline < NEVER:
                 self.family = below(self.pid)
-            wait = None if self.deadline == NEVER else min(LOOK, self.deadline - now)
+            wait = IDLE if self.deadline == NEVER else min(LOOK, self.deadline - now)
             for one in select.select([*self.ends], [], [], wait)[0]:
                 self.hear(one, os.read(one, 1 << 16))
         if self.deadline < NEVER:

@@ -210,8 +210,8 @@ def _checksums(paths: Sequence[Path]) -> list[str]:
 
 
 def _take_place(folder: Path, path: Path) -> None:
-    folder.chmod(0o755)
     if path.exists():
+        folder.chmod(path.stat().st_mode & 0o777)  # it may have been opened to others on purpose
         aside = Path(tempfile.mkdtemp(prefix=_aside_prefix(path), dir=path.parent)) / ASIDE
         try:
             path.rename(aside)

@@ -324,7 +324,6 @@ def _work_folder(target: Path) -> Iterator[Path]:
     """A folder beside the target, for as long as the block runs."""
     make_folder(target.parent)
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}.work.", dir=target.parent))
-    work.chmod(0o755)
     try:
         yield work
     finally:

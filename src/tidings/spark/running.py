@@ -50,6 +50,8 @@ class Watched(Pipeline):
         try:
             super().run_batch(df, batch)
         except Exception as problem:
+            if self._cut_off:  # what Spark says of it is long, and of no use to anybody
+                raise Ending from None
             self.failure = problem
             raise
         finally:

@@ -192,6 +192,21 @@ def test_a_subscriber_that_nobody_reads(tmp_path: Path, opened: list[Running]) -
     assert reader.ended(signal.SIGTERM) < MOST
 
 
+def test_a_benchmark_leaves_nothing_behind(tmp_path: Path, opened: list[Running]) -> None:
+    words = ("bench", "route", "--only", "forward", "--no-peers", "--rounds", "500")
+    bench = Running(tmp_path, *words)
+    opened.append(bench)
+    deadline = time.monotonic() + 60
+    while not any(" router " in one for one in bench.family()):
+        assert time.monotonic() < deadline, bench.said()
+        time.sleep(0.1)
+    assert bench.ended(signal.SIGTERM) < MOST
+    assert bench.process.returncode == 128 + signal.SIGTERM
+    time.sleep(1)
+    assert bench.family() == []
+    assert "Traceback" not in bench.said()
+
+
 PIPELINE = """
 name = "flights"
 [source]

@@ -75,13 +75,19 @@ _watchman = _Watchman()
 
 
 def end_in_time() -> None:
-    """Have this process end soon after Ctrl-C, whatever it does then, even while its interpreter
-    goes down; SIGTERM ends it at once where it has no handler. It is for processes that are ours,
-    not for commands within another."""
+    """Have this process end soon after Ctrl-C or SIGTERM, whatever it does then, even while its
+    interpreter goes down; and with it what it started. It is for processes that are ours, not for
+    commands within another."""
+    signal.signal(signal.SIGTERM, _leave)
     _watchman.begin()
-    soon = threading.Timer(LATER, _watchman.call, (signal.SIGINT,))
+    soon = threading.Timer(LATER, _watchman.call, (signal.SIGINT, signal.SIGTERM))
     soon.daemon = True
     soon.start()
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    """End as Ctrl-C does, so that nothing is left behind."""
+    raise SystemExit(128 + number)
 
 
 @contextlib.contextmanager
@@ -100,7 +106,7 @@ def handlers_kept() -> Iterator[None]:
 
 def end_with_stdin() -> None:
     """Have this process end when whoever holds the other end of stdin is gone, even if it hangs."""
-    _watchman.call(signal.SIGINT, leashed=True)
+    _watchman.call(signal.SIGINT, signal.SIGTERM, leashed=True)
 
 
 def hear_the_end(handler: Callable[[], None]) -> None:

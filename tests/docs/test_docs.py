@@ -28,7 +28,7 @@ from typing import NamedTuple, get_args
 import pytest
 
 from tidings import FilterError, parse
-from tidings.cli.errors import INTERRUPTED
+from tidings.cli.ending import INTERRUPTED
 from tidings.cli.pipeline import run_pipeline
 from tidings.filters import (
     boxes,

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidings.broker.backlog import URGENT, Backlog
 from tidings.broker.door import UPSTREAM, Door
-from tidings.broker.entry import Pass
+from tidings.broker.entry import Pass, Tokens
 from tidings.broker.reception import Reception
 from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem, TidingsError
@@ -43,7 +43,6 @@ class Node:
     ) -> None:
         """`forwarding` is adaptive, by costs that are measured now, unless it is given."""
         self._forwarding = forwarding or measure_costs()
-        self.door = door
         self.limits = door.limits
         self.reception = Reception(machine.name, door, self._make_link)
         self.take_machine(machine)
@@ -64,6 +63,11 @@ class Node:
         machine.queued = self.queued
         machine.owner_of = self.reception.owner_of
         self._forwarder = Forwarder(machine)
+
+    @property
+    def door(self) -> Door:
+        """How others come in, as it is now."""
+        return self.reception.door
 
     async def start(self) -> None:
         """Listen, and begin to tick."""
@@ -108,6 +112,11 @@ class Node:
             _log.error("%s: something went wrong", self.machine.name, exc_info=task.exception())
 
     # -- who comes in --------------------------------------------------------------------------
+
+    def renew(self, tokens: Tokens | None, token: str = "") -> int:
+        """Go by other tokens from now on, and come in above with `token`; how many links were
+        ended for it. See `Reception.renew`."""
+        return self.reception.renew(tokens)
 
     @property
     def refused(self) -> int:

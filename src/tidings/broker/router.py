@@ -6,7 +6,10 @@ import asyncio
 import logging
 import ssl
 
+import msgspec
+
 from tidings.broker.door import UPSTREAM, Address, Door
+from tidings.broker.entry import Tokens
 from tidings.broker.node import CACHE_BYTES, Node
 from tidings.network import Link
 from tidings.network.frame_cache import FrameCache
@@ -46,6 +49,10 @@ class RouterNode(Node):
         self._tls = tls
         self._lost = asyncio.Event()
         self._said = ""  # what is wrong with the router above
+
+    def renew(self, tokens: Tokens | None, token: str = "") -> int:
+        self._hello = msgspec.structs.replace(self._hello, token=token)
+        return super().renew(tokens, token)
 
     async def start(self) -> None:
         await super().start()

@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 
 Some = Annotated[int, msgspec.Meta(ge=1)]
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,6 +22,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strangers: Some = 256  # that have not said yet who they are; the oldest goes for the next
     greeting_bytes: Some = 4096  # of what a stranger says
     neighbours: Some = 10_000
+    guest_percent: Percent = 50  # of them, that come with one and the same token of guests
+    bound_percent: Percent = 10  # of them, that no guest gets, and
+    router_percent: Percent = 5  # that nobody gets but routers
     frame_bytes: Some = 16 << 20
     queue_bytes: Some = 32 << 20  # that wait for one neighbour; twice that ends the link
     all_queues_bytes: Some = 1 << 30  # the longest queue ends
@@ -56,7 +60,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     work: Some = 200_000  # and each second
 
 
-NONE = Limits(**dict.fromkeys(Limits.__struct_fields__, 1 << 62))
+NONE = Limits(
+    **dict.fromkeys(Limits.__struct_fields__, 1 << 62)
+    | {"guest_percent": 100, "bound_percent": 0, "router_percent": 0}
+)
 """For routers whose neighbours are all of one application."""
 
 

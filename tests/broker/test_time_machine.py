@@ -27,7 +27,7 @@ TIMES = "[times]\nbeat = 0.1\nresubscribe = 0.2\nretry = 0.2\nsilent = 1.0\nexpi
 
 
 def running(work: object) -> None:
-    asyncio.run(asyncio.wait_for(work, 100))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(work, 240))  # type: ignore[arg-type]
 
 
 class Root:
@@ -114,7 +114,7 @@ def numbers(found: list[Told | Lost | Break]) -> list[int]:
     return [int(one.payload) for one in found if isinstance(one, Told)]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("callback", [True, False])
 def test_a_journal_that_is_put_back(tmp_path: Path, callback: bool) -> None:
     breaks: list[Break] = []
@@ -156,7 +156,7 @@ def test_a_journal_that_is_put_back(tmp_path: Path, callback: bool) -> None:
     assert len(breaks) == callback
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_journal_that_is_lost_and_an_older_one_put_back(tmp_path: Path) -> None:
     breaks: list[Break] = []
 
@@ -191,7 +191,7 @@ def test_a_journal_that_is_lost_and_an_older_one_put_back(tmp_path: Path) -> Non
     assert [one.stamps for one in breaks] == [(Span(1, 20),), (Span(21, 30),)]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_kills_without_a_break(tmp_path: Path) -> None:
     breaks: list[Break] = []
 

@@ -6,7 +6,8 @@ import pytest
 from tests.routing.world import Disk, Sets
 
 from tidings.routing import messages as m
-from tidings.routing.rendezvous import MOST_FIRST, Rendezvous
+from tidings.routing.rendezvous import Rendezvous
+from tidings.routing.stamps import MOST_FIRST
 
 LIFE = 5
 

@@ -26,6 +26,7 @@ POINTS = 8
 ROOT = "root"
 FULL = "the disk is full"
 TICK = 0.5
+SLACK = 30  # as journals have: who is just about to join is not known of yet
 
 
 def encode(points: Iterable[int]) -> bytes:
@@ -93,6 +94,7 @@ class Disk:
         self.log: list[tuple[str, Any]] = []
         self.synced = 0
         self.kept = 0  # notifications up to this serial were pruned
+        self.slack = 0  # that stay though nobody seems to need them
 
     def begin_life(self, life: int) -> None:
         serial = max((record.serial for record in self.records()), default=0)
@@ -128,7 +130,7 @@ class Disk:
         pass
 
     def prune(self, upto: int) -> None:
-        self.kept = max(self.kept, upto)
+        self.kept = max(self.kept, upto - self.slack)
 
     # -- for the world -------------------------------------------------------------------------
 
@@ -168,7 +170,7 @@ class Disk:
         found.log = self.log[: self.synced if synced is None else synced]
         found.synced = len(found.log)
         last = max((record.serial for record in found.records()), default=0)
-        found.kept = min(self.kept, last)
+        found.kept, found.slack = min(self.kept, last), self.slack
         return found
 
     def memory(self) -> Memory:
@@ -201,6 +203,7 @@ class World:
         self._lives = 0
         self.faults = Faults()
         self.disk = Disk()
+        self.disk.slack = SLACK
         self.backups: list[Disk] = []
         self.went_back = False  # did the journal ever?
         self.on_since: dict[str, float] = {}  # since when subscriptions are in force
@@ -255,6 +258,7 @@ class World:
             if disk is not None:
                 self.backups.append(self.disk)
                 self.disk = disk.copy()
+                self.disk.slack = SLACK
                 self.went_back = True
             self.root = self._new_root()
         else:

@@ -22,7 +22,6 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -36,6 +35,7 @@ from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.lineage import Lineage
 from tidings.routing.router import Times
+from tidings.routing.stamps import MOST_FIRST, Stamps
 
 MOST_KNOWN = 10_000  # headers, and all nodes above them
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload: for headers there is room besides
@@ -43,7 +43,6 @@ ROUNDS = 4  # of setting filters aside for one notification; the next one goes o
 MARKS, MATCH = "give marks to", "match"  # what filters do that are too many
 RETIRED = 20, 500  # nodes that were set aside and are taken out: with a publication, with a tick
 NEW_NODE = 100  # what a new node costs, in entries of an answer
-MOST_FIRST = 1 << 48  # stamps that an unknown publisher can be believed to have done with
 
 _log = logging.getLogger(__name__)
 
@@ -169,7 +168,7 @@ class Rendezvous(Downstream):
         self.counts = dict(memory.counts)
         self.totals = dict(memory.totals)
         self.latest = dict(memory.latest)
-        self.publishers = dict(memory.publishers)
+        self._stamps = Stamps(memory.publishers)
         for one in memory.placed:
             self.graph.insert(one.node, one.parents, one.children)
         self.claims = Claims()
@@ -196,13 +195,16 @@ class Rendezvous(Downstream):
         self._given_counts = dict(self.counts)
         # of publishers: stamps that are on the disk, and the serial of the last
         self._acks: dict[str, tuple[int, int, int]] = {}
-        self._solid: dict[str, int] = {}  # of a publisher: none since this stamp was refused
-        self._skipped: dict[str, int] = {}  # of a publisher: all stamps up to here are done with
         self._failed = ""  # why nothing can be written any more
         self._above: dict[Label, Label] = {}
         self._first: dict[int, Label] = {}
         self._beaten = float("-inf")
         self._checked = float("-inf")
+
+    @property
+    def publishers(self) -> dict[str, int]:
+        """The last stamp of each."""
+        return self._stamps.known
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -305,9 +307,7 @@ class Rendezvous(Downstream):
         """Take a publication, and count what waits for the disk: whoever reads from neighbours
         stops while that is too much."""
         if len(self.publishers) > self.many_publishers:
-            last = self.publishers.pop(message.publisher, None)
-            if last is not None:
-                self.publishers[message.publisher] = last  # those that are silent are in front
+            self._stamps.heard(message.publisher)
         self.know_publisher(message.publisher, sender)
         if self._aside and not self._failed:
             self._retire_aside(RETIRED[0])
@@ -512,50 +512,32 @@ class Rendezvous(Downstream):
         except Exception:
             self._skip(sender, message, self._problem("match the notification"))
             return
-        self._advance(who, stamp)
+        self._written += 1
+        self._stamps.advance(who, stamp, refused=bool(refusal))
         if refusal:
-            self._solid[who] = stamp + 1
             self._hold((sender, m.Published(self.epoch, who, stamp, refusal)))
             return
-        self._solid.setdefault(who, stamp)
         self._given = record.serial
         for mark in record.marks:
             self._given_counts[mark.node] = mark.number
         self._held.append((self._written, record))
 
     def _expected(self, sender: Name, message: m.Publish) -> int | None:
-        """The stamp that comes next of a publisher; None where it is told so. One of which nothing
-        is known is believed what it has done with. One that is known is not: it could be somebody
-        else, who would have its next publications taken for some that were said before."""
-        who, first = message.publisher, max(message.first, 1)
-        known = self.publishers.get(who)
-        if known is None:
-            if first <= MOST_FIRST:
-                return first
+        """The stamp that comes next of a publisher; None where it is told what is wrong."""
+        who, first = message.publisher, message.first
+        expected = self._stamps.expected(who, first)
+        if expected is None and who in self.publishers:
+            lacks = self.publishers[who] + 1
+            self.send(sender, m.Published(self.epoch, who, 0, expected=lacks))
+        elif expected is None:
             refusal = f"found {first:,} as the first stamp, expected at most {MOST_FIRST:,}"
             self.send(sender, m.Published(self.epoch, who, message.stamp, refusal))
-            return None
-        if first <= max(known, self._skipped.get(who, 0)) + 1:
-            return max(known + 1, first)
-        self.send(sender, m.Published(self.epoch, who, 0, expected=known + 1))
-        return None
-
-    def _advance(self, who: str, stamp: int) -> None:
-        """Something is in the journal's hands, and with it the stamp of its publisher."""
-        self._written += 1
-        if self.publishers.get(who) != stamp - 1:  # some before it were refused
-            self._solid.pop(who, None)
-        self.publishers[who] = stamp
-        self._skipped.pop(who, None)
+        return expected
 
     def _skip(self, sender: Name, message: m.Publish, refusal: str) -> None:
-        """Refuse a publication without a word in the journal: said again it is looked at again, and
-        its publisher may go on with the next."""
-        who, stamp = message.publisher, message.stamp
-        skipped = self._skipped.get(who, 0)
-        if stamp <= max(self.publishers.get(who, 0), skipped, message.first - 1) + 1:
-            self._skipped[who] = max(stamp, skipped)
-        self.send(sender, m.Published(self.epoch, who, stamp, refusal))
+        """Refuse a publication without a word in the journal."""
+        self._stamps.skip(message.publisher, message.stamp, message.first)
+        self.send(sender, m.Published(self.epoch, message.publisher, message.stamp, refusal))
 
     def _record(self, message: m.Publish) -> Record:
         """What a publication becomes; nothing is changed by it."""
@@ -641,8 +623,8 @@ class Rendezvous(Downstream):
         """The acknowledgment of one that was taken, or refused, before. That one was refused need
         not be remembered: it would be again. None where that can't be said now."""
         who, stamp = message.publisher, message.stamp
-        solid = self._solid.get(who)
-        if solid is not None and stamp >= solid:
+        solid = self._stamps.solid(who, stamp)
+        if solid is not None:
             return m.Published(self.epoch, who, last, since=solid, serial=self._given)
         try:
             self._tagged(message)
@@ -682,7 +664,8 @@ class Rendezvous(Downstream):
         first, last, serial = self._acks.pop(publisher)
         to = self._publishers.get(publisher)
         if to is not None:
-            since = min(self._solid.get(publisher, first), first)
+            solid = self._stamps.solid(publisher, first)
+            since = first if solid is None else solid
             self.send(to, m.Published(self.epoch, publisher, last, since=since, serial=serial))
 
     def _first_label(self, node: int) -> Label:
@@ -706,14 +689,14 @@ class Rendezvous(Downstream):
         self._failed = reason
         for _, what in self._held:
             if isinstance(what, Record):
-                self._take_back(what.publisher, what.stamp)
+                self._stamps.take_back(what.publisher, what.stamp)
                 to = self._publishers.get(what.publisher)
                 if to is not None:
                     self.send(to, m.Published(self.epoch, what.publisher, what.stamp, reason))
             elif isinstance(what[1], m.Answer):
                 self.send(what[0], m.Answer(self.epoch, what[1].request, refusal=reason))
             elif isinstance(what[1], m.Published) and what[1].refusal:
-                self._take_back(what[1].publisher, what[1].stamp)
+                self._stamps.take_back(what[1].publisher, what[1].stamp)
                 self.send(*what)  # it was refused for another reason
         self._held.clear()
         self._promised = self.unsynced_bytes = 0
@@ -721,10 +704,6 @@ class Rendezvous(Downstream):
         self._records.clear()
         self._given = self.serial  # no acknowledgment may speak of what is not there
         return self.taken()
-
-    def _take_back(self, publisher: str, stamp: int) -> None:
-        self.publishers[publisher] = min(self.publishers.get(publisher, 0), stamp - 1)
-        self._solid.pop(publisher, None)
 
     @property
     def failed(self) -> bool:
@@ -843,10 +822,5 @@ class Rendezvous(Downstream):
         back says itself which of its publications it knows to be acknowledged."""
         many = len(self.publishers) - self.limits.publishers
         if many > 0:
-            names = list(islice(self.publishers, many))
-            for name in names:
-                del self.publishers[name]
-                self._solid.pop(name, None)
-                self._skipped.pop(name, None)
-            self.journal.forget_publishers(names)
+            self.journal.forget_publishers(self._stamps.forget(many))
             self.beyond["publishers"] += many

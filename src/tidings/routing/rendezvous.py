@@ -31,6 +31,7 @@ from tidings.routing.router import Times
 
 MOST_KNOWN = 10_000  # headers, and all nodes above them
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload: for headers there is room besides
+FEW = 8  # marks that are better taken one by one
 ROUNDS = 4  # of setting filters aside for one notification; the next one goes on with it
 MARKS, MATCH = "give marks to", "match"  # what filters do that are too many
 RETIRED = 20, 500  # nodes that were set aside and are taken out: with a publication, with a tick
@@ -179,6 +180,7 @@ class Rendezvous(Downstream):
         self._written = 0  # things that were given to the journal
         self._held: list[tuple[int, Record | Sent]] = []  # what waits until so many are stored
         self._changed: dict[int, int] = {}  # totals since the last beat
+        self._uncounted: dict[Label, int] = {}  # what went out and is not in the totals yet
         self._given = self.serial  # the last serial that has a number
         self._given_counts = dict(self.counts)
         self._acks: dict[str, tuple[int, int]] = {}  # of publishers: stamps that are on the disk
@@ -217,10 +219,12 @@ class Rendezvous(Downstream):
                 self._records.popleft()
                 self._announce(what)
             else:
+                self._count_all()
                 self.send(*what)
                 if isinstance(what[1], m.Answer):
                     self._promised -= len(what[1].counts)
         del self._held[:ready]
+        self._count_all()
         for publisher in [*self._acks]:
             self._send_acknowledged(publisher)
         while self._unsynced and self._unsynced[0][0] <= count:
@@ -461,12 +465,8 @@ class Rendezvous(Downstream):
             return
         self._solid.setdefault(who, stamp)
         self._given += 1
-        marks = []
-        for node in lowest:
-            count = self._given_counts[node] = self._given_counts.get(node, 0) + 1
-            marks.append(m.Mark(node, count, (node,)))
         record = Record(
-            self._given, who, stamp, tuple(marks), self._all_above(lowest), message.payload
+            self._given, who, stamp, self._number(lowest), self._all_above(lowest), message.payload
         )
         self._write(record)
         self._held.append((self._written, record))
@@ -542,6 +542,20 @@ class Rendezvous(Downstream):
             del self._aside[node]
             self._retire(node)
 
+    def _number(self, lowest: Label) -> tuple[m.Mark, ...]:
+        """The marks of a notification. Cost: a third of a microsecond for each of many."""
+        given, nodes = self._given_counts, self.graph.nodes
+        if len(lowest) < FEW:
+            marks = []
+            for node in lowest:
+                count = given[node] = given.get(node, 0) + 1
+                marks.append(m.Mark(node, count, (node,)))
+            return tuple(marks)
+        numbers = [given.get(node, 0) + 1 for node in lowest]
+        given.update(zip(lowest, numbers, strict=True))
+        labels = [nodes[node].own for node in lowest]
+        return tuple(map(m.Mark._make, zip(lowest, numbers, labels, strict=True)))
+
     def _said_before(self, message: m.Publish, last: int) -> m.Published:
         """The acknowledgment of one that was taken, or refused, before. That one was refused need
         not be remembered: it would be again."""
@@ -558,18 +572,32 @@ class Rendezvous(Downstream):
     def _announce(self, record: Record) -> None:
         """A notification is on the disk: it counts, it is acknowledged, and it goes out."""
         self.serial = record.serial
-        for mark in record.marks:
-            self.counts[mark.node] = mark.number
-            self.latest[mark.node] = record.serial
-        for node in record.matched:
-            before = self.totals.get(node, 0)
-            self.moved(node, before)
-            self._changed[node] = self.totals[node] = before + 1
+        uncounted = self._uncounted
+        uncounted[record.matched] = uncounted.get(record.matched, 0) + 1
+        nodes: Label = ()
+        if len(record.marks) < FEW:
+            for node, number, _ in record.marks:
+                self.counts[node] = number
+                self.latest[node] = record.serial
+                nodes = (*nodes, node)
+        else:
+            nodes, numbers, _ = zip(*record.marks, strict=True)
+            self.counts.update(zip(nodes, numbers, strict=True))
+            self.latest.update(dict.fromkeys(nodes, record.serial))
         self._acknowledge(record.publisher, record.stamp)
-        if record.marks:
-            first = self._first_label
-            marks = [m.Mark(mark.node, mark.number, first(mark.node)) for mark in record.marks]
-            self.release(record.notification(self.epoch, tuple(marks)))
+        if nodes:
+            self.release(record, nodes)
+
+    def _count_all(self) -> None:
+        """Count what went out. Most notifications match the same nodes as others before."""
+        totals, moved, changed = self.totals, self._moved, self._changed
+        for matched, times in self._uncounted.items():
+            for node in matched:
+                before = totals.get(node, 0)
+                if node not in moved:
+                    moved[node] = before
+                changed[node] = totals[node] = before + times
+        self._uncounted.clear()
 
     def _acknowledge(self, publisher: str, stamp: int) -> None:
         """One is on the disk. Those that follow each other are acknowledged together."""
@@ -592,8 +620,14 @@ class Rendezvous(Downstream):
             found = self._first[node] = ways.first_label(self.graph, node, self.forwarding)
         return found
 
-    def release(self, notification: m.Notification) -> None:
-        """Let a notification out."""
+    def release(self, record: Record, nodes: Label) -> None:
+        """Let a notification out, with the labels that its marks begin their way with."""
+        labels = [self._first_label(node) for node in nodes]
+        marks = [
+            m.Mark(mark.node, mark.number, label)
+            for mark, label in zip(record.marks, labels, strict=True)
+        ]
+        notification = record.notification(self.epoch, tuple(marks))
         self.cache.put(notification)
         self.forward(notification)
 

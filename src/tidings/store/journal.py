@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import sqlite3
 import struct
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from tidings.routing.rendezvous import Memory, Placed, Record
 FORMAT = 1
 CHECKPOINT = 10_000  # records after which counters are written down
 KEEP = 10_000  # records that stay though nobody seems to need them
+NEAR = 64  # records behind a mark with a row, in which others of its node have none
 ROOM = 1 << 18  # bytes that must fit on a disk that was full
 
 _SCHEMA = """
@@ -73,12 +76,6 @@ class Batch(msgspec.Struct, frozen=True):
     upto: int
 
 
-class Counter(msgspec.Struct):
-    count: int = 0
-    total: int = 0
-    latest: int = 0
-
-
 class SqliteJournal:
     """See the top of the module. `write` may run in another thread than all else."""
 
@@ -98,7 +95,10 @@ class SqliteJournal:
         self.epoch = self._about("epoch")
         self.last_node = self._about("last_node")
         """The highest number that a node ever had: numbers are not used again."""
-        self._counters: dict[int, Counter] = {}
+        self._counts: dict[int, int] = {}
+        self._totals: Counter[int] = Counter()
+        self._latest: dict[int, int] = {}
+        self._indexed: dict[int, int] = {}  # the serial of the last mark of a node that has a row
         self._changed: set[int] = set()  # since counters were written
         self._since = 0  # records since then
         self._read_counters(self._about("counted"))
@@ -157,12 +157,10 @@ class SqliteJournal:
         size = 0
         with self._careful("read", self._reader):
             for node, first, last in ranges:
-                rows = self._reader.execute(
-                    "SELECT m.number, r.* FROM marks m JOIN records r ON r.serial = m.serial "
-                    "WHERE m.node = ? AND m.number BETWEEN ? AND ? ORDER BY m.number",
-                    (node, max(first, 1), min(last, 2**63 - 1)),
-                )
-                for number, *row in rows:
+                for number, serial in self._places(node, max(first, 1), min(last, 2**63 - 1)):
+                    (row,) = self._reader.execute(
+                        "SELECT * FROM records WHERE serial = ?", (serial,)
+                    )
                     record = _record(*row)
                     size += len(record.payload)
                     if size > most_bytes and found:
@@ -174,6 +172,35 @@ class SqliteJournal:
                 if first <= last:
                     lost.append(Range(node, first, last))
         return [found[serial] for serial in sorted(found)], lost
+
+    def _places(self, node: int, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The numbers of a node in a range, and the serials that have them. A row says where one
+        of them is; others are in the records right behind it, up to the next row. The row before
+        the oldest records may be gone with those that it stood for."""
+        execute = self._reader.execute
+        row = execute(
+            "SELECT serial FROM marks WHERE node = ? AND number <= ? ORDER BY number DESC LIMIT 1",
+            (node, first),
+        ).fetchone()
+        start = row or execute("SELECT min(serial) FROM records").fetchone()
+        while start is not None and start[0] is not None:
+            begin = start[0]
+            rows = execute(
+                "SELECT serial, marks FROM records WHERE serial >= ? AND serial < ?",
+                (begin, begin + NEAR),
+            ).fetchall()
+            for serial, marks in rows:
+                number = _number_at(node, marks)
+                if number > last:
+                    return
+                if number >= first:
+                    yield number, serial
+                    first = number + 1
+            start = execute(
+                "SELECT serial FROM marks WHERE node = ? AND number BETWEEN ? AND ? "
+                "AND serial >= ? ORDER BY number LIMIT 1",
+                (node, first, last, begin + NEAR),
+            ).fetchone()
 
     def prune(self, upto: int) -> None:
         """Remove records that nobody needs, but for the last ones: some with each batch."""
@@ -219,7 +246,8 @@ class SqliteJournal:
                 self._connection = fresh
             self.last_node = self._about_locked("last_node")
             counted = self._about_locked("counted")
-            self._counters.clear()
+            for table in (self._counts, self._totals, self._latest, self._indexed):
+                table.clear()
             self._changed.clear()
             self._waiting.clear()
             self._since = self._given = 0
@@ -261,14 +289,13 @@ class SqliteJournal:
             (serial,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
         there = {one.node for one in placed}
         owners = {node: _OWNERS.decode(some) for node, _, some in nodes if node in there}
-        counters = {node: one for node, one in self._counters.items() if node in there}
         return Memory(
             self.epoch,
             max(serial or 0, self._about("counted")),
             placed,
-            {node: one.count for node, one in counters.items() if one.count},
-            {node: one.total for node, one in counters.items() if one.total},
-            {node: one.latest for node, one in counters.items() if one.latest},
+            {node: n for node, n in self._counts.items() if n and node in there},
+            {node: n for node, n in self._totals.items() if n and node in there},
+            {node: n for node, n in self._latest.items() if n and node in there},
             publishers,
             {node: some for node, some in owners.items() if some},
             {node: work_of(interest) for node, interest, _ in nodes if node in there},
@@ -310,7 +337,8 @@ class SqliteJournal:
             elif isinstance(one, Dropped):
                 execute("DELETE FROM nodes WHERE node = ?", (one.node,))
                 execute("DELETE FROM counters WHERE node = ?", (one.node,))
-                self._counters.pop(one.node, None)
+                for table in (self._counts, self._totals, self._latest):
+                    table.pop(one.node, None)
                 self._changed.discard(one.node)
         many(
             "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)",
@@ -318,7 +346,7 @@ class SqliteJournal:
         )
         many(
             "INSERT INTO marks VALUES (?, ?, ?)",
-            ((mark.node, mark.number, one.serial) for one in records for mark in one.marks),
+            (row for one in records for row in self._rows_of(one)),
         )
         many("INSERT OR REPLACE INTO publishers VALUES (?, ?)",
              {one.publisher: one.stamp for one in records}.items())  # fmt: skip
@@ -328,18 +356,34 @@ class SqliteJournal:
         if self._since >= CHECKPOINT:
             self._write_counters()
 
+    def _rows_of(self, record: Record) -> list[tuple[int, int, int]]:
+        """Where the numbers of its marks are found: for a node that has a row near by, no other
+        one. Most marks of notifications with many have none."""
+        indexed, serial = self._indexed, record.serial
+        near = serial - NEAR
+        found = [
+            (node, number, serial)
+            for node, number, _ in record.marks
+            if indexed.get(node, -NEAR) <= near
+        ]
+        for node, _, _ in found:
+            indexed[node] = serial
+        return found
+
     def _count(self, record: Record) -> None:
-        for mark in record.marks:
-            counter = self._counters.setdefault(mark.node, Counter())
-            counter.count, counter.latest = mark.number, record.serial
-        for node in record.matched:
-            self._counters.setdefault(node, Counter()).total += 1
+        if record.marks:
+            nodes, numbers, _ = zip(*record.marks, strict=True)
+            self._counts.update(zip(nodes, numbers, strict=True))
+            self._latest.update(dict.fromkeys(nodes, record.serial))
+        self._totals.update(record.matched)
         self._changed.update(record.matched)
 
     def _write_counters(self) -> None:
         (last,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
-        counters = ((node, self._counters[node]) for node in self._changed)
-        rows = ((node, one.count, one.total, one.latest) for node, one in counters)
+        rows = (
+            (node, self._counts.get(node, 0), self._totals[node], self._latest.get(node, 0))
+            for node in self._changed
+        )
         self._connection.executemany("INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?)", rows)
         self._connection.execute("UPDATE about SET value = ? WHERE key = 'counted'", (last or 0,))
         self._changed.clear()
@@ -347,7 +391,7 @@ class SqliteJournal:
 
     def _read_counters(self, counted: int) -> None:
         for node, *numbers in self._connection.execute("SELECT * FROM counters"):
-            self._counters[node] = Counter(*numbers)
+            self._counts[node], self._totals[node], self._latest[node] = numbers
         for record in self._records_after(counted):
             self._count(record)
             self._since += 1
@@ -402,10 +446,21 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _number_at(node: int, marks: bytes) -> int:
+    """The number that a node has among packed marks; 0 where it is none of them."""
+    key, at = node.to_bytes(8, "little"), -1
+    while (at := marks.find(key, at + 1)) >= 0:
+        if at % 16 == 0:
+            return int.from_bytes(marks[at + 8 : at + 16], "little")
+    return 0
+
+
 def _row(record: Record) -> tuple[object, ...]:
-    marks = struct.pack(
-        f"<{2 * len(record.marks)}q", *(n for mark in record.marks for n in mark[:2])
-    )
+    marks = b""
+    if record.marks:
+        nodes, numbers, _ = zip(*record.marks, strict=True)
+        both = itertools.chain.from_iterable(zip(nodes, numbers, strict=True))
+        marks = struct.pack(f"<{2 * len(nodes)}q", *both)
     matched = struct.pack(f"<{len(record.matched)}q", *record.matched)
     return record.serial, record.publisher, record.stamp, marks, matched, record.payload
 

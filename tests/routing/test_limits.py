@@ -339,7 +339,18 @@ def test_the_order_of_merged_messages() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", Limits.__struct_fields__)
+SHARES = {"guest_percent", "bound_percent", "router_percent"}
+
+
+@pytest.mark.parametrize("name", sorted({*Limits.__struct_fields__} - SHARES))
 def test_limits_are_of_one_at_least(name: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=name):
         msgspec.convert({name: 0}, Limits)
+
+
+@pytest.mark.parametrize("name", sorted(SHARES))
+@pytest.mark.parametrize("value", [-1, 101])
+def test_shares_are_of_a_hundred(name: str, value: int) -> None:
+    assert msgspec.convert({name: 0}, Limits) != msgspec.convert({name: 100}, Limits)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({name: value}, Limits)

@@ -133,7 +133,8 @@ async def ended(again: Callable[[], None] | None = None) -> None:
     `again`, where it is given."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
-    had_terminal = _has_terminal()
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup has its way
+    had_terminal = not is_ignored and _has_terminal()
 
     def hang_up() -> None:
         if again is None or (had_terminal and not _has_terminal()):
@@ -141,8 +142,8 @@ async def ended(again: Callable[[], None] | None = None) -> None:
         else:
             again()
 
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN or again is not None:
-        loop.add_signal_handler(signal.SIGHUP, hang_up)  # or else nohup has its way
+    if again is not None or not is_ignored:
+        loop.add_signal_handler(signal.SIGHUP, hang_up)
 
     def end() -> None:
         with contextlib.suppress(RuntimeError):  # the loop is over

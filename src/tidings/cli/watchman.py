@@ -16,7 +16,6 @@ import contextlib
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 
@@ -130,7 +129,9 @@ def processes() -> dict[int, tuple[int, bytes]]:
     found = {}
     try:
         names = os.listdir("/proc")  # noqa: PTH208
-    except OSError:
+    except OSError:  # another system than Linux
+        import subprocess
+
         columns = ["-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "lstart="]
         listed = subprocess.run(["ps", "-A", *columns], capture_output=True, check=False)
         for line in listed.stdout.splitlines():

@@ -10,6 +10,7 @@ match in a time that hardly grows with their number.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 import msgspec
@@ -17,10 +18,19 @@ import msgspec
 from tidings.filters import Attributes, Filter, parse
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
-from tidings.model import EnvironmentProblem, NotificationError, TidingsError
+from tidings.model import NotificationError, TidingsError
 from tidings.routing.rendezvous import Placed
 
 MANY = 1000  # filters that are better put in order at once
+MOST_TOLD = 100  # filters that are set aside with a line each
+_log = logging.getLogger(__name__)
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """A filter that is stored and that nobody is told of, and why."""
+
+    text: str
+    reason: str
 
 
 class GraphInterests:
@@ -35,7 +45,10 @@ class GraphInterests:
         """`interests` are those that there were before, with their numbers; `last` is the highest
         number that was ever given."""
         self.attributes = attributes
-        self._filters = {number: self._stored(interest) for number, interest in interests}
+        self.set_aside: dict[int, Aside] = {}
+        """What is stored and refused now, by number; whoever still wants one is refused, asks anew
+        and is told why."""
+        self._filters = self._stored(interests)
         many = len(self._filters) > MANY
         build = ContentGraph.build if many else ContentGraph
         self._graph = build(self._filters.values())
@@ -111,15 +124,23 @@ class GraphInterests:
             raise NotificationError("the filter is not UTF-8") from None
         return parse(text, attributes=self.attributes)
 
-    def _stored(self, interest: bytes) -> Filter:
-        try:
-            return self._parsed(interest)
-        except TidingsError as problem:
-            raise EnvironmentProblem(
-                f"the journal has the subscription {interest.decode(errors='replace')!r}, which "
-                f"does not fit the columns that are declared now: {problem}; declare them as they "
-                "were until nobody has it any more"
-            ) from None
+    def _stored(self, interests: Iterable[tuple[int, bytes]]) -> dict[int, Filter]:
+        """The filters that there were before. A stricter rule, or other columns, are no reason not
+        to start: what is refused now is set aside."""
+        found: dict[int, Filter] = {}
+        for number, interest in interests:
+            try:
+                found[number] = self._parsed(interest)
+            except TidingsError as problem:
+                self.set_aside[number] = Aside(interest.decode(errors="replace"), str(problem))
+        for number, one in list(self.set_aside.items())[:MOST_TOLD]:
+            _log.warning(
+                "the subscription of node %d is set aside, it is refused now: %.200r: %.300s",
+                number, one.text, one.reason,
+            )  # fmt: skip
+        if len(self.set_aside) > MOST_TOLD:
+            _log.warning("%d subscriptions are set aside in all", len(self.set_aside))
+        return found
 
     def _insert(self, number: int, filter_: Filter) -> None:
         before = len(self._graph)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import math
-import re
 import struct
 from typing import Any, NoReturn
 
-from tidings.filters import addresses, like, subjects
+from tidings.filters import addresses, like, regular, subjects
 from tidings.filters.attributes import article, family
 from tidings.filters.dialects import Context
 from tidings.filters.evaluate import evaluate
@@ -30,14 +29,12 @@ from tidings.filters.expression import (
     Literal,
     Not,
 )
-from tidings.filters.functions import ALIASES, FUNCTIONS, OPERATORS, regex
+from tidings.filters.functions import ALIASES, FUNCTIONS, OPERATORS
 from tidings.filters.kinds import kind_of
 from tidings.filters.tokens import Token
 from tidings.filters.unparse import name_text, text_of
-from tidings.model import FilterError, Type, read_value, type_of
+from tidings.model import FilterError, LimitError, Type, read_value, type_of
 from tidings.model.values import INT_MAX, is_number
-
-MAX_PATTERN = 2000
 
 TYPE_NAMES: dict[str, Type] = {
     "date": "date", "timestamp": "timestamp", "double": "double", "float": "double",
@@ -61,6 +58,10 @@ class Builder:
 
     def fail(self, reason: str, position: int) -> NoReturn:
         raise FilterError(reason, self.text, position)
+
+    def beyond(self, reason: str, position: int) -> NoReturn:
+        """Refuse what is right and more than is done for a filter."""
+        raise LimitError(reason, self.text, position)
 
     # -- leaves --------------------------------------------------------------------------------
 
@@ -203,12 +204,12 @@ class Builder:
                 self.fail(f"{name} takes {article(wanted)} there, found {found}", where)
         if name in ("like", "ilike") and isinstance(args[1], Literal):
             self._check_like(args[1], places[1])
-        if name == "rlike" and isinstance(args[1], Literal):
-            self._check_regex(args[1].value, places[1])
+        if name == "rlike":
+            self._check_regular(args[1], places[1])
         node = Call(name, args)
         if function.strict and any(isinstance(arg, Literal) and arg.value is None for arg in args):
             return Literal(None)
-        # a regular expression may run for very long, so it waits for an event
+        # a regular expression waits for an event, however constant: identities rest on that
         if name != "rlike" and all(isinstance(arg, Literal) for arg in args):
             value = evaluate(node, {})
             return Literal(tuple(value) if isinstance(value, list) else value)
@@ -217,19 +218,24 @@ class Builder:
     def _check_like(self, pattern: Literal, at: int) -> None:
         if isinstance(pattern.value, str):
             try:
-                like.split(pattern.value)
+                like.Like(like.split(pattern.value))
             except like.PatternError as problem:
                 self.fail(f"{problem}, expected a % or _ or another escape after it", at)
+            except like.LargeError as problem:
+                self.beyond(str(problem), at)
 
-    def _check_regex(self, pattern: Any, at: int) -> None:
-        if not isinstance(pattern, str):
-            return
-        if len(pattern) > MAX_PATTERN:
-            self.fail(f"found a pattern of more than {MAX_PATTERN} characters", at)
-        try:
-            regex(pattern)
-        except (re.error, OverflowError, RecursionError) as problem:
-            self.fail(f"the regular expression does not compile: {problem}", at)
+    def _check_regular(self, pattern: Expression, at: int) -> None:
+        if not isinstance(pattern, Literal):
+            self.beyond(
+                f"RLIKE takes a pattern in quotes, found {_described(pattern)}; LIKE and contains "
+                "take one from an attribute",
+                at,
+            )
+        if isinstance(pattern.value, str):
+            try:
+                regular.compiled(pattern.value)
+            except regular.RegularError as problem:
+                self.beyond(f"the regular expression {problem}", at)
 
     def function(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
@@ -366,7 +372,9 @@ class Builder:
         try:
             return program.called(parser.read(text, self.attributes))
         except FilterError as problem:
-            self.fail(f"in the expression of cesql: {problem}", places[0])
+            raise type(problem)(
+                f"in the expression of cesql: {problem}", self.text, places[0]
+            ) from None
 
     def _event_pattern(
         self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
@@ -380,7 +388,7 @@ class Builder:
                 self._string("event_pattern", args[0], places[0]), self.attributes
             )
         except FilterError as problem:
-            self.fail(problem.reason, places[0])
+            raise type(problem)(problem.reason, self.text, places[0]) from None
         return residual(pattern)
 
     def _network(

@@ -82,7 +82,7 @@ class Form(msgspec.Struct, frozen=True):
         return any(self._inside(item, event, values) for item in node.items)
 
 
-_NEVER = Form((), None, {}, {})
+NEVER = Form((), None, {}, {})
 
 
 def form_of(node: Expression, attributes: Attributes | None) -> Form:
@@ -106,7 +106,7 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
         if attributes is not None:
             values = _settled_as(attributes.type(attribute.path), values)
         if not values.cuts:
-            return _NEVER
+            return NEVER
         if term in tests:
             again.setdefault(term, [tests[term]]).append(values)
         else:
@@ -115,7 +115,7 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
         kind = attributes.type(terms[term].path) if attributes else None
         tests[term] = _settled_as(kind, intersect(parts))
         if not tests[term]:
-            return _NEVER
+            return NEVER
     box = {term: tests[term] for term in sorted(tests)}
     return Form((box,), None, box, {term: terms[term] for term in box})
 
@@ -174,7 +174,7 @@ def _full_form(node: Expression, planter: Planter) -> Form:
         return Form(final, None, _settled(algebra.hull(final), planter), terms)
     around = algebra.hull_of_tree(tree)
     if around is None or pins.settle(around, planter.terms) is None:
-        return _NEVER
+        return NEVER
     terms = {term: planter.terms[term] for term in sorted(terms_of(tree))}
     return Form(None, tree, _settled(around, planter), terms)
 

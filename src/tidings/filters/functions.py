@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 import warnings
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from tidings.filters import addresses, geography, like, sets, subjects
+from tidings.filters import addresses, geography, like, regular, sets, subjects
 from tidings.model import Type, compare, plain
 from tidings.model.values import INT_MAX, INT_MIN, is_number
 
@@ -190,31 +188,16 @@ def _coalesce(*values: Any) -> Any:
     return next((v for v in values if v is not None), None)
 
 
-@lru_cache(maxsize=4096)
-def regex(pattern: str) -> re.Pattern[str]:
-    """A regular expression with ASCII classes, as Java has them unless told otherwise.
-
-    Classes in classes (`[[a-z]]`, `[a-z&&b]`) are refused: Java knows them, and Python only warns
-    that it may one day.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        try:
-            return re.compile(pattern, re.ASCII)
-        except FutureWarning as warning:
-            raise re.error(str(warning)) from None
-
-
 def _rlike(text: str, pattern: str) -> bool | None:
     try:
-        return regex(pattern).search(text) is not None
-    except (re.error, OverflowError, RecursionError):
-        return None  # a pattern that came from an attribute; literal ones are checked when parsed
+        return regular.compiled(pattern).found(text)
+    except regular.RegularError:
+        return None  # literal ones are checked when they are parsed, and there are no others
 
 
 def _like(text: str, pattern: str) -> bool | None:
     compiled = like.compiled(pattern)
-    return None if compiled is None else compiled.fullmatch(text) is not None
+    return None if compiled is None else compiled.holds(text)
 
 
 def _applied(body: Body, name: str, *values: Any) -> Any:

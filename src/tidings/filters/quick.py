@@ -95,7 +95,7 @@ def read(text: str, context: Context) -> Expression | None:
         elif null:
             tests.append(IsNull(attribute) if len(null) == 4 else Not(IsNull(attribute)))
         else:
-            if kind not in (None, "string"):
+            if kind not in (None, "string") or (len(pattern) > like.LONGEST_REMEMBERED):
                 return None
             tests.append(Call("like", (attribute, _pattern(pattern[1:-1]))))
     return tests[0] if len(tests) == 1 else And(tuple(tests))

@@ -151,7 +151,10 @@ def _member(value: Scalar, options: list[Scalar]) -> bool:
 def _matches(text: str, pattern: str) -> bool:
     compiled = like.compiled(like.join(pattern_parts(pattern)))
     assert compiled is not None
-    return compiled.fullmatch(text) is not None
+    held = compiled.holds(text)
+    if held is None:
+        raise Trouble("functionEvaluation", False)
+    return held
 
 
 def _computed(op: str, left: Scalar, right: Scalar) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, NoReturn
 
+from tidings.filters import like
 from tidings.filters.attributes import Attributes
 from tidings.filters.cesql.builtins import BUILTINS
 from tidings.filters.cesql.syntax import (
@@ -30,10 +31,10 @@ from tidings.filters.cesql.syntax import (
     Not,
     unquoted,
 )
-from tidings.filters.cesql.values import INT_MAX, INT_MIN, fits
+from tidings.filters.cesql.values import INT_MAX, INT_MIN, fits, pattern_parts
 from tidings.filters.expression import MAX_DEPTH
 from tidings.filters.tokens import MAX_FOREIGN
-from tidings.model import FilterError
+from tidings.model import FilterError, LimitError
 
 _TOKEN = re.compile(
     r"""
@@ -193,7 +194,7 @@ class _Parser:
             if self.take_word("LIKE"):
                 if self.now.kind != "string":
                     self.fail("a pattern in quotes after LIKE")
-                node = Like(node, self.next().text)
+                node = Like(node, self.pattern(self.next()))
             elif self.take_word("IN"):
                 self.take("(", "an opening bracket after IN")
                 if self.now == Token("op", ")", self.now.position):
@@ -206,6 +207,13 @@ class _Parser:
             if self.height > MAX_DEPTH:
                 self.too_deep(start)
         return node
+
+    def pattern(self, token: Token) -> str:
+        try:
+            like.Like(pattern_parts(token.text))
+        except like.LargeError as problem:
+            raise LimitError(str(problem), self.text, token.position) from None
+        return token.text
 
     def listed(self, what: str) -> tuple[Node, ...]:
         """Expressions up to and with the closing bracket."""

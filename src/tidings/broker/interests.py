@@ -11,18 +11,23 @@ match in a time that hardly grows with their number.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 
 import msgspec
 
 from tidings.filters import Attributes, Filter, parse
+from tidings.filters.work import metered
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
-from tidings.model import NotificationError, TidingsError
+from tidings.model import LimitError, NotificationError, TidingsError
+from tidings.routing.limits import Limits
 from tidings.routing.rendezvous import Placed
 
 MANY = 1000  # filters that are better put in order at once
+LONG = 4096  # bytes of a filter of which no more is kept than is needed, and less of many
 MOST_TOLD = 100  # filters that are set aside with a line each
+DEFAULTS = Limits()
 _log = logging.getLogger(__name__)
 
 
@@ -41,10 +46,16 @@ class GraphInterests:
         attributes: Attributes | None = None,
         interests: Iterable[tuple[int, bytes]] = (),
         last: int = 0,
+        limits: Limits = DEFAULTS,
     ) -> None:
         """`interests` are those that there were before, with their numbers; `last` is the highest
         number that was ever given."""
         self.attributes = attributes
+        self._most_parts = limits.filter_parts
+        self._seconds = limits.match_millis / 1000
+        self._most_long = limits.long_filter_bytes
+        self._long: dict[int, int] = {}  # bytes of long filters, by number
+        self._long_bytes = 0
         self.set_aside: dict[int, Aside] = {}
         """What is stored and refused now, by number; whoever still wants one is refused, asks anew
         and is told why."""
@@ -63,7 +74,15 @@ class GraphInterests:
         known = self._graph.node(filter_)
         if known is not None:
             return self.placed(self._same[known.id][0])
+        size = len(interest)
+        if size > LONG and self._long_bytes + size > self._most_long:
+            raise LimitError(
+                f"there is no room for a filter of {size:,} bytes: those of more than {LONG:,} "
+                f"have {self._long_bytes:,}, at most {self._most_long:,} are taken; use shorter",
+                interest.decode(),
+            )
         self._last += 1
+        self._count_long(self._last, size)
         self._insert(self._last, filter_)
         others = (number for number in self._same[self._node(self._last).id])
         also = tuple(self.placed(number) for number in others if number != self._last)
@@ -102,7 +121,8 @@ class GraphInterests:
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         if self.attributes is not None:
             event = self.attributes.read(event)
-        matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
+        with metered(time.thread_time, self._seconds):
+            matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
         if len(matched) < 2:
             return matched
         found = self._graph.lowest(map(self._node, matched))
@@ -112,17 +132,26 @@ class GraphInterests:
         node = self._node(number)
         self._same[node.id].remove(number)
         self._matcher.remove(number)
+        self._long_bytes -= self._long.pop(number, 0)
         del self._filters[number]
         if not self._same[node.id]:
             del self._same[node.id]
             self._graph.remove(node)
+
+    def _count_long(self, number: int, size: int) -> None:
+        if size > LONG:
+            self._long[number] = size
+            self._long_bytes += size
 
     def _parsed(self, interest: bytes) -> Filter:
         try:
             text = interest.decode()
         except UnicodeDecodeError:
             raise NotificationError("the filter is not UTF-8") from None
-        return parse(text, attributes=self.attributes)
+        found = parse(text, attributes=self.attributes, most_parts=self._most_parts)
+        if len(interest) > LONG:
+            found.slim()
+        return found
 
     def _stored(self, interests: Iterable[tuple[int, bytes]]) -> dict[int, Filter]:
         """The filters that there were before. A stricter rule, or other columns, are no reason not
@@ -131,6 +160,7 @@ class GraphInterests:
         for number, interest in interests:
             try:
                 found[number] = self._parsed(interest)
+                self._count_long(number, len(interest))
             except TidingsError as problem:
                 self.set_aside[number] = Aside(interest.decode(errors="replace"), str(problem))
         for number, one in list(self.set_aside.items())[:MOST_TOLD]:

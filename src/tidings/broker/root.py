@@ -63,7 +63,7 @@ class RootNode(Node):
     def _remembered(self) -> FramedRendezvous:
         """The machine that goes on from what is on the disk."""
         interests = GraphInterests(
-            self._attributes, self.journal.interests(), self.journal.last_node
+            self._attributes, self.journal.interests(), self.journal.last_node, self._limits
         )
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)

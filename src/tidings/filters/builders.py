@@ -55,6 +55,18 @@ class Builder:
         self.text = text
         self.attributes = context.attributes
         self.functions = context.functions
+        self._context = context
+        self._parts = 0
+
+    def count(self, at: int, parts: int = 1) -> None:
+        """Take note of parts of the filter, and refuse it when they are too many."""
+        self._parts += parts
+        if self._parts > self._context.most_parts:
+            self.beyond(
+                f"the filter has more than {self._context.most_parts:,} parts, that is attributes, "
+                "comparisons and calls; use several filters",
+                at,
+            )
 
     def fail(self, reason: str, position: int) -> NoReturn:
         raise FilterError(reason, self.text, position)
@@ -66,6 +78,7 @@ class Builder:
     # -- leaves --------------------------------------------------------------------------------
 
     def attribute(self, path: tuple[str, ...], at: int) -> Attribute:
+        self.count(at)
         problem = self.attributes.problem(path) if self.attributes else None
         if problem:
             self.fail(problem, at)
@@ -122,6 +135,7 @@ class Builder:
     def compare(
         self, op: str, left: Expression, right: Expression, left_at: int, right_at: int
     ) -> Expression:
+        self.count(right_at)
         left, right = self._comparable(left, right, left_at, right_at)
         return Compare(op, left, right)  # type: ignore[arg-type]
 
@@ -192,6 +206,7 @@ class Builder:
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
         """A call of a function of the table, checked, and computed when it is constant."""
+        self.count(at)
         function = FUNCTIONS[name]
         if not function.least <= len(args) <= function.most:
             self.fail(f"{name} takes {_count(function.least, function.most)}, not {len(args)}", at)
@@ -233,7 +248,8 @@ class Builder:
             )
         if isinstance(pattern.value, str):
             try:
-                regular.compiled(pattern.value)
+                compiled = regular.compiled(pattern.value)
+                self.count(at, compiled.size // 64)
             except regular.RegularError as problem:
                 self.beyond(f"the regular expression {problem}", at)
 
@@ -287,6 +303,7 @@ class Builder:
     def _special(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
+        self.count(at)
         if name == "array":
             values = [self._constant(name, a, p) for a, p in zip(args, places, strict=True)]
             return Literal(tuple(values))
@@ -364,13 +381,15 @@ class Builder:
         return Call(name, args, ontology)
 
     def _cesql(self, args: tuple[Expression, ...], places: tuple[int, ...], at: int) -> Expression:
-        from tidings.filters.cesql import parser, program
+        from tidings.filters.cesql import parser, program, syntax
 
         if len(args) != 1:
             self.fail(f"cesql takes one expression, such as 'INT(n) + 1', not {len(args)}", at)
         text = self._string("cesql", args[0], places[0])
         try:
-            return program.called(parser.read(text, self.attributes))
+            node = parser.read(text, self.attributes, most_parts=self._context.most_parts)
+            self.count(at, syntax.count(node))
+            return program.called(node)
         except FilterError as problem:
             raise type(problem)(
                 f"in the expression of cesql: {problem}", self.text, places[0]
@@ -389,6 +408,7 @@ class Builder:
             )
         except FilterError as problem:
             raise type(problem)(problem.reason, self.text, places[0]) from None
+        self.count(at, sum(len(one.alternatives) for one in pattern.pattern.all_fields()))
         return residual(pattern)
 
     def _network(

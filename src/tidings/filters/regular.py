@@ -16,6 +16,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from tidings.filters.work import spend
+
 MOST_POSITIONS = 1_000
 MOST_STEPS = 1 << 24  # a tenth of a second where every position is followed
 MAX_PATTERN = 2_000  # characters
@@ -65,6 +67,7 @@ class Regular:
 
     def __init__(self, program: Any, unanchored: Any, positions: int) -> None:
         self._program = program
+        self.size = int(program.ProgramSize())
         self._unanchored = unanchored
         self.positions = positions
         self.longest = MOST_STEPS // positions
@@ -77,6 +80,7 @@ class Regular:
         encoded = encoded_text(text)
         if len(encoded) > self.longest:
             return None
+        spend(len(encoded) * self.positions)
         spans = self._program.Match(self._unanchored, encoded, 0, len(encoded))
         return bool(spans[0][0] >= 0)
 
@@ -192,6 +196,8 @@ def _refuse_other_meanings(pattern: str) -> None:
             found = _COUNT.match(pattern, at)
             if found and found[2] and not found[1]:
                 raise RegularError(f"has {found[0]}: write {{0,{found[3]}}}")
+            if found and max(len(found[1]), len(found[3])) > 4:  # RE2 takes it for a text
+                raise RegularError(f"has {found[0][:40]}, expected at most 1,000: ask for fewer")
         at += 1
 
 

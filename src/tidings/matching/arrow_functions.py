@@ -7,12 +7,14 @@ null. Where a body can't give the same result it raises NotColumnar, or Arrow ra
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.filters import like, regular
+from tidings.filters.functions import MOST_TEXT
 from tidings.model.values import INT_MAX
 
 TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
@@ -147,6 +149,10 @@ def _found(text: Any, pattern: str, compiled: regular.Regular) -> Any:
 
 
 def _joined(*texts: Any) -> Any:
+    size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
+    longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
+    if longest is not None and longest > MOST_TEXT:
+        raise NotColumnar  # null there; and what is not to be made is not made
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 

@@ -89,7 +89,7 @@ class RootNode(Node):
     def _remembered(self) -> FramedRendezvous:
         """The machine that goes on from what is on the disk."""
         last = Lineage(self.journal.lineage).first_node(self.journal.last_node)
-        interests = GraphInterests(self._attributes, self.journal.interests(), last)
+        interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
         machine = FramedRendezvous(

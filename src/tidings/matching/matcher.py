@@ -82,6 +82,8 @@ class Matcher:
         self._asked = 0
         self._crowded = False  # an event matched very many fresh filters, each of which takes long
         self._worker: threading.Thread | None = None
+        self.set_aside: dict[str, str] = {}
+        """Filters of the snapshot that are refused now and match nothing, with the reason."""
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -372,6 +374,9 @@ class Matcher:
         found = snapshot.read(Path(path), attributes, functions, verify=verify)
         matcher = cls(attributes, functions=functions, background=background)
         matcher._hold(Part(found.segment, ready=found.probe), Register(found.ids, found.texts))
+        matcher.set_aside = {
+            found.texts[slot].as_py(): reason for slot, reason in found.aside.items()
+        }
         return matcher
 
     @classmethod

@@ -11,6 +11,7 @@ from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.limits import work_of
+from tidings.routing.marks import Marks
 from tidings.routing.messages import Mark, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 from tidings.store import journal as module
@@ -85,7 +86,7 @@ def check_finding(
 ) -> None:
     there = {(mark.node, mark.number): one for one in kept for mark in one.marks}
     for node in {node for node, _ in there}:
-        first = chance.randrange(1, 5)
+        first = chance.randrange(1, max(4, *(n for one, n in there if one == node)) + 1)
         asked = Range(node, first, first + chance.randrange(10))
         found, lost = journal.find([asked])
         wanted = {(node, number) for number in range(asked.first, asked.last + 1)}
@@ -97,6 +98,43 @@ def check_finding(
             assert there[key].serial <= pruned
         assert all(one == there[key].notification(77) for one in found for key in
                    [(mark.node, mark.number) for mark in one.marks])  # fmt: skip
+
+
+def test_records_with_many_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """They have few rows of their own; every number is found all the same, and counted."""
+    monkeypatch.setattr(module, "NEAR", 5)
+    monkeypatch.setattr(module, "KEEP", 60)
+    monkeypatch.setattr(module, "CHECKPOINT", 30)
+    chance = random.Random(seed)
+    journal = SqliteJournal(tmp_path / "journal.db", 77)
+    counts: dict[int, int] = {}
+    kept: list[Record] = []
+    headers = [
+        tuple(sorted(chance.sample(range(1, 31), chance.randrange(1, 25)))) for _ in range(6)
+    ]
+    for serial in range(1, 301):
+        nodes = chance.choice(headers)
+        numbers = tuple(counts.get(node, 0) + 1 for node in nodes)
+        counts.update(zip(nodes, numbers, strict=True))
+        marks = Marks(nodes, numbers) if len(nodes) > 3 else tuple(Marks(nodes, numbers))
+        kept.append(Record(serial, "p", serial, marks, nodes, b"%d" % serial))
+        journal.append(kept[-1])
+        if chance.random() < 0.2:
+            write(journal)
+            journal.prune(serial // 3)
+        if chance.random() < 0.02:
+            write(journal)
+            journal.close()
+            journal = SqliteJournal(tmp_path / "journal.db", 77)
+    write(journal)
+    for _ in range(5):
+        check_finding(journal, kept, 100, chance)
+    placed = [Placed(node, (), ()) for node in range(1, 31)]
+    expected = memory_of(kept, Memory(77), {one.node: one for one in placed})
+    journal.close()
+    assert SqliteJournal(tmp_path / "journal.db", 1).memory(placed) == expected
 
 
 def test_a_range_without_end(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ what numbers are; and `totals`, those that matched it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -27,6 +27,7 @@ from tidings.routing.claims import Claims
 from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
+from tidings.routing.marks import Marks, columns
 from tidings.routing.router import Times
 
 MOST_KNOWN = 10_000  # headers, and all nodes above them
@@ -102,13 +103,13 @@ class Record(msgspec.Struct, frozen=True):
     serial: int
     publisher: str
     stamp: int
-    marks: tuple[m.Mark, ...]
+    marks: Sequence[m.Mark]
     matched: Label  # all nodes that match it
     payload: bytes
 
     def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
         """With its own marks, or with other labels at them."""
-        marks = self.marks if marks is None else marks
+        marks = tuple(self.marks) if marks is None else marks
         return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)
 
 
@@ -481,7 +482,11 @@ class Rendezvous(Downstream):
         limits, tag = self.limits, self.interests.tag
         lowest = tuple(sorted(tag(message.content)))
         rounds = 0
-        while len(lowest) > limits.marks or len(self._all_above(lowest)) > limits.matches:
+        known = self._above
+        while (
+            len(lowest) > limits.marks
+            or len(known.get(lowest) or self._all_above(lowest)) > limits.matches
+        ):
             rounds += 1
             late = rounds > ROUNDS and len(lowest) <= self._most_marks
             if late or not self._set_aside(lowest):
@@ -542,19 +547,18 @@ class Rendezvous(Downstream):
             del self._aside[node]
             self._retire(node)
 
-    def _number(self, lowest: Label) -> tuple[m.Mark, ...]:
-        """The marks of a notification. Cost: a third of a microsecond for each of many."""
-        given, nodes = self._given_counts, self.graph.nodes
+    def _number(self, lowest: Label) -> Sequence[m.Mark]:
+        """The marks of a notification."""
+        given = self._given_counts
         if len(lowest) < FEW:
             marks = []
             for node in lowest:
                 count = given[node] = given.get(node, 0) + 1
                 marks.append(m.Mark(node, count, (node,)))
             return tuple(marks)
-        numbers = [given.get(node, 0) + 1 for node in lowest]
+        numbers = tuple([given.get(node, 0) + 1 for node in lowest])
         given.update(zip(lowest, numbers, strict=True))
-        labels = [nodes[node].own for node in lowest]
-        return tuple(map(m.Mark._make, zip(lowest, numbers, labels, strict=True)))
+        return Marks(lowest, numbers)
 
     def _said_before(self, message: m.Publish, last: int) -> m.Published:
         """The acknowledgment of one that was taken, or refused, before. That one was refused need
@@ -581,7 +585,7 @@ class Rendezvous(Downstream):
                 self.latest[node] = record.serial
                 nodes = (*nodes, node)
         else:
-            nodes, numbers, _ = zip(*record.marks, strict=True)
+            nodes, numbers = columns(record.marks)
             self.counts.update(zip(nodes, numbers, strict=True))
             self.latest.update(dict.fromkeys(nodes, record.serial))
         self._acknowledge(record.publisher, record.stamp)

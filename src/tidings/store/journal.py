@@ -17,20 +17,22 @@ import os
 import sqlite3
 import struct
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from tidings.model import EnvironmentProblem
+from tidings.routing.label_graph import Label
 from tidings.routing.limits import work_of
+from tidings.routing.marks import Marks, columns, in_turn
 from tidings.routing.messages import Mark, Notification, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 
 FORMAT = 1
 CHECKPOINT = 10_000  # records after which counters are written down
 KEEP = 10_000  # records that stay though nobody seems to need them
+MOST_TOGETHER = 1000  # headers of which that is remembered
 NEAR = 64  # records behind a mark with a row, in which others of its node have none
 ROOM = 1 << 18  # bytes that must fit on a disk that was full
 
@@ -96,8 +98,9 @@ class SqliteJournal:
         self.last_node = self._about("last_node")
         """The highest number that a node ever had: numbers are not used again."""
         self._counts: dict[int, int] = {}
-        self._totals: Counter[int] = Counter()
+        self._totals: dict[int, int] = {}
         self._latest: dict[int, int] = {}
+        self._indexed_together: dict[Label, int] = {}  # the oldest such serial of all of a header
         self._indexed: dict[int, int] = {}  # the serial of the last mark of a node that has a row
         self._changed: set[int] = set()  # since counters were written
         self._since = 0  # records since then
@@ -182,13 +185,21 @@ class SqliteJournal:
             "SELECT serial FROM marks WHERE node = ? AND number <= ? ORDER BY number DESC LIMIT 1",
             (node, first),
         ).fetchone()
-        start = row or execute("SELECT min(serial) FROM records").fetchone()
-        while start is not None and start[0] is not None:
-            begin = start[0]
+        row = row or execute("SELECT min(serial) FROM records").fetchone()
+        more = execute(
+            "SELECT serial FROM marks WHERE node = ? AND number > ? AND number <= ? "
+            "ORDER BY number",
+            (node, first, last),
+        )
+        done = 0
+        for (begin,) in itertools.chain([row], more):
+            if begin is None:  # there are no records
+                return
             rows = execute(
                 "SELECT serial, marks FROM records WHERE serial >= ? AND serial < ?",
-                (begin, begin + NEAR),
+                (max(begin, done), begin + NEAR),
             ).fetchall()
+            done = begin + NEAR
             for serial, marks in rows:
                 number = _number_at(node, marks)
                 if number > last:
@@ -196,11 +207,6 @@ class SqliteJournal:
                 if number >= first:
                     yield number, serial
                     first = number + 1
-            start = execute(
-                "SELECT serial FROM marks WHERE node = ? AND number BETWEEN ? AND ? "
-                "AND serial >= ? ORDER BY number LIMIT 1",
-                (node, first, last, begin + NEAR),
-            ).fetchone()
 
     def prune(self, upto: int) -> None:
         """Remove records that nobody needs, but for the last ones: some with each batch."""
@@ -248,6 +254,7 @@ class SqliteJournal:
             counted = self._about_locked("counted")
             for table in (self._counts, self._totals, self._latest, self._indexed):
                 table.clear()
+            self._indexed_together.clear()
             self._changed.clear()
             self._waiting.clear()
             self._since = self._given = 0
@@ -350,8 +357,7 @@ class SqliteJournal:
         )
         many("INSERT OR REPLACE INTO publishers VALUES (?, ?)",
              {one.publisher: one.stamp for one in records}.items())  # fmt: skip
-        for record in records:
-            self._count(record)
+        self._count(records)
         self._since += len(records)
         if self._since >= CHECKPOINT:
             self._write_counters()
@@ -361,22 +367,51 @@ class SqliteJournal:
         one. Most marks of notifications with many have none."""
         indexed, serial = self._indexed, record.serial
         near = serial - NEAR
+        together = self._indexed_together
+        many = record.marks.nodes if isinstance(record.marks, Marks) else ()
+        if many and together.get(many, -NEAR) > near:  # all of its nodes have rows near by
+            return []
         found = [
             (node, number, serial)
-            for node, number, _ in record.marks
+            for node, number in zip(*columns(record.marks), strict=True)
             if indexed.get(node, -NEAR) <= near
         ]
         for node, _, _ in found:
             indexed[node] = serial
+        if many:
+            if len(together) >= MOST_TOGETHER:
+                together.clear()
+            together[many] = min(map(indexed.__getitem__, many))
         return found
 
-    def _count(self, record: Record) -> None:
-        if record.marks:
-            nodes, numbers, _ = zip(*record.marks, strict=True)
+    def _count(self, records: list[Record]) -> None:
+        """Of records with the same many marks only the last one's numbers matter, and all matched
+        the same nodes but for changes of the graph."""
+        last: dict[Label, Record] = {}
+        matched: dict[Label, int] = {}
+        for record in records:
+            matched[record.matched] = matched.get(record.matched, 0) + 1
+            if isinstance(record.marks, Marks):
+                last.pop(record.marks.nodes, None)
+                last[record.marks.nodes] = record  # those of other headers may come between
+            elif record.marks:
+                self._count_last(last)
+                for node, number, _ in record.marks:
+                    self._counts[node] = number
+                    self._latest[node] = record.serial
+        self._count_last(last)
+        totals = self._totals
+        for nodes, times in matched.items():
+            for node in nodes:
+                totals[node] = totals.get(node, 0) + times
+            self._changed.update(nodes)
+
+    def _count_last(self, last: dict[Label, Record]) -> None:
+        for record in last.values():
+            nodes, numbers = columns(record.marks)
             self._counts.update(zip(nodes, numbers, strict=True))
             self._latest.update(dict.fromkeys(nodes, record.serial))
-        self._totals.update(record.matched)
-        self._changed.update(record.matched)
+        last.clear()
 
     def _write_counters(self) -> None:
         (last,) = self._connection.execute("SELECT max(serial) FROM records").fetchone()
@@ -393,7 +428,7 @@ class SqliteJournal:
         for node, *numbers in self._connection.execute("SELECT * FROM counters"):
             self._counts[node], self._totals[node], self._latest[node] = numbers
         for record in self._records_after(counted):
-            self._count(record)
+            self._count([record])
             self._since += 1
 
     def _records_after(self, serial: int) -> Iterator[Record]:
@@ -456,11 +491,7 @@ def _number_at(node: int, marks: bytes) -> int:
 
 
 def _row(record: Record) -> tuple[object, ...]:
-    marks = b""
-    if record.marks:
-        nodes, numbers, _ = zip(*record.marks, strict=True)
-        both = itertools.chain.from_iterable(zip(nodes, numbers, strict=True))
-        marks = struct.pack(f"<{2 * len(nodes)}q", *both)
+    marks = struct.pack(f"<{2 * len(record.marks)}q", *in_turn(record.marks))
     matched = struct.pack(f"<{len(record.matched)}q", *record.matched)
     return record.serial, record.publisher, record.stamp, marks, matched, record.payload
 

@@ -83,15 +83,20 @@ class EndMark:
     def _slots(self) -> list[tuple[int, Mark] | None]:
         """Both marks with their turns, None for one that was altered; empty without a file."""
         try:
-            data = self._path.read_bytes()
+            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return []
+        try:
+            data = os.pread(handle, 2 * SECTOR, 0)
+        finally:
+            os.close(handle)
         return [_decoded(data[at : at + SECTOR]) for at in (0, SECTOR)]
 
 
 def _decoded(data: bytes) -> tuple[int, Mark] | None:
     body, crc = data[: _MARK.size], data[_MARK.size : _MARK.size + _CRC.size]
-    if len(body) < _MARK.size or crc != _CRC.pack(crc32(body)) or any(data[_MARK.size + 4 :]):
+    rest_is_blank = not data[_MARK.size + _CRC.size :].strip(b"\0")
+    if len(body) < _MARK.size or crc != _CRC.pack(crc32(body)) or not rest_is_blank:
         return None
     magic, turn, *rest = _MARK.unpack(body)
     return (turn, Mark(*rest)) if magic == _MAGIC else None

@@ -57,6 +57,11 @@ class Position(msgspec.Struct, frozen=True):
 START = Position()
 
 
+def end_of(mark: Mark) -> Position:
+    """The end of the last group that was acknowledged."""
+    return Position(mark.number, mark.segment, mark.offset, mark.chain)
+
+
 class Place(NamedTuple):
     """Where a record is: its segment, and the bytes there."""
 
@@ -84,6 +89,7 @@ class Walk:
     def __init__(self, log: GroupLog, after: Position, upto: Position | None) -> None:
         self._log = log
         self._upto = upto
+        self._mark: Mark | None = None
         self.end = after
         """The end of the last good group."""
         self.damages: list[str] = []
@@ -94,9 +100,13 @@ class Walk:
 
     def __iter__(self) -> Iterator[Group]:
         begin, mark = self.end, self._log.acknowledged()
+        if begin.number and mark and begin.segment < mark.oldest == begin.number + 1:
+            # its segment was dropped: the end of one is the beginning of the next
+            begin = self.end = Position(begin.number, mark.oldest, 0, begin.chain)
+        self._mark = mark
         firsts = [first for first in self._log.segments() if first >= begin.segment]
         expected = begin.segment if begin.number or mark is None else mark.oldest
-        if (begin.number or mark is not None) and expected not in firsts:
+        if (begin.number or (mark is not None and mark.number)) and expected not in firsts:
             self.damages.append(f"{self._log.path_of(expected)} is missing")
         for at, first in enumerate(firsts):
             offset = begin.offset if first == begin.segment else 0
@@ -117,6 +127,8 @@ class Walk:
         path = self._log.path_of(first)
         try:
             with path.open("rb") as file:
+                if (size := os.fstat(file.fileno()).st_size) < offset:
+                    self._damage(path, size, f"is its end, expected {offset:,} bytes at least")
                 file.seek(offset)
                 data = file.read()
         except FileNotFoundError:
@@ -130,22 +142,27 @@ class Walk:
                 spans = layout.split_records(data, at, head)
             if head is None or spans is None:
                 following = self._next_group(data, at + 1)
-                if following is not None or not is_last:
-                    self._damage(path, offset + at, "was altered")
+                if following is not None or not is_last or self._is_marked(self.end.number + 1):
+                    self._damage(path, offset + at, "was altered or cut off")
                 self.torn = following is None and is_last
                 at = len(data) if following is None else following
                 continue
-            if head.number != self.end.number + 1 or head.before != self.end.chain:
-                self._damage(path, offset + at, f"does not follow group {self.end.number}")
-            self.end = Position(
-                head.number, first, offset + at + layout.GROUP_HEAD + head.size, head.chain
-            )
             records = [layout.record_at(data, *span) for span in spans]
             bad = sum(record is None for record in records)
+            behind = at + layout.GROUP_HEAD + head.size
+            if bad and is_last and self._mark and not self._is_marked(head.number) and \
+                    self._next_group(data, behind) is None:  # fmt: skip
+                self.torn, at = True, len(data)  # sectors of it never reached the disk
+                continue
+            if head.number != self.end.number + 1 or head.before != self.end.chain:
+                self._damage(path, offset + at, f"does not follow group {self.end.number}")
+            self.end = Position(head.number, first, offset + behind, head.chain)
+            if self._mark and head.number == self._mark.number and head.chain != self._mark.chain:
+                self._damage(path, offset + at, "begins another group than was acknowledged")
             if bad:
                 self._damage(path, offset + at, f"begins a group of {len(records)} records, of "
                              f"which {bad} were altered")  # fmt: skip
-            at += layout.GROUP_HEAD + head.size
+            at = behind
             places = [Place(first, offset + start, offset + end) for start, end in spans]
             yield Group(head.number, records, places, self.end)
 
@@ -164,6 +181,10 @@ class Walk:
         elif head != (self._log.id, end.number + 1, end.chain):
             self._damage(path, 0, f"does not follow group {end.number}")
         return min(len(data), layout.SEGMENT_HEAD)
+
+    def _is_marked(self, number: int) -> bool:
+        """Was a group acknowledged for certain?"""
+        return self._mark is not None and number <= self._mark.number
 
     def _next_group(self, data: bytes, at: int) -> int | None:
         """Where the next good group begins."""
@@ -193,6 +214,7 @@ class GroupLog:
         self._broken = ""
         self._fresh = False  # the next group begins a segment
         self._oldest = 0  # segment that was not dropped
+        self.marked: Mark | None = None  # as this one found or wrote it last
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -216,6 +238,24 @@ class GroupLog:
         if not self.id:
             self.id = self._known_id()
         return Walk(self, after, upto)
+
+    def start_of(self, segment: int) -> Position | None:
+        """Where a segment begins; None where its head was altered or it is gone."""
+        with contextlib.suppress(FileNotFoundError), self.path_of(segment).open("rb") as file:
+            head = layout.decode_segment_head(file.read(layout.SEGMENT_HEAD))
+            if head is not None and head.first == segment:
+                return Position(segment - 1, segment, 0, head.chain)
+        return None
+
+    def goes_on(self, end: Position) -> bool:
+        """Is the log longer, or shorter, than up to this end? Two calls of stat."""
+        following = end.number + 1
+        try:
+            size = self.path_of(end.segment).stat().st_size
+        except FileNotFoundError:
+            size = 0
+        is_over = following != end.segment and self.path_of(following).exists()
+        return size != end.offset or is_over
 
     def _known_id(self) -> int:
         """The id that the mark tells, or else the first segment that tells one; 0 without."""
@@ -273,22 +313,28 @@ class GroupLog:
             )
         return losses
 
-    def take_end(self, walk: Walk) -> list[str]:
+    def take_end(self, walk: Walk, value: int | None = None) -> list[str]:
         """Go on writing where a walk ended, and give back `losses`. What is torn is cut off, and
-        the end is marked; from then on a loss is not noticed any more."""
+        the end is marked, with a value of its own if the walk found more than the mark tells of;
+        from then on a loss is not noticed any more. A new log has a mark before its first group:
+        so a mark that is missing is never due to a writer that died."""
         losses = self.losses(walk)
         mark, end = self._mark.read(), walk.end
         make_folder(self.folder)
         if walk.torn or losses:
             self._cut(end, keep=bool(losses))
-        if self.path_of(end.segment).exists():
+        is_marked = mark is not None and mark.number == end.number and not losses
+        if not is_marked and self.path_of(end.segment).exists():
             sync(self.path_of(end.segment))
             sync(self.folder)
         self._close_segment()
-        self._broken, self._oldest = "", 0
+        self._broken, self._oldest = "", 0 if mark is None or losses else mark.oldest
         self._end, self._fresh = end, bool(losses)
-        if end.number and (mark is None or mark.number != end.number or losses):
-            self._write_mark(end, 0 if mark is None else mark.value, sync_now=True)
+        self.id = self.id or int.from_bytes(os.urandom(8), "little") | 1
+        self.marked = mark
+        if not is_marked:
+            known = 0 if mark is None else mark.value
+            self._write_mark(end, known if value is None else value, sync_now=True)
         return losses
 
     def append(self, records: Sequence[bytes], value: int = 0) -> Group:
@@ -324,7 +370,8 @@ class GroupLog:
         if gone and mark is not None:
             # before the first is gone: one that is missing is damage unless the mark says so
             self._oldest = there[len(gone)]
-            self._mark.write(msgspec.structs.replace(mark, oldest=self._oldest), sync=True)
+            self.marked = msgspec.structs.replace(mark, oldest=self._oldest)
+            self._mark.write(self.marked, sync=True)
             for first in gone:
                 self.path_of(first).unlink(missing_ok=True)
             sync(self.folder)
@@ -340,8 +387,6 @@ class GroupLog:
     # -- how -----------------------------------------------------------------------------------
 
     def _begin_segment(self, end: Position) -> Position:
-        if not self.id:
-            self.id = int.from_bytes(os.urandom(8), "little") | 1
         first = end.number + 1
         head = layout.encode_segment_head(layout.SegmentHead(self.id, first, end.chain))
         path = self.path_of(first)
@@ -369,6 +414,7 @@ class GroupLog:
         self._oldest = self._oldest or next(iter(self.segments()), end.segment)
         mark = Mark(self.id, self._oldest, end.number, end.segment, end.offset, end.chain, value)
         self._mark.write(mark, sync=sync_now)
+        self.marked = mark
 
     def _take_back(self, end: Position, problem: OSError) -> None:
         """Cut back what could not be written. A sync that failed is not tried again: the system may
@@ -378,6 +424,9 @@ class GroupLog:
             if self._open == end.segment and self._handle >= 0:
                 os.ftruncate(self._handle, end.offset)
                 os.fsync(self._handle)
+            mark = self._mark.read()
+            if self.marked is not None and mark is not None and mark.number > end.number:
+                self._mark.write(self.marked, sync=True)  # the write of the mark failed half-way
         except OSError:
             self._broken = f"{sentence}; it must be opened again"
             raise LostEnd(self._broken) from problem

@@ -230,6 +230,16 @@ def test_versions_that_are_not_there(tmp_path: Path, no_sync: None) -> None:
     assert log.changes(3) == []
 
 
+def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path / "log")
+    log.put_many({"x": "a = 1", "y": "b = 1"})
+    log.forget_before(1)
+    there = [log.path, *log.path.rglob("*")]
+    assert {path.name for path in there} >= {"log", "lock", "changes", "end", "checkpoint"}
+    for path in there:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
 def test_threads_share_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = ChangeLog(tmp_path)
     log.put("x", "a = 1")

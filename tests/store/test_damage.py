@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tidings.model import TidingsError
 from tidings.store import Change, ChangeLog, LogError
 
 GROUP = [("x", "a = 2"), ("é", "b LIKE 'ö%'"), ("7", "a = 1")]
@@ -118,6 +119,27 @@ def test_a_process_that_runs_notices_an_older_log(tmp_path: Path) -> None:
     assert ChangeLog(log.path).put("z", "a = 3") == 2
     with pytest.raises(LogError, match="now another one is there"):  # also at the same version
         _ = reader.version
+
+
+def test_a_copy_that_took_the_place_of_the_log_is_what_is_written_to(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path / "log")
+    log.put("x", "a = 1")
+    copy = copy_of(log.path, "copy")
+    log.path.rename(tmp_path / "before")
+    copy.rename(log.path)
+    assert log.put("y", "a = 2") == 2
+    assert list(ChangeLog(log.path).subscriptions()) == ["x", "y"]
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for n in range(3):
+        log = ChangeLog(tmp_path)
+        log.put(f"{n}", "a = 1")
+        with pytest.raises(TidingsError):
+            log.drop("nobody")
+        log.forget_before(log.version)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize("segment_bytes", [1, 1 << 20])

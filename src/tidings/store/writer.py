@@ -8,8 +8,8 @@ disk has the group.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -54,7 +54,6 @@ class Writer:
         self._refusal: str | None = None
         self._known: _Known | None = None
         self._latest = 0  # version that was seen
-        self._close: Callable[[], object] = lambda: None  # the files of the log that is known
 
     def commit(self, wanted: Iterable[Wanted]) -> None:
         """Append all that can be taken as one group.
@@ -64,7 +63,7 @@ class Writer:
         if self._refusal is not None:
             raise LogError(self._refusal)
         try:
-            with locked(self._folder):
+            with locked(self._folder), self._files_closed():
                 known = self._caught_up()
                 taken = self._possible(known, wanted)
                 if any(one.changes for one in taken):
@@ -80,6 +79,15 @@ class Writer:
             # Interrupted anywhere, the memory may be half changed; the files are right.
             self._known = None
             raise
+
+    @contextmanager
+    def _files_closed(self) -> Iterator[None]:
+        """No file stays open: until the next time others may have put another log there."""
+        try:
+            yield
+        finally:
+            if self._known is not None:
+                self._known.log.close(sync=False)
 
     def _caught_up(self) -> _Known:
         """Read what was added since, and have the log ready to be added to."""
@@ -106,8 +114,6 @@ class Writer:
     def _load(self, mark: Mark) -> _Known:
         base = checkpoint.read(self._folder, mark)
         log = GroupLog(self._folder / CHANGES, segment_bytes=self.segment_bytes)
-        self._close()
-        self._close = weakref.finalize(self, log.close)
         living = Living(base.subscriptions)
         return _Known(log, base.version, base.point, Nodes(base.keys), living)
 

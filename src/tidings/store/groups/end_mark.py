@@ -74,9 +74,10 @@ class EndMark:
         if sync or not slots:
             os.fsync(self._handle)
 
-    def close(self) -> None:
+    def close(self, *, sync: bool = True) -> None:
         if self._handle >= 0:
-            os.fsync(self._handle)
+            if sync:
+                os.fsync(self._handle)
             os.close(self._handle)
         self._handle = -1
 

@@ -380,9 +380,11 @@ class GroupLog:
         """Let the next group begin a segment of its own."""
         self._fresh = True
 
-    def close(self) -> None:
+    def close(self, *, sync: bool = True) -> None:
+        """Close the files, which are opened again when they are needed; `sync` has the disk take
+        the mark."""
         self._close_segment()
-        self._mark.close()
+        self._mark.close(sync=sync)
 
     # -- how -----------------------------------------------------------------------------------
 

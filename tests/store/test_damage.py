@@ -385,6 +385,20 @@ def test_a_checkpoint_of_another_time_or_log_is_refused(tmp_path: Path, no_sync:
         log.subscriptions()
 
 
+def test_a_checkpoint_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    log.put_many((f"s{n}", f"a = {n}") for n in range(300))
+    with (
+        files_of_at_most(1500),
+        pytest.raises(LogError, match=r"the log can't drop files: .*large"),
+    ):
+        log.forget_before(300)
+    assert {path.name for path in (tmp_path / "changes").iterdir()} == {f"{1:020}.log", "end"}
+    assert len(log.subscriptions(2)) == 2
+    log.forget_before(300)
+    assert len(log.subscriptions()) == 300
+
+
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
     """Like a full disk, for files that grow beyond a size."""

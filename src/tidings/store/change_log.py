@@ -49,7 +49,7 @@ class Change(msgspec.Struct, frozen=True):
     """One change of one subscription: new, replaced or ended."""
 
     version: int
-    """1, 2, 3 and so on, without gaps."""
+    """1, 2, 3 and so on, without gaps, but for what a repair passes over."""
     id: Id
     """That of the subscription."""
     filter: str | None

@@ -34,6 +34,9 @@ def replace_file(path: Path, data: bytes) -> None:
     try:
         write_at(handle, data, 0)
         os.fsync(handle)
+    except OSError:
+        beside.unlink(missing_ok=True)  # a full disk has better uses for it
+        raise
     finally:
         os.close(handle)
     beside.replace(path)

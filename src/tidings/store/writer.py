@@ -97,8 +97,7 @@ class Writer:
             return known  # nobody else wrote
         mark = found_mark(self._folder, GroupLog(self._folder / CHANGES))
         if mark.value < self._latest:
-            self._refusal = went_back(self._folder, self._latest, mark.value)
-            raise LogError(self._refusal)
+            raise LogError(went_back(self._folder, self._latest, mark.value))
         if known is None or known.log.id != mark.log or known.point.at.segment < mark.oldest:
             known = self._known = self._load(mark)
         start = known.version

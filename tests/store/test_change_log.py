@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tidings
-from tidings.store import Change, ChangeLog, LogError, settling, state
+from tidings.store import Change, ChangeLog, LogError, records, settling, state
 
 # Filters that are equal in pairs or threes, so that nodes are shared.
 TEXTS = [
@@ -238,6 +238,31 @@ def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert {path.name for path in there} >= {"log", "lock", "changes", "end", "checkpoint"}
     for path in there:
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_the_latest_changes_of_a_long_log_are_read_from_near_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_sync: None
+) -> None:
+    log = ChangeLog(tmp_path, segment_bytes=1000)
+    log.put("x", "a = 1")
+    late, fresh = ChangeLog(tmp_path), ChangeLog(tmp_path)
+    assert late.version == 1
+    for n in range(300):
+        log.put("x", f"a = {n}")
+    read, decode = [0], records.decode_changes
+
+    def counted(record: bytes) -> tuple[int, list[records.Record]]:
+        read[0] += 1
+        return decode(record)
+
+    monkeypatch.setattr(records, "decode_changes", counted)
+    for reader in (late, fresh):
+        assert [change.version for change in reader.changes(299)] == [300, 301]
+    assert read[0] < 40
+    log.put("x", "a = 0")
+    read[0] = 0
+    assert [change.version for change in late.changes(301)] == [302]
+    assert read == [1]  # one who follows
 
 
 def test_threads_share_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

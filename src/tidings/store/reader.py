@@ -77,14 +77,17 @@ class Reader:
         with self._mutex:
             known = bisect_right(self._points, version, key=lambda point: point.version)
             nearest = self._points[known - 1] if known and self._end.log == end.log else None
-        if nearest is not None and nearest.at.segment >= end.oldest:
-            return nearest
+        if nearest is not None and nearest.at.segment < end.oldest:
+            nearest = None
+        if nearest is not None and nearest.version == version:
+            return nearest  # one who follows
         there = [first for first in log.segments() if end.oldest <= first <= end.segment]
         if not there or there[0] != end.oldest:
             self._complain(f"{log.path_of(end.oldest)} is missing", end)
         place = bisect_right(there, version, key=lambda first: self._first(first, end, log).version)
         if place:
-            return self._first(there[place - 1], end, log)
+            start = self._first(there[place - 1], end, log)
+            return start if nearest is None or nearest.version < start.version else nearest
         oldest = self._first(there[0], end, log).version
         why = checkpoint.fate_of(version, checkpoint.read(self._folder, end))
         raise LogError(

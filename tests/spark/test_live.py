@@ -64,6 +64,27 @@ def test_a_version_that_the_log_forgot_is_had_from_its_snapshot_or_not_at_all(
             followed.pinned(version)
 
 
+def test_a_version_that_was_lost_is_noticed_and_later_ones_go_on(log: ChangeLog) -> None:
+    """No batch takes what a repaired log has for the subscriptions that it began with."""
+    grow(log, 6)
+    followed = Followed(log.path)
+    compiled = members(followed, 6)
+    grow(log, 9)
+    last = max((log.path / "changes").glob("*.log"))
+    os.truncate(last, last.stat().st_size - 1)
+    with pytest.raises(LogError, match="can't be read"):
+        _ = followed.version
+    assert ChangeLog(log.path).repair().lost[-1][1] == 9
+    with pytest.raises(LogError, match="the state at version 9 was lost, and the log repaired"):
+        followed.pinned(9)
+    assert followed.version == 10
+    assert members(followed, 6) == compiled  # it was compiled before, so it can be had
+    assert followed.pinned(10).changes == ()
+    assert members(followed, 10) == sorted(map(str, log.subscriptions(10)))
+    grow(log, 12)
+    assert [change.version for change in followed.pinned(12).changes] == [11, 12]
+
+
 def test_the_snapshot_that_a_batch_begins_with_is_not_removed(
     log: ChangeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

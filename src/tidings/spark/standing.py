@@ -160,7 +160,7 @@ def _of_snapshot(
         return None, None, [], {}
     from tidings.snapshots import Snapshot
 
-    one = Snapshot.open(path, verify=False)
+    one = Snapshot.open(path)
     known = set(one.numbers.tolist())
     texts = {node: one.filter(node).sql() for node in nodes if node in known}
     return one.number, len(one), [one.number], texts

@@ -1,0 +1,97 @@
+"""The end mark of a log: how far it was acknowledged, in a file of its own.
+
+    end    [ newest mark ][ the one before ]        each in a sector, written in turn
+
+A chain shows what is missing in the middle of a log; only something outside of it can show that its
+end is. The mark is written when a group is on the disk and before anybody hears of it, so whatever
+was acknowledged is at or before the mark. It is not synced each time: a process that dies leaves it
+to the system, which writes it soon; when the machine dies the mark may be older than the log, which
+does no harm, as the groups themselves were synced. It is never ahead of the log.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from tidings.store.files import FILE_MODE, sync as sync_names, write_at
+
+NAME = "end"
+SECTOR = 512
+_MAGIC = b"tidingsE"
+_MARK = struct.Struct("<8sQQQQQQQQ")
+_CRC = struct.Struct("<I")
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The end of the last group that was acknowledged."""
+
+    log: int
+    oldest: int  # segment that was not dropped
+    number: int  # of the group
+    segment: int  # the number of the first group of its segment
+    offset: int  # behind it
+    chain: int  # of it
+    value: int  # what the owner of the log says about it, such as a version
+
+
+class EndMark:
+    """The file of a log's end mark. `write` is for the one that writes the log."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
+        self._handle = -1
+
+    def read(self) -> Mark | None:
+        """The newest mark that is whole; None where there is none."""
+        marks = [mark for mark in self._slots() if mark is not None]
+        return max(marks, key=lambda one: one[0])[1] if marks else None
+
+    def is_damaged(self) -> bool:
+        """Is there a file in which a mark was altered?"""
+        slots = self._slots()
+        return bool(slots) and (None in slots)
+
+    def write(self, mark: Mark, *, sync: bool = False) -> None:
+        """Put the mark; `sync` waits for the disk."""
+        slots = self._slots()
+        turn = max((one[0] for one in slots if one is not None), default=0) + 1
+        if self._handle < 0:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._handle = os.open(self._path, flags, FILE_MODE)
+        # one that was altered is mended at once, and a new file has two
+        turns = (turn,) if None not in slots and slots else (turn, turn + 1)
+        for one in turns:
+            body = _MARK.pack(_MAGIC, one, *msgspec.structs.astuple(mark))
+            data = (body + _CRC.pack(crc32(body))).ljust(SECTOR, b"\0")
+            write_at(self._handle, data, one % 2 * SECTOR)
+        if not slots:
+            sync_names(self._path.parent)
+        if sync or not slots:
+            os.fsync(self._handle)
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.fsync(self._handle)
+            os.close(self._handle)
+        self._handle = -1
+
+    def _slots(self) -> list[tuple[int, Mark] | None]:
+        """Both marks with their turns, None for one that was altered; empty without a file."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return []
+        return [_decoded(data[at : at + SECTOR]) for at in (0, SECTOR)]
+
+
+def _decoded(data: bytes) -> tuple[int, Mark] | None:
+    body, crc = data[: _MARK.size], data[_MARK.size : _MARK.size + _CRC.size]
+    if len(body) < _MARK.size or crc != _CRC.pack(crc32(body)) or any(data[_MARK.size + 4 :]):
+        return None
+    magic, turn, *rest = _MARK.unpack(body)
+    return (turn, Mark(*rest)) if magic == _MAGIC else None

@@ -1,0 +1,126 @@
+"""The bytes of a log of groups.
+
+    segment   magic, id of the log, number of the first group, chain before it, crc
+    group     magic, records, number, chain before it, size, crc of the record heads, chain
+    record    length, crc                                                           then its bytes
+
+The chain of a group is a digest of its head, and that has the chain of the group before. A head
+also has a checksum of its record heads, and these have the checksums of the records. So whatever is
+altered, swapped or left out shows in one of two ways: a checksum differs, or the next group does
+not follow. A record that was altered spoils only itself.
+
+The id of the log is the key of the digests. Nobody outside knows it, so bytes that somebody put
+into a record are never taken for a group, not even where a damaged log is searched for the next.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+from zlib import crc32
+
+SEGMENT_MAGIC = b"tidings\x01"
+GROUP_MAGIC = b"GRP\x01"
+MOST_BYTES = 1 << 30  # of a group
+
+_SEGMENT = struct.Struct("<8sQQQ")
+_GROUP = struct.Struct("<4sIQQII")
+_CHAIN = struct.Struct("<Q")
+_RECORD = struct.Struct("<II")
+_CRC = struct.Struct("<I")
+SEGMENT_HEAD = _SEGMENT.size + _CRC.size
+GROUP_HEAD = _GROUP.size + _CHAIN.size
+RECORD_HEAD = _RECORD.size
+
+
+class SegmentHead(NamedTuple):
+    """How a segment begins."""
+
+    log: int
+    first: int  # the number of its first group
+    chain: int  # of the group before that
+
+
+class GroupHead(NamedTuple):
+    """How a group begins."""
+
+    records: int
+    number: int
+    before: int  # the chain of the group before it
+    size: int  # bytes of the records with their heads
+    heads: int  # checksum of the record heads
+    chain: int  # of this one
+
+
+def encode_segment_head(head: SegmentHead) -> bytes:
+    body = _SEGMENT.pack(SEGMENT_MAGIC, *head)
+    return body + _CRC.pack(crc32(body))
+
+
+def decode_segment_head(data: bytes) -> SegmentHead | None:
+    """None where it is not one."""
+    body = data[: _SEGMENT.size]
+    if len(data) < SEGMENT_HEAD or data[_SEGMENT.size : SEGMENT_HEAD] != _CRC.pack(crc32(body)):
+        return None
+    magic, *rest = _SEGMENT.unpack(body)
+    return SegmentHead(*rest) if magic == SEGMENT_MAGIC else None
+
+
+def encode_group(log: int, number: int, before: int, records: Sequence[bytes]) -> tuple[bytes, int]:
+    """The bytes of a group, and its chain."""
+    heads = [_RECORD.pack(len(record), crc32(record)) for record in records]
+    parts = [part for pair in zip(heads, records, strict=True) for part in pair]
+    size = sum(map(len, parts))
+    if size > MOST_BYTES:
+        raise ValueError(f"found a group of {size:,} bytes, expected at most {MOST_BYTES:,}")
+    body = _GROUP.pack(GROUP_MAGIC, len(records), number, before, size, crc32(b"".join(heads)))
+    chain = _chain_of(log, body)
+    return b"".join((body, _CHAIN.pack(chain), *parts)), chain
+
+
+def decode_group_head(log: int, data: bytes, at: int) -> GroupHead | None:
+    """None where there is none, or where it was altered or is of another log."""
+    if data[at : at + 4] != GROUP_MAGIC or len(data) - at < GROUP_HEAD:
+        return None
+    body = data[at : at + _GROUP.size]
+    (chain,) = _CHAIN.unpack_from(data, at + _GROUP.size)
+    if chain != _chain_of(log, body):
+        return None
+    _, records, number, before, size, heads = _GROUP.unpack(body)
+    return GroupHead(records, number, before, size, heads, chain)
+
+
+def _chain_of(log: int, body: bytes) -> int:
+    digest = blake2b(body, digest_size=8, key=_CHAIN.pack(log)).digest()
+    return int(_CHAIN.unpack(digest)[0])
+
+
+def split_records(data: bytes, at: int, head: GroupHead) -> list[tuple[int, int]] | None:
+    """Start and end of each record of a group whose head is at a place, without their heads; None
+    where these were altered or cut off."""
+    found: list[tuple[int, int]] = []
+    heads: list[bytes] = []
+    start = at + GROUP_HEAD
+    end = start + head.size
+    if end > len(data):
+        return None
+    for _ in range(head.records):
+        if end - start < RECORD_HEAD:
+            return None
+        heads.append(data[start : start + RECORD_HEAD])
+        length, _ = _RECORD.unpack(heads[-1])
+        start += RECORD_HEAD
+        if end - start < length:
+            return None
+        found.append((start, start + length))
+        start += length
+    return found if start == end and crc32(b"".join(heads)) == head.heads else None
+
+
+def record_at(data: bytes, start: int, end: int) -> bytes | None:
+    """The record between two places, behind its head; None where it was altered."""
+    record = data[start:end]
+    return record if data[start - RECORD_HEAD : start] == _RECORD.pack(end - start, crc32(record)) \
+        else None  # fmt: skip

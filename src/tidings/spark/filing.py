@@ -16,6 +16,7 @@ So 10,000 rows of 10,000 days are one file of a few row groups, whose statistics
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.spark.durable import digest_of
 from tidings.spark.numbering import ALL, Counts, begins, number_lists
 from tidings.spark.stages import NODES, TOLD, Staged
 
@@ -55,6 +57,9 @@ class Filed(msgspec.Struct, frozen=True):
 
     name: str
     grain: str
+    rows: int
+    size: int
+    digest: str
 
 
 class _Task(msgspec.Struct, frozen=True):
@@ -79,9 +84,21 @@ def file_rows(
     return list(made.collect())
 
 
+def refused_of(staged: Staged) -> list[Filed]:
+    """The file of rows that a partition refused, if there is one."""
+    if staged.dead is None:
+        return []
+    return [Filed(staged.dead, "", staged.refused, staged.dead_size, staged.dead_digest)]
+
+
 def counts_of(staged: Staged) -> Counts:
     """How often a partition has each node, and all of them."""
     return {ALL: staged.matched, **staged.nodes} if staged.matched else {}
+
+
+def filed(path: Path, grain: str, rows: int) -> Filed:
+    """A file that was just closed: it is read again, from memory, at 1.3 GB/s."""
+    return Filed(path.name, grain, rows, path.stat().st_size, digest_of(path))
 
 
 def _file_partition(task: _Task) -> list[Filed]:
@@ -93,7 +110,7 @@ def _file_partition(task: _Task) -> list[Filed]:
         with _Writers(folder, _chosen(grains)) as writers:
             for rows, grain in zip(batches, grains, strict=True):
                 writers.put(grain, _numbered(task.filing, rows, now))
-            return writers.filed
+    return writers.filed()
 
 
 def _chosen(grains: Sequence[Grains]) -> Grains:
@@ -137,8 +154,9 @@ class _Writers:
     """The Parquet files of a partition: one for each chosen grain, one for all other rows."""
 
     def __init__(self, folder: Path, chosen: Grains) -> None:
-        self.filed: list[Filed] = []
         self._folder = folder
+        self._made: list[tuple[str, str]] = []  # name and grain
+        self._rows: Counter[str] = Counter()
         self._chosen = chosen
         self._open: dict[int, Any] = {}  # by the number of the grain; the last is of mixed ones
 
@@ -156,26 +174,33 @@ class _Writers:
         at[~there] = len(self._chosen)
         present = np.unique(at).tolist()
         if len(present) == 1 and present[0] < len(self._chosen):
-            self._writer(present[0], rows.schema).write_batch(rows)
+            self._write(present[0], rows)
             return
         # one pass sorts all rows by file, and those of the mixed one by grain too
         order = np.lexsort((grain, at))
         rows, at = rows.take(pa.array(order)), at[order]
         for number in present:
             first, last = np.searchsorted(at, [number, number + 1]).tolist()
-            self._writer(number, rows.schema).write_batch(rows.slice(first, last - first))
+            self._write(number, rows.slice(first, last - first))
 
-    def _writer(self, number: int, schema: pa.Schema) -> Any:
+    def _write(self, number: int, rows: pa.RecordBatch) -> None:
+        mixed = number == len(self._chosen)
+        name = MIXED if mixed else grain_name(int(self._chosen[number]))
+        self._writer(number, name, rows.schema).write_batch(rows)
+        self._rows[name] += rows.num_rows
+
+    def _writer(self, number: int, name: str, schema: pa.Schema) -> Any:
         writer = self._open.get(number)
         if writer is None:
-            mixed = number == len(self._chosen)
-            name = MIXED if mixed else grain_name(int(self._chosen[number]))
-            filed = Filed(f"part-{uuid.uuid4().hex}.parquet", name)
-            path = self._folder / filed.name
-            path.touch(0o600)
-            writer = self._open[number] = pq.ParquetWriter(path, schema)
-            self.filed.append(filed)
+            file = f"part-{uuid.uuid4().hex}.parquet"
+            (self._folder / file).touch(0o600)
+            writer = self._open[number] = pq.ParquetWriter(self._folder / file, schema)
+            self._made.append((file, name))
         return writer
+
+    def filed(self) -> list[Filed]:
+        """What was made, once it is closed."""
+        return [filed(self._folder / file, name, self._rows[name]) for file, name in self._made]
 
 
 def grain_name(second: int) -> str:

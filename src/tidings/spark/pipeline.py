@@ -23,10 +23,12 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.checkpoint import SparkCheckpoint
 from tidings.spark.contracts import check_columns
-from tidings.spark.filing import Filing, counts_of, file_rows
+from tidings.spark.durable import make_folder
+from tidings.spark.filing import Filing, counts_of, file_rows, refused_of
 from tidings.spark.live import Fixed, Followed
 from tidings.spark.numbering import after
 from tidings.spark.outbox import Commit, Outbox, Pin
+from tidings.spark.outbox_start import take_outbox
 from tidings.spark.restated import Unfit
 from tidings.spark.settings import Files, Settings
 from tidings.spark.sinks import hand_over_to
@@ -74,7 +76,9 @@ class Pipeline:
             return self._start()
         self._lock = self.outbox.hold()
         try:
-            self.outbox.sweep()
+            make_folder(self._checkpoint.path)
+            self.stream_id = self.outbox.belong(self._checkpoint.path)
+            take_outbox(self.outbox, self._checkpoint)
             return self._start()
         except BaseException:
             self._let_go()
@@ -82,8 +86,6 @@ class Pipeline:
 
     def _start(self) -> StreamingQuery:
         checkpoint = self._checkpoint.path
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        self.stream_id = self.outbox.belong(checkpoint)
         trigger = self.settings.trigger
         writer: Any = (
             self.source.df.writeStream.queryName(self.settings.name)
@@ -157,9 +159,8 @@ class Pipeline:
             filed = file_rows(
                 df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
             )
-            self.outbox.place(
-                pin.batch, attempt, filed, (one.dead for one in staged if one.dead is not None)
-            )
+            refused = [file for one in staged for file in refused_of(one)]
+            files = self.outbox.place(pin.batch, attempt, filed, refused)
         finally:
             self.outbox.drop_work(pin.batch, attempt)
         new = after(counters, map(counts_of, staged))
@@ -170,6 +171,8 @@ class Pipeline:
             told=sum(one.told for one in staged),
             refused=sum(one.refused for one in staged),
             counters=new,
+            files=files,
+            ended=time.time_ns() // 1000,
         )  # fmt: skip
         self.outbox.commit(done)
         counters.update(new)
@@ -209,6 +212,7 @@ class Pipeline:
     def _let_go(self) -> None:
         with self._at_work:
             if self._lock is not None:
+                self.outbox.log.close()
                 os.close(self._lock)
             self._lock = None
 

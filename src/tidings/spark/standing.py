@@ -76,11 +76,7 @@ def standing(settings: Settings, most: int | None = 10) -> Standing:
         raise TidingsError(f"outbox.path: {outbox.path} is a file, expected a folder")
     totals, last = Totals(), None
     refusing: list[Commit] = []
-    for batch in outbox.commits():
-        done = outbox.committed(batch)
-        if done is None:  # it was there a moment ago
-            continue
-        last = done
+    for last in outbox.log.each():
         totals.batches += 1
         totals.rows += last.rows
         totals.matched += last.matched

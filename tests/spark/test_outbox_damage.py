@@ -272,6 +272,77 @@ def test_a_long_log_is_read_from_where_counters_were_kept(
     refused(outbox, checkpoint)
 
 
+def harmed_at_random(outbox: Outbox, copies: list[Path], chance: random.Random) -> str:
+    """Roll back, cut, flip, zero, remove or swap something of an outbox; what was done."""
+    files = sorted(
+        path for path in outbox.path.rglob("*") if path.is_file() and path.name != "lock"
+    )
+    path, other = chance.choice(files), chance.choice(files)
+    whole = path.read_bytes()
+    at = chance.randrange(max(1, len(whole)))
+    kind = chance.choice(["flip", "cut", "zero", "remove", "swap", "folder", "back", "file back"])
+    if kind == "flip" and whole:
+        flip(path, at, 1 << chance.randrange(8))
+    elif kind == "cut":
+        path.write_bytes(whole[:at])
+    elif kind == "zero":
+        path.write_bytes(whole[:at] + bytes(min(512, len(whole) - at)) + whole[at + 512 :])
+    elif kind == "remove":
+        path.unlink()
+    elif kind == "swap" and other != path:
+        path.write_bytes(other.read_bytes())
+        other.write_bytes(whole)
+    elif kind == "folder":
+        path = chance.choice([one for one in outbox.path.rglob("*") if one.is_dir()])
+        shutil.rmtree(path)
+    elif kind == "back":
+        path = chance.choice(copies)
+        shutil.rmtree(outbox.path)
+        shutil.copytree(path, outbox.path)
+    elif kind == "file back":
+        copy = chance.choice(copies)
+        old = chance.choice([one for one in copy.rglob("*") if one.is_file()])
+        path = outbox.path / old.relative_to(copy)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(old, path)
+    return f"{kind} {path}"
+
+
+@pytest.mark.parametrize("run", range(40))
+def test_a_time_machine(
+    outbox: Outbox, checkpoint: SparkCheckpoint, tmp_path: Path, seed: int, run: int
+) -> None:
+    """Whatever is done to an outbox, it is refused, or it goes on with every committed batch and
+    every counter, and all data that was there is there still."""
+    chance, copies = random.Random(f"{seed} {run}"), list[Path]()
+    take_outbox(outbox, checkpoint)
+    counters = outbox.counters()
+    for batch in range(8, 12):
+        copies.append(tmp_path / f"copy{batch}")
+        shutil.copytree(outbox.path, copies[-1])
+        put_batch(outbox, batch, counters)
+        (checkpoint.path / "commits" / str(batch)).touch()
+    outbox.log.close()
+    done = [harmed_at_random(outbox, copies, chance) for _ in range(chance.choice((1, 1, 2)))]
+    before = {name: raw for name, raw in listed(outbox.path).items() if name[:5] == "data/"}
+    taken, said = Outbox(outbox.path), ""
+    try:
+        take_outbox(taken, checkpoint)
+    except TidingsError as problem:
+        said = str(problem)
+    now = {name: raw for name, raw in listed(outbox.path).items() if name[:5] == "data/"}
+    if said:
+        assert str(outbox.path) in said, done
+        assert now == before
+        return
+    assert taken.counters() == counters, done
+    assert taken.commits() == list(range(12)), done
+    put_batch(taken, 12, counters)
+    taken.log.close()
+    altered = [one for one in verified(outbox).problems if "checksum" not in one]
+    assert all(".json" in one or "no commit" in one for one in altered), (done, altered)
+
+
 # -- the format before -------------------------------------------------------------------------
 
 

@@ -48,6 +48,7 @@ class Commit(msgspec.Struct, frozen=True):
     counters: dict[int, int]  # of the nodes that were numbered: the last number of each
     files: list[DataFile] = []
     ended: int = 0  # when it was committed, in microseconds since 1970
+    offsets: str = ""  # as in its pin
 
 
 class DamagedOutbox(TidingsError):

@@ -38,7 +38,14 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.spark.checkpoint import STREAM
 from tidings.spark.commits import Commit, Commits, DataFile
-from tidings.spark.durable import make_folder, read_sealed, sync, write_sealed, write_whole
+from tidings.spark.durable import (
+    digest_of,
+    make_folder,
+    read_sealed,
+    sync,
+    write_sealed,
+    write_whole,
+)
 from tidings.spark.filing import Filed
 from tidings.store.groups import Position
 
@@ -216,6 +223,15 @@ class Outbox:
             folders = [one for one in above if one.is_relative_to(folder.parent)]
             for path in (*paths, *folders, self.path):
                 sync(path)
+
+    def need_files(self, done: Commit) -> None:
+        """DamagedOutbox unless the files of a batch are as they were written, byte for byte."""
+        for one in done.files:
+            path, problem = self.path / one.path, self.missing(one)
+            if not problem and one.digest and digest_of(path) != one.digest:
+                problem = f"{path} was altered, its checksum differs"
+            if problem:
+                raise self.log.damaged(problem)
 
     def missing(self, one: DataFile) -> str:
         """A sentence when a file that a commit names is not there in its length; else nothing."""

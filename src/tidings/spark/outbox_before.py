@@ -6,7 +6,7 @@ takes the places of the old, which is moved aside:
     new/{commits,pins,counters}, whole ──> _tidings/{commits,pins,counters} ──> aside/before/
 
 A process that dies in between is no matter: with `new/whole` there the moves go on, without it all
-begins anew. The pins of batches that are committed stay aside, as their commits have all of them.
+begins anew. The pins of batches that were committed long ago stay aside.
 Files of data have no digest, as nobody had computed one: their rows are counted.
 """
 
@@ -26,6 +26,7 @@ from tidings.spark.durable import make_folder, sync, write_sealed, write_whole
 from tidings.spark.numbering import ALL
 from tidings.spark.outbox import Kept, Outbox, Pin
 
+PINS = 100  # batches that Spark can still be asked to do again
 KINDS = ("commits", "pins", "counters")
 Record = TypeVar("Record", Commit, Pin)
 
@@ -71,7 +72,7 @@ def _write(outbox: Outbox, new: Path) -> None:
         files = _files(outbox, commit)
         log.append(msgspec.structs.replace(commit, files=files, ended=ended))
     for number in outbox.numbers("pins"):
-        if number >= len(numbers) - 1:
+        if number >= len(numbers) - PINS:
             pin = _decoded(outbox, outbox.pin_path(number), Pin)
             write_sealed(new / "pins" / f"{number:08d}.json", msgspec.json.encode(pin))
     if numbers:

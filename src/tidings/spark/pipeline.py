@@ -108,19 +108,26 @@ class Pipeline:
         with self._at_work:
             if self._lock is None:
                 raise TidingsError("the pipeline is closed")
-            pin = self._pin(batch)
             done = self.outbox.committed(batch)
             if done is None:
-                done = self._write(df, pin)
+                done = self._write(df, self._pin(batch))
+            else:
+                self._need_same(done)
             self._hand_over(df.sparkSession, done)
         self.told(done, time.perf_counter() - began)
 
     def _pin(self, batch: int) -> Pin:
         offsets = self._checkpoint.made_of(batch)
-        known = self.outbox.pinned(batch)
+        try:
+            known = self.outbox.pinned(batch)
+        except TidingsError as problem:
+            raise TidingsError(
+                f"{problem}; put it back, or, as nothing of the batch was handed over, remove it "
+                f"to do the batch with the latest version"
+            ) from problem
         if known is None:
             micros = time.time_ns() // 1000  # before the version, so what came earlier is in it
-            version, before = self.subscriptions.version, self.outbox.pinned(batch - 1)
+            version, before = self.subscriptions.version, self.outbox.committed(batch - 1)
             if isinstance(self.subscriptions, Followed) and before and version < before.version:
                 raise TidingsError(
                     f"the log {self.subscriptions.log.path} is at version {version}, but batch "
@@ -134,12 +141,23 @@ class Pipeline:
                 f"back, or, as nothing of the batch was handed over, remove "
                 f"{self.outbox.pin_path(batch)} to do it with the new one"
             )
-        if known.offsets and offsets and known.offsets != offsets:
+        self._need_rows(batch, known.offsets)
+        return known
+
+    def _need_rows(self, batch: int, offsets: str) -> None:
+        now = self._checkpoint.made_of(batch)
+        if offsets and now and offsets != now:
             raise TidingsError(
                 f"batch {batch} was begun with other rows than those that the checkpoint "
                 f"{self._checkpoint.path} now has for it; was an older checkpoint put back?"
             )
-        return known
+
+    def _need_same(self, done: Commit) -> None:
+        """A batch that is handed over again is the one that was committed, of the same rows."""
+        pin = None if done.offsets else self.outbox.pinned(done.batch)  # of the format before
+        self._need_rows(done.batch, done.offsets if pin is None else pin.offsets)
+        if self.settings.sinks:
+            self.outbox.need_files(done)
 
     def _write(self, df: DataFrame, pin: Pin) -> Commit:
         self._need_files(pin.batch)
@@ -173,6 +191,7 @@ class Pipeline:
             counters=new,
             files=files,
             ended=time.time_ns() // 1000,
+            offsets=pin.offsets,
         )  # fmt: skip
         self.outbox.commit(done)
         counters.update(new)

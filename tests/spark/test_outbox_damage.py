@@ -202,6 +202,10 @@ def test_altered_bytes_of_data_are_found(outbox: Outbox) -> None:
     path = outbox.folder(3, "a3") / "one.parquet"
     flip(path)
     assert verified(outbox).problems == [f"batch 3: {path} was altered, its checksum differs"]
+    done = outbox.committed(3)  # it would be handed over again
+    assert done is not None
+    with pytest.raises(DamagedOutbox, match=r"one\.parquet was altered"):
+        outbox.need_files(done)
 
 
 def test_numbers_are_counted_again(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:

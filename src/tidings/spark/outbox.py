@@ -47,6 +47,7 @@ from tidings.spark.durable import (
     write_whole,
 )
 from tidings.spark.filing import Filed
+from tidings.store.files import FOLDER_MODE
 from tidings.store.groups import Position
 
 __all__ = ["Commit", "Kept", "Outbox", "Pin"]
@@ -181,11 +182,17 @@ class Outbox:
         moves += [(one, self.dead_folder(batch, attempt)) for one in dead]
         found = list[DataFile]()
         for one, folder in moves:
-            folder.mkdir(0o700, parents=True, exist_ok=True)
+            self._make(folder)
             (work / one.name).rename(folder / one.name)
             path = str((folder / one.name).relative_to(self.path))
             found.append(DataFile(path, one.rows, one.size, one.digest))
         return found
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder and those above it; the commit syncs them."""
+        if not folder.exists():
+            self._make(folder.parent)
+            folder.mkdir(FOLDER_MODE)
 
     def drop_work(self, batch: int, attempt: str) -> None:
         """Remove what is left of an attempt that is over. A task of it that still runs, on a

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import tarfile
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tidings.filters import Attributes
+from tidings.matching.manifest import SnapshotError
 from tidings.model import AttributesError
 from tidings.snapshots import Snapshot
 from tidings.spark import live
@@ -292,3 +294,54 @@ def test_a_filter_that_was_dropped_is_in_nobodys_way(log: ChangeLog, tmp_path: P
         checked_view(settings, schema, Followed(log.path))
     log.drop("b")
     assert len(checked_view(settings, schema, Followed(log.path)).ids) == 1
+
+
+def flip(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["nodes.arrow", "identities.arrow", "index/entry_low.arrow"])
+def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
+    log: ChangeLog, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    grow(log, 9)
+    path = Path(Followed(log.path).pinned(9).path)
+    flip(path / name)
+    followed = Followed(log.path)
+    assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
+    (aside,) = (followed.home / "aside").iterdir()
+    assert aside.name.startswith(path.name)
+    assert "was altered" in caplog.text
+    assert str(aside) in caplog.text
+
+
+def test_a_worker_refuses_a_snapshot_that_was_altered(log: ChangeLog) -> None:
+    grow(log, 9)
+    pinned = Followed(log.path).pinned(9)
+    flip(Path(pinned.path) / "index" / "entry_box.arrow")
+    with pytest.raises(SnapshotError, match=r"entry_box\.arrow was altered"):
+        view_of(pinned)
+
+
+def test_a_snapshot_under_the_name_of_another_version_is_moved_aside(log: ChangeLog) -> None:
+    grow(log, 4)
+    followed = Followed(log.path)
+    grow(log, 9)
+    old = followed._path(4)
+    old.rename(followed._path(8))
+    assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
+    assert len([*(followed.home / "aside").iterdir()]) == 1
+
+
+def test_snapshots_of_the_format_before_are_compiled_anew(tmp_path: Path) -> None:
+    with tarfile.open(Path(__file__).parents[1] / "store" / "before.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    columns = Attributes(
+        {"dest": "string", "origin": "string", "dep_delay": "integer", "day": "date"}
+    )
+    followed = Followed(tmp_path / "before" / "log", columns)
+    (kept,) = followed.home.glob("[0-9]*")
+    assert '"version": 2' in (kept / "manifest.json").read_text()
+    assert members(followed, 9) == sorted(map(str, followed.log.subscriptions(9)))

@@ -21,8 +21,8 @@ from tidings.filters.pins import image
 from tidings.filters.tree import All, Any, Node, Test
 
 EFFORT = 20_000  # comparisons of boxes; whoever is not done by then answers no
-AMONG_OTHERS = 4_000  # the same of one question among many
-HEAVY = 512  # weight of forms that are not looked into: of these only what is around them counts
+AMONG_OTHERS = 2_000  # the same of one question among many
+HEAVY = 512  # weight of forms that are not looked into there: only what is around them counts
 
 
 def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
@@ -36,17 +36,17 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
         return hull_allows(outer, inner) and _looked_into(outer, inner, Effort(EFFORT))
     if not budget.spend(1 + len(outer.hull) // 16) or not hull_allows(outer, inner):
         return False
-    effort = Effort(min(AMONG_OTHERS, budget.left))
+    if outer.weight > HEAVY or inner.weight > HEAVY:
+        boxes = outer.boxes
+        return boxes is not None and len(boxes) == 1 and algebra.contains(boxes[0], inner.hull)
+    effort = Effort(min(EFFORT, AMONG_OTHERS, budget.left))
     before = effort.left
     answer = _looked_into(outer, inner, effort)
-    budget.spend(before - effort.left)
+    budget.spend(8 * (before - effort.left))  # such a step may merge sets, which takes longer
     return answer
 
 
 def _looked_into(outer: Form, inner: Form, effort: Effort) -> bool:
-    if outer.weight > HEAVY or inner.weight > HEAVY:
-        boxes = outer.boxes
-        return boxes is not None and len(boxes) == 1 and algebra.contains(boxes[0], inner.hull)
     if inner.boxes is not None:
         return all(_box_covered(box, outer, effort) for box in inner.boxes)
     assert inner.tree is not None
@@ -95,8 +95,6 @@ def _box_covered(box: Box, outer: Form, effort: Effort) -> bool:
         return False
     if any(algebra.contains(one, box) for one in outer.boxes):
         return True
-    if not effort.spend(len(outer.terms) + len(outer.boxes)):
-        return False
     known = _with_images(box, outer.terms)
     if known is None:
         return True  # its points contradict its computed terms: no notification is in it

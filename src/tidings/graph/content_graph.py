@@ -32,7 +32,7 @@ from tidings.graph.lattice import Lattice, reach, tie
 from tidings.graph.node import Node
 from tidings.model import Event, GraphError
 
-PLACING = 20_000  # comparisons, of a microsecond or two, that a new filter may take each way
+PLACING = 100_000  # steps, of a microsecond or so, that a new filter may take each way
 FEW = 64  # candidates that are asked in any order
 
 

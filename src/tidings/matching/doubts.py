@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 ROOM = 1 << 20  # pairs of one hull that are looked at together
 KEPT = 1 << 20  # answers that are kept for the join
 LEAST_EFFORT = 2_000_000  # comparisons, of a microsecond or two, for what is asked one by one,
-EFFORT_EACH = 2_000  # and for each filter
+EFFORT_EACH = 10_000  # and for each filter
 
 
 class Asker:

@@ -75,6 +75,37 @@ def test_what_matches_everything_is_set_aside(tmp_path: Path, routers: int) -> N
     running(work)
 
 
+def test_filters_that_take_too_long_go_and_no_publication_is_refused(tmp_path: Path) -> None:
+    """Those of whoever has most of them, who is told; others keep theirs."""
+
+    def searched(number: int) -> str:
+        return f"s RLIKE 'a[ab]{{20}}c{number}'"
+
+    async def work() -> None:
+        network = await started(tmp_path, 1, limits=Limits(match_millis=20))
+        router = network[1][0]
+        text = "ab" * 50_000
+        async with (
+            connect(at(router), name="hostile", times=FAST) as hostile,
+            connect(at(router), name="honest", times=FAST) as honest,
+            honest.subscribe("n >= 0") as told,
+            honest.subscribe("s RLIKE 'b{1,3}'") as also,
+        ):
+            filters = [hostile.subscribe(searched(number)) for number in range(200)]
+            for one in filters:
+                await one.__aenter__()
+            for number in range(3):
+                await honest.publish({"n": number, "s": text}, b"%d" % number)
+            assert await payloads(told, 3) == [b"0", b"1", b"2"]
+            assert await payloads(also, 3) == [b"0", b"1", b"2"]
+            reason = await refusal_of(filters[-1])
+            assert "filters of 'hostile' compute on long texts or lists" in reason
+            assert network[0].machine.beyond["marks"] >= 100
+        await stopped(network)
+
+    running(work)
+
+
 def test_who_loses_filters_is_told_of_a_break_first(tmp_path: Path) -> None:
     async def work() -> None:
         network = await started(tmp_path, 1, limits=Limits(marks=3))

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from tidings.filters import Attributes, Filter, parse
-from tidings.filters.work import metered
+from tidings.filters.evaluate import evaluate
+from tidings.filters.expression import Attribute, attributes_of
+from tidings.filters.work import WORTH, WorkError, metered
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import LimitError, NotificationError, TidingsError
 from tidings.routing.limits import Limits
-from tidings.routing.rendezvous import Placed
+from tidings.routing.rendezvous import Placed, TooMuchWork
 
 MANY = 1000  # filters that are better put in order at once
 LONG = 4096  # bytes of a filter of which no more is kept than is needed, and less of many
@@ -60,6 +62,9 @@ class GraphInterests:
         """What is stored and refused now, by number; whoever still wants one is refused, asks anew
         and is told why."""
         self._filters = self._stored(interests)
+        self._computed: dict[int, frozenset[tuple[str, ...]]] = {}
+        for number, filter_ in self._filters.items():
+            self._note_computed(number, filter_)
         many = len(self._filters) > MANY
         build = ContentGraph.build if many else ContentGraph
         self._graph = build(self._filters.values())
@@ -126,9 +131,14 @@ class GraphInterests:
         return self._filters[number].key
 
     def set_aside(self, numbers: Iterable[int]) -> None:
-        self._aside.update(numbers)
+        for number in numbers:
+            if number in self._computed and number not in self._aside:
+                self._matcher.remove(number)  # it may be what takes so long
+            self._aside.add(number)
 
     def bring_back(self, number: int) -> None:
+        if number in self._computed and number in self._aside:
+            self._matcher.add(number, self._filters[number])
         self._aside.discard(number)
 
     def tag(self, content: bytes) -> list[int]:
@@ -138,9 +148,29 @@ class GraphInterests:
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         if self.attributes is not None:
             event = self.attributes.read(event)
-        with metered(time.thread_time, self._seconds):
-            matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
+        try:
+            with metered(time.thread_time, self._seconds):
+                matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
+        except WorkError as problem:
+            raise TooMuchWork(str(problem), self._costly(event)) from None
         return self._lowest(matched)
+
+    def _costly(self, event: Mapping[str, object]) -> tuple[int, ...]:
+        """The nodes whose filters compute something of a long value. Cost: all that compute
+        anything are looked at, which happens seldom."""
+        long: dict[tuple[str, ...], bool] = {}
+
+        def is_long(path: tuple[str, ...]) -> bool:
+            if path not in long:
+                value = evaluate(Attribute(path), event)
+                long[path] = isinstance(value, str | bytes | list | tuple) and len(value) >= WORTH
+            return long[path]
+
+        return tuple(
+            number
+            for number, paths in self._computed.items()
+            if number not in self._aside and any(map(is_long, paths))
+        )
 
     def _lowest(self, matched: list[int]) -> list[int]:
         """Of nodes that match, those that cover no other one of them. Cost: next to nothing for
@@ -186,7 +216,9 @@ class GraphInterests:
 
     def remove(self, number: int) -> None:
         node = self._node(number)
-        self._matcher.remove(number)  # first: where that goes wrong, nothing has changed
+        if number not in self._aside or number not in self._computed:
+            self._matcher.remove(number)  # first: where that goes wrong, nothing has changed
+        self._computed.pop(number, None)
         self._aside.discard(number)
         self._same[node.id].remove(number)
         self._long_bytes -= self._long.pop(number, 0)
@@ -241,11 +273,23 @@ class GraphInterests:
             self._matcher.remove(number)
             raise
         self._filters[number] = filter_
+        self._note_computed(number, filter_)
         self._same.setdefault(node.id, []).append(number)
         if len(self._graph) <= before:  # nodes have become one
             self._number_all()
         else:
             self._forget_children([node, *self._graph.parents(node)])
+
+    def _note_computed(self, number: int, filter_: Filter) -> None:
+        """Remember what a filter computes on, where it tests more than attributes."""
+        paths = {
+            path
+            for term in filter_.form.terms.values()
+            if type(term) is not Attribute
+            for path in attributes_of(term)
+        }
+        if paths:
+            self._computed[number] = frozenset(paths)
 
     def _number_all(self) -> None:
         self._same = {}

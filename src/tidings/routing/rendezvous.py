@@ -60,6 +60,14 @@ class Placed(msgspec.Struct, frozen=True):
     also: tuple[Placed, ...] = ()
 
 
+class TooMuchWork(TidingsError):
+    """Finding the filters of a notification takes too long, because of those of some nodes."""
+
+    def __init__(self, sentence: str, nodes: Label) -> None:
+        super().__init__(sentence)
+        self.nodes = nodes
+
+
 class Interests(Protocol):
     """The preprocessor of a channel: interests and notifications to nodes."""
 
@@ -67,7 +75,8 @@ class Interests(Protocol):
         """The node of an interest, made where there is none; TidingsError where it is refused."""
 
     def tag(self, content: bytes) -> Iterable[int]:
-        """The lowest nodes that match a notification; TidingsError where it is refused."""
+        """The lowest nodes that match a notification; TidingsError where it is refused,
+        TooMuchWork where that is due to the filters of some nodes."""
 
     def remove(self, node: int) -> None:
         """Nobody wants a node any more."""
@@ -559,8 +568,8 @@ class Rendezvous(Downstream):
             raise TidingsError(
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
             )
-        limits, tag = self.limits, self.interests.tag
-        lowest = tuple(sorted(tag(message.content)))
+        limits, tag = self.limits, self._tag
+        lowest = tag(message.content)
         rounds = 0
         known = self._above
         while (
@@ -571,8 +580,21 @@ class Rendezvous(Downstream):
             late = rounds > ROUNDS and len(lowest) <= self._most_marks
             if late or not self._set_aside(lowest):
                 break
-            lowest = tuple(sorted(tag(message.content)))
+            lowest = tag(message.content)
         return lowest
+
+    def _tag(self, content: bytes) -> Label:
+        """Those that the filters say; some that make it too much work are set aside."""
+        half = True
+        while True:
+            try:
+                return tuple(sorted(self.interests.tag(content)))
+            except TooMuchWork as problem:
+                costly = [node for node in problem.nodes if node not in self._aside]
+                verdict = shares.lighten(self.claims, costly, self.wants.__contains__, half=half)
+                if not self._apply(verdict) and not verdict.less:
+                    raise
+                half = False
 
     def _set_aside(self, lowest: Label) -> bool:
         """Set aside what is beyond a share of the nodes of a notification; False if nothing is."""
@@ -584,6 +606,10 @@ class Rendezvous(Downstream):
                 self.claims, matched, limits.matches, limits.all_nodes, wanted, MATCH
             )
             verdict = more if more.aside else verdict
+        return self._apply(verdict)
+
+    def _apply(self, verdict: shares.Verdict) -> bool:
+        """Set aside what is to be; False if nothing is."""
         for node, owners in verdict.less.items():
             self._own(node, owners)
         for node, (owner, why) in verdict.aside.items():

@@ -63,6 +63,26 @@ def judge(
     return verdict
 
 
+def lighten(
+    claims: Claims, nodes: Iterable[int], is_wanted: Callable[[int], bool], *, half: bool
+) -> Verdict:
+    """What goes of the nodes whose filters make one notification too much work: the newest half, or
+    all, of those of the owner that has most of them. Nobody is asked first: the notification
+    waits."""
+    verdict = Verdict({}, {}, [])
+    nodes = [*nodes]
+    counts = claims.count(nodes)
+    if counts:
+        owner, count = counts.most_common(1)[0]
+        why = (
+            f"{count:,} filters of {whose(owner)} compute on long texts or lists, which took too "
+            "long for one notification: the newest were set aside, of which this is one"
+        )
+        mine = claims.of(owner, nodes)
+        _shed(claims, verdict, owner, mine, count // 2 if half else 0, is_wanted, why)
+    return verdict
+
+
 def whose(owner: str) -> str:
     """An owner in a sentence that is for itself."""
     if not owner:

@@ -20,7 +20,7 @@ journal = "journal.db"
 price = "double"
 [tokens]
 secret = "*"
-"of the edge" = "edge"
+"of the edge" = {name = "edge", may = ["route"]}
 """
 EDGE = """
 name = "edge"

@@ -229,6 +229,15 @@ def test_a_write_that_fails_leaves_the_log_as_it_was(
     assert not losses
 
 
+def test_groups_of_which_nobody_was_told_are_taken_back(tmp_path: Path) -> None:
+    log, _, _ = open_log(tmp_path, segment_bytes=150)
+    ends = [log.append([bytes([n]) * 30]).end for n in range(6)]
+    log.take_back(ends[1])
+    assert look(tmp_path) == ({1: [bytes(30)], 2: [b"\1" * 30]}, [])
+    log.append([b"on"])
+    assert look(tmp_path) == ({1: [bytes(30)], 2: [b"\1" * 30], 3: [b"on"]}, [])
+
+
 class Damage:
     """Something that happens to the files of a log."""
 

@@ -31,6 +31,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from tidings.files import make_folder, make_private, private_file
 from tidings.model import TidingsError
 
 MANIFEST = "manifest.json"
@@ -66,7 +67,7 @@ def need_place(path: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new directory to write to; at the end of the block it takes the place of the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     need_place(path)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -129,6 +130,7 @@ def _identity(folder: Path) -> tuple[Any, ...] | None:
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     """Write one file, of one record batch."""
     table = pa.table(dict(columns))
+    make_private(path)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=max(1, table.num_rows))
     _sync(path)
@@ -140,7 +142,7 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
     sums = _checksums(paths)
     files = {p.name: (p.stat().st_size, one) for p, one in zip(paths, sums, strict=True)}
     manifest = Manifest(kind, version, notes, files)
-    with (folder / MANIFEST).open("wb") as out:
+    with private_file(folder / MANIFEST, "wb") as out:
         out.write(msgspec.json.format(msgspec.json.encode(manifest)))
         out.flush()
         os.fsync(out.fileno())
@@ -208,8 +210,8 @@ def _checksums(paths: Sequence[Path]) -> list[str]:
 
 
 def _take_place(folder: Path, path: Path) -> None:
-    folder.chmod(0o755)
     if path.exists():
+        folder.chmod(path.stat().st_mode & 0o777)  # it may have been opened to others on purpose
         aside = Path(tempfile.mkdtemp(prefix=_aside_prefix(path), dir=path.parent)) / ASIDE
         try:
             path.rename(aside)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.dialects import Context
+from tidings.filters.form import NEVER
 from tidings.filters.sets import ValueSet
 from tidings.filters.sql import parse_term
 from tidings.matching.folder import (
@@ -33,6 +34,7 @@ from tidings.matching.folder import (
 from tidings.matching.probe import ROW, Probe
 from tidings.matching.ranks import Ranks
 from tidings.matching.segment import Arrays, Rest, Segment, Term
+from tidings.model import LimitError
 
 FORMAT, VERSION = "tidings-matcher", 3
 MOST_BYTES = 2**31 - 2**20  # of texts that positions of 32 bits reach
@@ -47,6 +49,7 @@ class Opened(msgspec.Struct, frozen=True):
     probe: Probe
     ids: Any
     texts: Any
+    aside: Mapping[int, str] = {}  # by slot, why a filter is refused now
 
 
 def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
@@ -129,12 +132,12 @@ def _read_files(path: Path, context: Context, verify: bool) -> Opened:
     probe = Probe(**{n: a.reshape(-1, ROW[n]) if n in ROW else a for n, a in rows.items()})
     filters = read_table(path / "filters.arrow")
     texts = filters.column("text")
-    rest, opaque = _read_rest(path, texts, context)
+    rest, opaque, aside = _read_rest(path, texts, context)
     segment = Segment(
         _read_terms(path, context), arrays, rest, opaque, manifest.count("slots"),
         _array(path / "many.arrow"),
     )  # fmt: skip
-    return Opened(segment, probe, filters.column("id"), texts)
+    return Opened(segment, probe, filters.column("id"), texts, aside)
 
 
 def _array(path: Path) -> Any:
@@ -150,19 +153,33 @@ def _read_terms(path: Path, context: Context) -> tuple[Term, ...]:
     return tuple(found)
 
 
-def _read_rest(path: Path, texts: Any, context: Context) -> tuple[dict[int, Rest], dict[str, Any]]:
+def _read_rest(
+    path: Path, texts: Any, context: Context
+) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
+    """What is left to evaluate, its terms, and by slot why a filter is set aside: the language has
+    become stricter since it was compiled. A box of such a filter holds nothing."""
     rest: dict[int, Rest] = {}
     opaque: dict[str, Any] = {}
+    aside: dict[int, str] = {}
     for row in read_table(path / "rest.arrow").to_pylist():
-        if row["tests"] is None:
-            rest[row["box"]] = Rest(form=_filter(texts[row["slot"]].as_py(), context).form)
-            continue
-        tests = []
-        for text, cuts in msgspec.msgpack.decode(row["tests"]):
-            opaque[text] = opaque.get(text) or parse_term(text, context)
-            tests.append((text, ValueSet(tuple(tuple(cut) for cut in cuts))))
-        rest[row["box"]] = Rest(tests=tuple(tests))
-    return rest, opaque
+        try:
+            rest[row["box"]] = _one_rest(row, texts, context, opaque)
+        except LimitError as problem:
+            aside[row["slot"]] = problem.reason
+    for row in read_table(path / "rest.arrow").to_pylist() if aside else ():
+        if row["slot"] in aside:
+            rest[row["box"]] = Rest(form=NEVER)
+    return rest, opaque, aside
+
+
+def _one_rest(row: dict[str, Any], texts: Any, context: Context, opaque: dict[str, Any]) -> Rest:
+    if row["tests"] is None:
+        return Rest(form=_filter(texts[row["slot"]].as_py(), context).form)
+    tests = []
+    for text, cuts in msgspec.msgpack.decode(row["tests"]):
+        opaque[text] = opaque.get(text) or parse_term(text, context)
+        tests.append((text, ValueSet(tuple(tuple(cut) for cut in cuts))))
+    return Rest(tests=tuple(tests))
 
 
 def _filter(text: str, context: Context) -> Filter:

@@ -3,6 +3,7 @@ was compiled and for each set of columns that it was compiled with.
 
     snapshots/00000000000000001000-5d41402abc4b/    version 1000; the columns, as a digest
         identities.arrow                            those that the log had, by number
+        aside.json                                  subscriptions that are refused now
 
 Filters mean what the columns make of them, so a snapshot is good only for pipelines that have the
 same columns. Under other columns a version is compiled anew, and both stay: a path never comes to
@@ -28,10 +29,12 @@ from tidings.snapshots import Snapshot
 from tidings.snapshots.building import Distinct, build_nodes
 from tidings.snapshots.snapshot import FORMAT, VERSION
 from tidings.spark.durable import sync
-from tidings.spark.restated import Travelling, numbers_of, unfit
+from tidings.spark.restated import Aside, Travelling, aside, numbers_of, unfit
 from tidings.store import ChangeLog
 
 IDENTITIES = "identities.arrow"
+ASIDE = "aside.json"
+LANGUAGE = 2  # one more when a rule becomes stricter: what was compiled before is compiled anew
 
 
 def home_of(log: Path) -> Path:
@@ -56,8 +59,12 @@ def all_versions(home: Path) -> list[int]:
 
 def latest_attributes(home: Path) -> Attributes | None:
     """The columns of the snapshot that a pipeline made or began with last."""
-    found = max(home.glob("[0-9]*"), key=lambda path: path.stat().st_mtime_ns, default=None)
+    found = _used_last(home)
     return None if found is None else attributes_of(found)
+
+
+def _used_last(home: Path) -> Path | None:
+    return max(home.glob("[0-9]*"), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 def attributes_of(snapshot: Path) -> Attributes | None:
@@ -77,15 +84,20 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     distinct = Distinct(log.attributes, log.functions)
     state = log.state(version)
     filters: list[tuple[str, bytes, int]] = []
+    refused: list[Aside] = []
     for id_, (text, node) in state.subscriptions.items():
         try:
             filters.append((text, distinct.add(id_, text), node))
         except FilterError as problem:
-            raise unfit(id_, text, problem) from problem
+            one = aside(id_, text)
+            if one is None:
+                raise unfit(id_, text, problem) from problem
+            refused.append(one)
     beside = home / f".{path.name}.{uuid.uuid4().hex}"
     numbers = numbers_of(filters, state.identities)
     Snapshot(version, *build_nodes(distinct, numbers)).save(beside)
     write_table(beside / IDENTITIES, {"key": pa.array(state.identities, pa.binary(16))})
+    (beside / ASIDE).write_bytes(msgspec.json.encode(refused))
     try:
         beside.rename(path)  # fails when there is one
         sync(home)
@@ -94,6 +106,25 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
         if not path.exists():
             raise
     return path
+
+
+def set_aside(log: ChangeLog) -> list[Aside]:
+    """The subscriptions of a log that pipelines leave out, as far as one has looked at them: those
+    of the snapshot that was used last, and of what changed since."""
+    home = home_of(log.path)
+    found = _used_last(home)
+    if found is None:
+        return []
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        before = msgspec.json.decode((found / ASIDE).read_bytes(), type=list[Aside])
+        by_id = {one.id: one for one in before}
+        for change in log.changes(_version(found)):
+            by_id.pop(change.id, None)
+            one = None if change.filter is None else aside(change.id, change.filter)
+            if one is not None:
+                by_id[change.id] = one
+        return list(by_id.values())
+    return []
 
 
 def travelling_from(snapshot: Path, attributes: Attributes | None) -> Travelling:
@@ -127,5 +158,5 @@ def _version(path: Path) -> int:
 
 def _digest(attributes: Attributes | None) -> str:
     declared = None if attributes is None else attributes.declared()
-    told = msgspec.json.encode(declared, order="deterministic")
+    told = msgspec.json.encode([LANGUAGE, declared], order="deterministic")
     return hashlib.sha256(told).hexdigest()[:12]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tidings.files import make_folder, private_file
+
 
 def write_whole(path: Path, data: bytes) -> None:
     """Replace the file at `path` by one that holds `data`; its folder is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
+    with private_file(beside, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.files import make_private
 from tidings.spark.numbering import ALL, Counts, begins, number_lists
 from tidings.spark.stages import NODES, TOLD, Staged
 
@@ -140,7 +141,8 @@ class _Grains:
             if len(self._open) >= MOST_OPEN:
                 self.__exit__()
             filed = Filed(f"part-{uuid.uuid4().hex}.parquet", grain_name(second))
-            writer = self._open[second] = pq.ParquetWriter(self._folder / filed.name, rows.schema)
+            path = make_private(self._folder / filed.name)
+            writer = self._open[second] = pq.ParquetWriter(path, rows.schema)
             self.filed.append(filed)
         writer.write_batch(rows)
 

@@ -17,11 +17,13 @@ that were put under other columns are numbered.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,16 +36,19 @@ from tidings.spark.compiled import (
     home_of,
     path_of,
     remove,
+    set_aside,
     travelling_from,
     versions_in,
 )
-from tidings.spark.restated import Clash, Travelling
+from tidings.spark.restated import Aside, Clash, Travelling
 from tidings.spark.worker import Change, Pinned, view_of
 from tidings.store import ChangeLog, LogError
 
 KEPT = 3  # snapshots
 LEFT_OVER = 3600.0  # seconds after which an unfinished snapshot was left behind by a dead process
+MOST_TOLD = 100  # subscriptions that are set aside with a line each
 WAIT = 30.0  # seconds that a compilation is given to end when its pipeline stops
+_log = logging.getLogger(__name__)
 
 
 class Fixed:
@@ -51,7 +56,10 @@ class Fixed:
 
     def __init__(self, path: Path) -> None:
         self.path = str(path.absolute())
-        self.version = Snapshot.open(path).number
+        snapshot = Snapshot.open(path)
+        self.version = snapshot.number
+        refused = snapshot.matcher.set_aside.items()
+        tell_aside([Aside(None, text, reason) for text, reason in refused])
         self.identity = identity_of(path)
 
     def pinned(self, version: int) -> Pinned:
@@ -90,6 +98,7 @@ class Followed:
             compile_version(self.log, self.log.version, self.home)
         with suppress(FileNotFoundError):  # these columns are the ones that count now
             os.utime(self._path(self._compiled()[-1]))
+        tell_aside(set_aside(self.log))
 
     @property
     def version(self) -> int:
@@ -156,6 +165,18 @@ class Followed:
         command = [sys.executable, "-m", "tidings.spark.live", *told]
         # in a session of its own: Ctrl-C at the terminal is for the pipeline alone
         self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def tell_aside(found: Sequence[Aside]) -> None:
+    """A line for each subscription that is left out, as far as there are few."""
+    for one in found[:MOST_TOLD]:
+        who = "a subscription" if one.id is None else f"the subscription {one.id!r}"
+        _log.warning(
+            "%s is set aside, its filter is refused now: %s, in %.200r; put another in its place, "
+            "or drop it", who, one.reason, one.filter,
+        )  # fmt: skip
+    if len(found) > MOST_TOLD:
+        _log.warning("%d subscriptions are set aside in all", len(found))
 
 
 def main() -> int:

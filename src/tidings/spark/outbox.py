@@ -32,6 +32,7 @@ from typing import TypeVar
 import msgspec
 import pyarrow.parquet as pq
 
+from tidings.files import make_folder, open_private
 from tidings.model import TidingsError
 from tidings.spark.checkpoint import STREAM
 from tidings.spark.durable import sync, write_whole
@@ -148,7 +149,7 @@ class Outbox:
     def attempt(self, batch: int) -> str:
         """A new attempt at a batch that is not there, with its work folder."""
         attempt = uuid.uuid4().hex[:12]
-        self.work_folder(batch, attempt).mkdir(parents=True)
+        make_folder(self.work_folder(batch, attempt))
         return attempt
 
     def place(self, batch: int, attempt: str, rows: Iterable[Filed], dead: Iterable[str]) -> None:
@@ -157,7 +158,7 @@ class Outbox:
         moves = [(filed.name, self.folder(batch, attempt) / filed.grain) for filed in rows]
         moves += [(name, self.dead_folder(batch, attempt)) for name in dead]
         for name, folder in moves:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             (work / name).rename(folder / name)
 
     def drop_work(self, batch: int, attempt: str) -> None:
@@ -249,8 +250,8 @@ class Outbox:
         It is a bare number, not a file object: those are closed when an interpreter goes down, and
         a thread of it may still be at a commit then.
         """
-        self.home.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        make_folder(self.home)
+        lock = open_private(self.home / "lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
+from tidings.files import make_folder
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.checkpoint import SparkCheckpoint
@@ -82,7 +83,7 @@ class Pipeline:
 
     def _start(self) -> StreamingQuery:
         checkpoint = self._checkpoint.path
-        checkpoint.mkdir(parents=True, exist_ok=True)
+        make_folder(checkpoint)
         self.stream_id = self.outbox.belong(checkpoint)
         trigger = self.settings.trigger
         writer: Any = (

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidings.files import make_private
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
 from tidings.spark.worker import Pinned, joined, view_of
@@ -108,13 +109,17 @@ class _Files:
     def put_rows(self, rows: pa.RecordBatch) -> None:
         if self._rows is None:
             self.staged.rows = f"{self._name}.arrow"
-            self._rows = pa.ipc.new_file(str(self._folder / self.staged.rows), rows.schema)
+            self._rows = pa.ipc.new_file(
+                str(make_private(self._folder / self.staged.rows)), rows.schema
+            )
         self._rows.write_batch(rows)
 
     def put_dead(self, rows: pa.RecordBatch) -> None:
         if self._dead is None:
             self.staged.dead = f"{self._name}.parquet"
-            self._dead = pq.ParquetWriter(self._folder / self.staged.dead, rows.schema)
+            self._dead = pq.ParquetWriter(
+                make_private(self._folder / self.staged.dead), rows.schema
+            )
         self._dead.write_batch(rows)
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tidings.files import make_folder, make_private
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import FilterError, Id, id_pairs, need_id
 from tidings.store.checkpoint import version_of
@@ -88,11 +89,11 @@ class ChangeLog:
         self.functions = functions
         try:
             missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             for one in missing:  # a directory is only as lasting as its name in the one above
                 sync(one.parent)
             if not (self.path / LOCK).exists():
-                (self.path / LOCK).touch()
+                make_private(self.path / LOCK)
         except OSError as problem:
             raise LogError(f"'{path}' can't be a log: {problem.strerror}") from problem
         self._tail = Tail(self.path)

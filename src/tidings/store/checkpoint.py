@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from tidings.files import private_file
 from tidings.model import Id
 from tidings.store.disk import sync
 from tidings.store.records import LogError, body_of, encode, line_of
@@ -52,7 +53,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     path = folder / BESIDE
     texts, keys = checkpoint.subscriptions, checkpoint.nodes.numbers
     try:
-        with path.open("wb") as file:
+        with private_file(path, "wb") as file:
             header = Header(FORMAT, checkpoint.version, len(texts), len(keys))
             file.write(line_of(encode(header)))
             file.writelines(line_of(encode((id_, *rest))) for id_, rest in texts.items())

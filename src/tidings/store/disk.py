@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tidings.files import open_private
 from tidings.store.records import LogError
 from tidings.store.segments import Position, segment_path
 
@@ -42,7 +43,7 @@ def append(folder: Path, end: Position, data: bytes) -> None:
     new = not path.exists()
     handle = None
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = open_private(path, os.O_WRONLY | os.O_CREAT)
         if new:
             sync(folder)
         offset, rest = end.offset, memoryview(data)

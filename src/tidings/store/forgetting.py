@@ -6,10 +6,10 @@ oldest on. Whenever this is interrupted, the log is whole; the next time drops w
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from pathlib import Path
 
+from tidings.files import make_private
 from tidings.store import checkpoint
 from tidings.store.checkpoint import Checkpoint
 from tidings.store.disk import sync, sync_end
@@ -54,5 +54,5 @@ def _begin_segment(folder: Path, version: int) -> None:
     if end.version <= version and end.offset and not sight.unfinished:
         sync_end(folder, end)
         path = segment_path(folder, end.version + 1)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        make_private(path)
         sync(folder)

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tidings.files import open_private
+
 LOCK, FORGETTING = "lock", "forgetting.lock"
 
 
@@ -53,7 +55,7 @@ def shared_at_once(folder: Path) -> Iterator[bool]:
 
 def _taken(path: Path, how: int, operation: int) -> int:
     # A file of its own for each holding: threads of one process exclude each other like processes.
-    handle = os.open(path, how | os.O_CLOEXEC, 0o644)
+    handle = open_private(path, how)
     try:
         fcntl.flock(handle, operation)
     except BaseException:

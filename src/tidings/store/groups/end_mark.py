@@ -45,10 +45,12 @@ class EndMark:
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._handle = -1
+        self._seen: list[tuple[int, Mark] | None] | None = None  # what was read last
 
     def read(self) -> Mark | None:
         """The newest mark that is whole; None where there is none."""
-        marks = [mark for mark in self._slots() if mark is not None]
+        self._seen = self._slots()
+        marks = [mark for mark in self._seen if mark is not None]
         return max(marks, key=lambda one: one[0])[1] if marks else None
 
     def is_damaged(self) -> bool:
@@ -57,8 +59,8 @@ class EndMark:
         return bool(slots) and (None in slots)
 
     def write(self, mark: Mark, *, sync: bool = False) -> None:
-        """Put the mark; `sync` waits for the disk."""
-        slots = self._slots()
+        """Put the mark; `sync` waits for the disk. Whoever writes reads before it."""
+        slots, self._seen = self._slots() if self._seen is None else self._seen, None
         turn = max((one[0] for one in slots if one is not None), default=0) + 1
         if self._handle < 0:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC

@@ -1,0 +1,14 @@
+"""Files and folders that are for their owner alone, and secrets that are read from files."""
+
+from tidings.files.private import make_folder, make_private, open_private, private_file
+from tidings.files.secret import SecretError, check_secret, read_secret
+
+__all__ = [
+    "SecretError",
+    "check_secret",
+    "make_folder",
+    "make_private",
+    "open_private",
+    "private_file",
+    "read_secret",
+]

@@ -244,7 +244,7 @@ def test_a_pipeline_that_is_stuck_in_a_row(
     code = WORKER.replace("DO", BUSY[what])
     running = Running(tmp_path, "pipeline", "run", str(tmp_path / "p.toml"), code=code)
     opened.append(running)
-    running.wait_busy(120)
+    running.wait_busy(240)
     assert len(running.family()) >= 4  # the driver, Java, and workers
     seconds = running.ended(*signals)
     assert seconds < (MOST if len(signals) == 1 else 3.0), running.said()

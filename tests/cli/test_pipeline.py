@@ -140,8 +140,13 @@ def test_json_is_not_mixed_with_what_the_console_gets(
 @pytest.mark.spark
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_after_the_batch(
-    run: Run, spark: SparkSession, folder: Path, which: signal.Signals
+    run: Run,
+    spark: SparkSession,
+    folder: Path,
+    which: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("tidings.cli.pipeline.GRACE", 60.0)  # on a machine that is busy
     (folder / "p.toml").write_text(FILE.format(trigger=ALWAYS))
     for number in range(6):
         put(folder, f"{number}.json", GOOD)

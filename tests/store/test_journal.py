@@ -16,6 +16,7 @@ from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.limits import work_of
+from tidings.routing.marks import Marks
 from tidings.routing.messages import Life, Mark, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
 from tidings.store.groups import GroupLog
@@ -123,7 +124,7 @@ def check_finding(
 ) -> None:
     there = {(mark.node, mark.number): one for one in kept for mark in one.marks}
     for node in {node for node, _ in there}:
-        first = chance.randrange(1, 5)
+        first = chance.randrange(1, max(4, *(n for one, n in there if one == node)) + 1)
         asked = Range(node, first, first + chance.randrange(10))
         found, lost = journal.find([asked])
         wanted = {(node, number) for number in range(asked.first, asked.last + 1)}
@@ -136,6 +137,46 @@ def check_finding(
         life = journal.lineage[-1].life
         for one in found:
             assert all(one == there[mark[:2]].notification(life) for mark in one.marks)
+
+
+def test_records_with_many_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """They are kept as columns; every number is found, and counted."""
+    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 3_000)
+    chance = random.Random(seed)
+    journal = opened(tmp_path / "journal", 77)
+    lives = [Life(77, 1)]
+    for node in range(1, 31):
+        journal.add_node(node, b"x")
+    counts: dict[int, int] = {}
+    kept: list[Record] = []
+    headers = [
+        tuple(sorted(chance.sample(range(1, 31), chance.randrange(1, 25)))) for _ in range(6)
+    ]
+    for serial in range(1, 301):
+        nodes = chance.choice(headers)
+        numbers = tuple(counts.get(node, 0) + 1 for node in nodes)
+        counts.update(zip(nodes, numbers, strict=True))
+        marks = Marks(nodes, numbers) if len(nodes) > 3 else tuple(Marks(nodes, numbers))
+        kept.append(Record(serial, "p", serial, marks, nodes, b"%d" % serial))
+        journal.append(kept[-1])
+        if chance.random() < 0.2:
+            write(journal)
+            journal.prune(serial // 3)
+        if chance.random() < 0.02:
+            write(journal)
+            journal.close()
+            lives.append(Life(chance.randrange(1 << 62), len(kept) + 1))
+            journal = opened(tmp_path / "journal", lives[-1].life)
+    write(journal)
+    for _ in range(5):
+        check_finding(journal, kept, 100, chance)
+    placed = [Placed(node, (), ()) for node in range(1, 31)]
+    expected = memory_of(kept, Memory(tuple(lives)), {one.node: one for one in placed})
+    journal.close()
+    expected.sizes = {node: work_of(b"x") for node in range(1, 31)}
+    assert FileJournal(tmp_path / "journal").memory(placed) == expected
 
 
 def test_a_range_without_end(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ class FramedRendezvous(Rendezvous):
             labels = b"".join(map(known.__getitem__, nodes))
         if len(labels) > MOST_LABELS:
             labels = frames.encode_labels([(node,) for node in nodes])
-        self.released.append(frames.encode_marked(record.notification(self.epoch), labels))
+        front = record.notification(self.epoch, ())
+        self.released.append(frames.encode_marked(front, record.marks, labels))
 
     def graph_changed(self) -> None:
         super().graph_changed()

@@ -39,7 +39,7 @@ from tidings.model import EnvironmentProblem
 PAUSE = (0.5, 10.0)  # seconds before one that died is started again: at first, and at most
 LOOK = 1.0  # seconds between two looks at whether one is silent
 SETTLED = 30.0  # seconds after which one that dies is taken for healthy again
-ENDING = 6.0  # seconds that all of them may take to end
+ENDING = 5.0  # seconds that all of them may take to end
 STARTING = 20  # times as long may one be silent that starts: it reads its journal
 WATCHER = "<up>"
 _SIGNALS = {one.value: one.name for one in signal.Signals}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tidings.spark.settings import Settings
 
 LOOK = 0.25  # seconds between two looks at the query
-GRACE = 4.0  # seconds for the running batch, when it is to end
+GRACE = 3.0  # seconds for the running batch, when it is to end
 
 pipeline = typer.Typer(rich_markup_mode=None)
 
@@ -48,7 +48,7 @@ def run_pipeline(
 ) -> None:
     """Run the pipeline that FILE describes, until Ctrl-C.
 
-    On Ctrl-C or SIGTERM the running batch is finished, if that takes no more than 4 seconds, and no
+    On Ctrl-C or SIGTERM the running batch is finished, if that takes no more than 3 seconds, and no
     other begins; a second Ctrl-C does not wait. Started again, the pipeline goes on where it was,
     and does a batch again that was not finished. With trigger.available_now it ends by itself when
     all is read.

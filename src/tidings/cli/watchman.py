@@ -19,8 +19,8 @@ import signal
 import sys
 import time
 
-GRACE = 7.0  # seconds to end in order
-LAST = 1.5  # that children have for it then
+GRACE = 6.0  # seconds to end in order
+LAST = 1.0  # that children have for it then
 AT_ONCE = 0.3  # after a second Ctrl-C, which the command itself obeys where it can
 LOOK = 0.25  # seconds between two looks at the children, when it is to end,
 IDLE = 10.0  # and before that, at whether it is there: a child of it may hold the pipes open

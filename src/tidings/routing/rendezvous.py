@@ -21,9 +21,8 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from operator import itemgetter
 from typing import Protocol
 
 import msgspec
@@ -36,6 +35,7 @@ from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.lineage import Lineage
+from tidings.routing.marks import Marks, columns
 from tidings.routing.router import Times
 from tidings.routing.stamps import MOST_FIRST, Stamps
 
@@ -47,7 +47,6 @@ MARKS, MATCH = "give marks to", "match"  # what filters do that are too many
 RETIRED = 20, 500  # nodes that were set aside and are taken out: with a publication, with a tick
 NEW_NODE = 100  # what a new node costs, in entries of an answer
 
-_NUMBER = itemgetter(0, 1)  # of a mark: its node and the number there
 _log = logging.getLogger(__name__)
 
 
@@ -115,13 +114,13 @@ class Record(msgspec.Struct, frozen=True):
     serial: int
     publisher: str
     stamp: int
-    marks: tuple[m.Mark, ...]
+    marks: Sequence[m.Mark]
     matched: Label  # all nodes that match it
     payload: bytes
 
     def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
         """With its own marks, or with other labels at them."""
-        marks = self.marks if marks is None else marks
+        marks = tuple(self.marks) if marks is None else marks
         return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)
 
 
@@ -525,7 +524,7 @@ class Rendezvous(Downstream):
             self._hold((sender, m.Published(self.epoch, who, stamp, refusal)))
             return
         self._given = record.serial
-        self._given_counts.update(map(_NUMBER, record.marks))
+        self._given_counts.update(zip(*columns(record.marks), strict=True))
         self._held.append((self._written, record))
 
     def _expected(self, sender: Name, message: m.Publish) -> int | None:
@@ -563,7 +562,11 @@ class Rendezvous(Downstream):
         limits, tag = self.limits, self.interests.tag
         lowest = tuple(sorted(tag(message.content)))
         rounds = 0
-        while len(lowest) > limits.marks or len(self._all_above(lowest)) > limits.matches:
+        known = self._above
+        while (
+            len(lowest) > limits.marks
+            or len(known.get(lowest) or self._all_above(lowest)) > limits.matches
+        ):
             rounds += 1
             late = rounds > ROUNDS and len(lowest) <= self._most_marks
             if late or not self._set_aside(lowest):
@@ -624,15 +627,12 @@ class Rendezvous(Downstream):
             del self._aside[node]
             self._retire(node)
 
-    def _number(self, lowest: Label) -> tuple[m.Mark, ...]:
-        """The marks of a notification; they count once it is in the journal's hands. Cost: a third
-        of a microsecond for each of many."""
-        given, nodes = self._given_counts, self.graph.nodes
+    def _number(self, lowest: Label) -> Sequence[m.Mark]:
+        """The marks of a notification; they count once it is in the journal's hands."""
+        given = self._given_counts
         if len(lowest) < FEW:
             return tuple(m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest)
-        numbers = [given.get(node, 0) + 1 for node in lowest]
-        labels = [nodes[node].own for node in lowest]
-        return tuple(map(m.Mark._make, zip(lowest, numbers, labels, strict=True)))
+        return Marks(lowest, tuple([given.get(node, 0) + 1 for node in lowest]))
 
     def _said_before(self, message: m.Publish, last: int) -> m.Published | None:
         """The acknowledgment of one that was taken, or refused, before. That one was refused need
@@ -663,7 +663,7 @@ class Rendezvous(Downstream):
                 self.latest[node] = record.serial
                 nodes = (*nodes, node)
         else:
-            nodes, numbers, _ = zip(*record.marks, strict=True)
+            nodes, numbers = columns(record.marks)
             self.counts.update(zip(nodes, numbers, strict=True))
             self.latest.update(dict.fromkeys(nodes, record.serial))
         if nodes:

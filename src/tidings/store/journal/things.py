@@ -10,10 +10,10 @@ counting.py. One that nobody was told of has no payload here: nobody can ask for
 from __future__ import annotations
 
 import struct
-from itertools import chain
 
 import msgspec
 
+from tidings.routing.marks import in_turn
 from tidings.routing.messages import Mark
 from tidings.routing.rendezvous import Record
 
@@ -62,13 +62,12 @@ def encode(thing: Thing) -> bytes:
     if not isinstance(thing, Record):
         return THING + _encode(thing)
     publisher, marks, matched = thing.publisher.encode(), thing.marks, thing.matched
-    numbers = chain.from_iterable((mark[0], mark[1]) for mark in marks)
     return b"".join(
         (
             HEAD.pack(NOTIFICATION, thing.serial, thing.stamp, len(publisher), len(marks),
                       len(matched)),
             publisher,
-            struct.pack(f"<{2 * len(marks) + len(matched)}q", *numbers, *matched),
+            struct.pack(f"<{2 * len(marks) + len(matched)}q", *in_turn(marks), *matched),
             thing.payload if marks else b"",
         )
     )  # fmt: skip

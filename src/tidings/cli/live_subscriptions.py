@@ -195,6 +195,32 @@ def show_log(
     say(f"the latest version is {latest}")
 
 
+def repair_log(where: Where, json: options.Json = False) -> None:
+    """Go on with a log that is damaged: keep what is good, and say what was lost.
+
+    What is not good is moved into a folder beside, never removed. Versions and nodes that may have
+    been given are not given again. A pipeline whose batch began with a version that was lost says
+    so and ends. A log that is whole is left as it is.
+
+    With --json, one object: version, problems, lost (pairs of first and last version), aside.
+    """
+    done = open_log(where).repair()
+    if json:
+        emit(done)
+        return
+    if not done.problems and not done.lost:
+        say(f"nothing is wrong with it; the latest version is {done.version}")
+        return
+    for problem in done.problems:
+        say(f"found: {problem}")
+    for first, last in done.lost:
+        say(f"lost: {f'version {first}' if first == last else f'versions {first} to {last}'}")
+    if not done.lost:
+        say("lost: no change that is known of")
+    say(f"kept aside: {done.aside}")
+    say(f"version {done.version}: what is good; put again what `subscriptions list` misses")
+
+
 def _row(one: Change) -> tuple[object, ...]:
     if one.filter is None:
         return one.version, one.id, "", plain("ended", "dim")
@@ -207,5 +233,6 @@ for _name, _command in (
     ("drop", drop_subscription),
     ("list", list_subscriptions),
     ("log", show_log),
+    ("repair", repair_log),
 ):
     subscriptions.command(_name)(guarded(_command))

@@ -15,6 +15,7 @@ from tidings.cli.ending import hear_the_end
 from tidings.cli.errors import guarded, remark
 from tidings.cli.pipeline_files import File, settings_of
 from tidings.cli.pipeline_status import show_status
+from tidings.cli.pipeline_verify import verify_pipeline
 from tidings.cli.pipeline_view import PipelineView
 from tidings.cli.screen import counted, emit, facts, near, show, table, working
 
@@ -184,3 +185,4 @@ def _compared(families: list[str] | None) -> str:
 pipeline.command("run")(guarded(run_pipeline))
 pipeline.command("check")(guarded(check_pipeline))
 pipeline.command("status")(guarded(show_status))
+pipeline.command("verify")(guarded(verify_pipeline))

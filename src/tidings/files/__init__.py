@@ -1,4 +1,5 @@
-"""Files and folders that are for their owner alone, and secrets that are read from files."""
+"""Files and folders: for their owner alone (private.py), on the disk when a call returns
+(durable.py), and secrets that are read from files (secret.py)."""
 
 from tidings.files.private import make_folder, make_private, open_private, private_file
 from tidings.files.secret import SecretError, check_secret, read_secret

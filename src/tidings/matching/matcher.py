@@ -368,10 +368,9 @@ class Matcher:
         *,
         functions: Functions | None = None,
         background: bool = True,
-        verify: bool = True,
     ) -> Matcher:
-        """A matcher over a snapshot, mapped into memory. `verify=False` skips the checksums."""
-        found = snapshot.read(Path(path), attributes, functions, verify=verify)
+        """A matcher over a snapshot, mapped into memory once its checksums were compared."""
+        found = snapshot.read(Path(path), attributes, functions)
         matcher = cls(attributes, functions=functions, background=background)
         matcher._hold(Part(found.segment, ready=found.probe), Register(found.ids, found.texts))
         matcher.set_aside = {

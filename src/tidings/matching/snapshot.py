@@ -21,22 +21,14 @@ from tidings.filters.dialects import Context
 from tidings.filters.form import NEVER
 from tidings.filters.sets import ValueSet
 from tidings.filters.sql import parse_term
-from tidings.matching.folder import (
-    SnapshotError,
-    as_array,
-    read_manifest,
-    read_table,
-    read_whole,
-    replacing,
-    write_manifest,
-    write_table,
-)
+from tidings.matching.folder import as_array, read_table, read_whole, replacing, write_table
+from tidings.matching.manifest import SnapshotError, need_files, read_manifest, write_manifest
 from tidings.matching.probe import ROW, Probe
 from tidings.matching.ranks import Ranks
 from tidings.matching.segment import Arrays, Rest, Segment, Term
 from tidings.model import LimitError
 
-FORMAT, VERSION = "tidings-matcher", 3
+FORMAT, VERSION = "tidings-matcher", 4
 MOST_BYTES = 2**31 - 2**20  # of texts that positions of 32 bits reach
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # the same for texts
@@ -117,26 +109,24 @@ def read(
     path: Path,
     attributes: Attributes | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
-    *,
-    verify: bool = True,
 ) -> Opened:
-    """Open a snapshot. `verify` reads every byte once to compare checksums."""
+    """Open a snapshot, once its digests were compared."""
     context = Context(attributes, functions or {})
-    return read_whole(path, lambda folder: _read_files(folder, context, verify))
+    return read_whole(path, lambda folder: _read_files(folder, context))
 
 
-def _read_files(path: Path, context: Context, verify: bool) -> Opened:
-    manifest = read_manifest(path, FORMAT, VERSION, verify=verify)
+def _read_files(path: Path, context: Context) -> Opened:
+    manifest = read_manifest(path, FORMAT, VERSION)
+    need_files(path, manifest)
     arrays = Arrays(**{n: _array(path / f"{n}.arrow") for n in Arrays.__struct_fields__})
     rows = {n: _array(path / f"{n}.arrow") for n in Probe.__struct_fields__}
     probe = Probe(**{n: a.reshape(-1, ROW[n]) if n in ROW else a for n, a in rows.items()})
     filters = read_table(path / "filters.arrow")
     texts = filters.column("text")
     rest, opaque, aside = _read_rest(path, texts, context)
-    segment = Segment(
-        _read_terms(path, context), arrays, rest, opaque, manifest.count("slots"),
-        _array(path / "many.arrow"),
-    )  # fmt: skip
+    many = _array(path / "many.arrow")
+    manifest.need(path, slots=len(many), filters=len(texts))
+    segment = Segment(_read_terms(path, context), arrays, rest, opaque, len(many), many)
     return Opened(segment, probe, filters.column("id"), texts, aside)
 
 

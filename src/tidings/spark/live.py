@@ -6,7 +6,8 @@
 A batch asks for one version. Changes since the snapshot travel with its tasks; once there are many,
 a new snapshot is compiled in a process of its own, and batches go on meanwhile. The last few
 snapshots are kept, so that a batch that is done again finds one that is old enough; compiled.py
-says where.
+says where. Every byte of one is compared with its digest before a batch is matched with it, here
+and in each worker.
 
 A pipeline uses only what was compiled with its own columns. When they were changed in its file, the
 latest version is compiled anew before the first batch. A batch that was begun with the columns
@@ -34,6 +35,7 @@ from tidings.spark.compiled import (
     attributes_of,
     compile_version,
     home_of,
+    is_whole,
     path_of,
     remove,
     set_aside,
@@ -94,7 +96,7 @@ class Followed:
         self.rebuild_after = rebuild_after
         self._compiler: subprocess.Popen[bytes] | None = None
         self._travelling: tuple[Path, Travelling] | None = None
-        if not self._compiled():
+        if self._base(self.log.version) is None:
             compile_version(self.log, self.log.version, self.home)
         with suppress(FileNotFoundError):  # these columns are the ones that count now
             os.utime(self._path(self._compiled()[-1]))
@@ -107,7 +109,7 @@ class Followed:
 
     def pinned(self, version: int) -> Pinned:
         """A version as tasks are told of it, from the latest snapshot that is old enough."""
-        base = max((number for number in self._compiled() if number <= version), default=None)
+        base = self._base(version)
         try:
             if base is None:  # a batch is done again that is older than all snapshots
                 raise LogError("there is no snapshot to begin with")
@@ -119,6 +121,11 @@ class Followed:
             self._compile(version, base)
         path = self._path(base)
         return Pinned(str(path), version, changes, identity_of(path))
+
+    def _base(self, version: int) -> int | None:
+        """The latest snapshot that is old enough, and whole: workers map what is named here."""
+        older = [number for number in self._compiled() if number <= version]
+        return next((one for one in reversed(older) if is_whole(self.log, one, self.home)), None)
 
     def _since(self, base: int, version: int) -> tuple[Change, ...]:
         """The changes after a snapshot, up to a version."""

@@ -113,7 +113,7 @@ def build_snapshot(
         snapshot = build.compiled(number)
         build.told("saving")
         snapshot.save(target)
-    return Snapshot.open(target, attributes, verify=False)
+    return Snapshot.open(target, attributes)
 
 
 def skipped_path(path: str | Path) -> Path:

@@ -78,11 +78,7 @@ def standing(settings: Settings, most: int | None = 10) -> Standing:
         raise TidingsError(f"outbox.path: {outbox.path} is a file, expected a folder")
     totals, last = Totals(), None
     refusing: list[Commit] = []
-    for batch in outbox.commits():
-        done = outbox.committed(batch)
-        if done is None:  # it was there a moment ago
-            continue
-        last = done
+    for last in outbox.log.each():
         totals.batches += 1
         totals.rows += last.rows
         totals.matched += last.matched
@@ -173,7 +169,7 @@ def _of_snapshot(
         return None, None, [], {}
     from tidings.snapshots import Snapshot
 
-    one = Snapshot.open(path, verify=False)
+    one = Snapshot.open(path)
     known = set(one.numbers.tolist())
     texts = {node: one.filter(node).sql() for node in nodes if node in known}
     return one.number, len(one), [one.number], texts

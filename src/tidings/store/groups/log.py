@@ -34,8 +34,9 @@ from pathlib import Path
 
 import msgspec
 
+from tidings.files import open_private
+from tidings.files.durable import make_durable_folder, replace_file, sync, write_at
 from tidings.model import EnvironmentProblem
-from tidings.store.files import FILE_MODE, make_folder, replace_file, sync, write_at
 from tidings.store.groups import layout
 from tidings.store.groups.end_mark import EndMark, Mark
 from tidings.store.groups.walk import START, Group, Place, Position, Walk
@@ -63,6 +64,7 @@ class GroupLog:
         self._broken = ""
         self._fresh = False  # the next group begins a segment
         self._oldest = 0  # segment that was not dropped
+        self.marked: Mark | None = None  # as this one found or wrote it last
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -86,6 +88,24 @@ class GroupLog:
         if not self.id:
             self.id = self._known_id()
         return Walk(self, after, upto)
+
+    def start_of(self, segment: int) -> Position | None:
+        """Where a segment begins; None where its head was altered or it is gone."""
+        with contextlib.suppress(FileNotFoundError), self.path_of(segment).open("rb") as file:
+            head = layout.decode_segment_head(file.read(layout.SEGMENT_HEAD))
+            if head is not None and head.first == segment:
+                return Position(segment - 1, segment, 0, head.chain)
+        return None
+
+    def goes_on(self, end: Position) -> bool:
+        """Is the log longer, or shorter, than up to this end? Two calls of stat."""
+        following = end.number + 1
+        try:
+            size = self.path_of(end.segment).stat().st_size
+        except FileNotFoundError:
+            size = 0
+        is_over = following != end.segment and self.path_of(following).exists()
+        return size != end.offset or is_over
 
     def _known_id(self) -> int:
         """The id that the mark tells, or else the first segment that tells one; 0 without."""
@@ -143,22 +163,28 @@ class GroupLog:
             )
         return losses
 
-    def take_end(self, walk: Walk) -> list[str]:
+    def take_end(self, walk: Walk, value: int | None = None) -> list[str]:
         """Go on writing where a walk ended, and give back `losses`. What is torn is cut off, and
-        the end is marked; from then on a loss is not noticed any more."""
+        the end is marked, with a value of its own if the walk found more than the mark tells of;
+        from then on a loss is not noticed any more. A new log has a mark before its first group:
+        so a mark that is missing is never due to a writer that died."""
         losses = self.losses(walk)
         mark, end = self._mark.read(), walk.end
-        make_folder(self.folder)
+        make_durable_folder(self.folder)
         if walk.torn or losses:
             self._cut(end, keep=bool(losses))
-        if self.path_of(end.segment).exists():
+        is_marked = mark is not None and mark.number == end.number and not losses
+        if not is_marked and self.path_of(end.segment).exists():
             sync(self.path_of(end.segment))
             sync(self.folder)
         self._close_segment()
-        self._broken, self._oldest = "", 0
+        self._broken, self._oldest = "", 0 if mark is None or losses else mark.oldest
         self._end, self._fresh = end, bool(losses)
-        if end.number and (mark is None or mark.number != end.number or losses):
-            self._write_mark(end, 0 if mark is None else mark.value, sync_now=True)
+        self.id = self.id or int.from_bytes(os.urandom(8), "little") | 1
+        self.marked = mark
+        if not is_marked:
+            known = 0 if mark is None else mark.value
+            self._write_mark(end, known if value is None else value, sync_now=True)
         return losses
 
     def append(self, records: Sequence[bytes], value: int = 0) -> Group:
@@ -194,7 +220,6 @@ class GroupLog:
         try:
             self._close_segment()
             self._cut(end, keep=False)
-            self._mark.read()
             self._write_mark(end, 0, sync_now=True)
         except OSError as problem:
             self._broken = f"the log {self.folder} can't be written: {problem}; open it again"
@@ -209,7 +234,8 @@ class GroupLog:
         if gone and mark is not None:
             # before the first is gone: one that is missing is damage unless the mark says so
             self._oldest = there[len(gone)]
-            self._mark.write(msgspec.structs.replace(mark, oldest=self._oldest), sync=True)
+            self.marked = msgspec.structs.replace(mark, oldest=self._oldest)
+            self._mark.write(self.marked, sync=True)
             for first in gone:
                 self.path_of(first).unlink(missing_ok=True)
             sync(self.folder)
@@ -218,28 +244,27 @@ class GroupLog:
         """Let the next group begin a segment of its own."""
         self._fresh = True
 
-    def close(self) -> None:
+    def close(self, *, sync: bool = True) -> None:
+        """Close the files, which are opened again when they are needed; `sync` has the disk take
+        the mark."""
         self._close_segment()
-        self._mark.close()
+        self._mark.close(sync=sync)
 
     # -- how -----------------------------------------------------------------------------------
 
     def _need_unchanged(self, handle: int, end: Position) -> None:
         """Somebody may have put older files in the place of these while they are open."""
         mark, found = self._mark.read(), os.fstat(handle)
-        if found.st_size != end.offset or not found.st_nlink or \
-                (end.number and (mark is None or mark.number != end.number)):  # fmt: skip
+        if found.st_size != end.offset or not found.st_nlink or mark != self.marked:
             self._broken = f"the log {self.folder} was changed by somebody else; open it again"
             raise LostEnd(self._broken)
 
     def _begin_segment(self, end: Position) -> Position:
-        if not self.id:
-            self.id = int.from_bytes(os.urandom(8), "little") | 1
         first = end.number + 1
         head = layout.encode_segment_head(layout.SegmentHead(self.id, first, end.chain))
         path = self.path_of(first)
         self._close_segment()
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        handle = open_private(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self._handle, self._open = handle, first
         write_at(handle, head, 0)
         os.fsync(handle)
@@ -262,6 +287,7 @@ class GroupLog:
         self._oldest = self._oldest or next(iter(self.segments()), end.segment)
         mark = Mark(self.id, self._oldest, end.number, end.segment, end.offset, end.chain, value)
         self._mark.write(mark, sync=sync_now)
+        self.marked = mark
 
     def _take_back(self, end: Position, problem: OSError) -> None:
         """Cut back what could not be written. A sync that failed is not tried again: the system may
@@ -271,6 +297,9 @@ class GroupLog:
             if self._open == end.segment and self._handle >= 0:
                 os.ftruncate(self._handle, end.offset)
                 os.fsync(self._handle)
+            mark = self._mark.read()
+            if self.marked is not None and mark is not None and mark.number > end.number:
+                self._mark.write(self.marked, sync=True)  # the write of the mark failed half-way
         except OSError:
             self._broken = f"{sentence}; it must be opened again"
             raise LostEnd(self._broken) from problem
@@ -287,7 +316,7 @@ class GroupLog:
                 offset = end.offset
             rest = path.read_bytes()[offset:]
             if keep and rest:
-                make_folder(self.folder / ASIDE)
+                make_durable_folder(self.folder / ASIDE)
                 number = sum(1 for _ in (self.folder / ASIDE).iterdir())
                 replace_file(self.folder / ASIDE / f"{number:06d}-{path.stem}-{offset}", rest)
             if offset:

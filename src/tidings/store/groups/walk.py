@@ -6,6 +6,7 @@ died. All else that is not as it was written is damage.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from tidings.store.groups import layout
+from tidings.store.groups.end_mark import Mark
 
 if TYPE_CHECKING:
     from tidings.store.groups.log import GroupLog
@@ -28,6 +30,11 @@ class Position(msgspec.Struct, frozen=True):
 
 
 START = Position()
+
+
+def end_of(mark: Mark) -> Position:
+    """The end of the last group that was acknowledged."""
+    return Position(mark.number, mark.segment, mark.offset, mark.chain)
 
 
 class Place(NamedTuple):
@@ -53,6 +60,7 @@ class Walk:
     def __init__(self, log: GroupLog, after: Position, upto: Position | None) -> None:
         self._log = log
         self._upto = upto
+        self._mark: Mark | None = None
         self.end = after
         """The end of the last good group."""
         self.damages: list[str] = []
@@ -63,9 +71,13 @@ class Walk:
 
     def __iter__(self) -> Iterator[Group]:
         begin, mark = self.end, self._log.acknowledged()
+        if begin.number and mark and begin.segment < mark.oldest == begin.number + 1:
+            # its segment was dropped: the end of one is the beginning of the next
+            begin = self.end = Position(begin.number, mark.oldest, 0, begin.chain)
+        self._mark = mark
         firsts = [first for first in self._log.segments() if first >= begin.segment]
         expected = begin.segment if begin.number or mark is None else mark.oldest
-        if (begin.number or mark is not None) and expected not in firsts:
+        if (begin.number or (mark is not None and mark.number)) and expected not in firsts:
             self.damages.append(f"{self._log.path_of(expected)} is missing")
         for at, first in enumerate(firsts):
             offset = begin.offset if first == begin.segment else 0
@@ -86,6 +98,8 @@ class Walk:
         path = self._log.path_of(first)
         try:
             with path.open("rb") as file:
+                if (size := os.fstat(file.fileno()).st_size) < offset:
+                    self._damage(path, size, f"is its end, expected {offset:,} bytes at least")
                 file.seek(offset)
                 data = file.read()
         except FileNotFoundError:
@@ -99,22 +113,27 @@ class Walk:
                 spans = layout.split_records(data, at, head)
             if head is None or spans is None:
                 following = self._next_group(data, at + 1)
-                if following is not None or not is_last:
-                    self._damage(path, offset + at, "was altered")
+                if following is not None or not is_last or self._is_marked(self.end.number + 1):
+                    self._damage(path, offset + at, "was altered or cut off")
                 self.torn = following is None and is_last
                 at = len(data) if following is None else following
                 continue
-            if head.number != self.end.number + 1 or head.before != self.end.chain:
-                self._damage(path, offset + at, f"does not follow group {self.end.number}")
-            self.end = Position(
-                head.number, first, offset + at + layout.GROUP_HEAD + head.size, head.chain
-            )
             records = [layout.record_at(data, *span) for span in spans]
             bad = sum(record is None for record in records)
+            behind = at + layout.GROUP_HEAD + head.size
+            if bad and is_last and self._mark and not self._is_marked(head.number) and \
+                    self._next_group(data, behind) is None:  # fmt: skip
+                self.torn, at = True, len(data)  # sectors of it never reached the disk
+                continue
+            if head.number != self.end.number + 1 or head.before != self.end.chain:
+                self._damage(path, offset + at, f"does not follow group {self.end.number}")
+            self.end = Position(head.number, first, offset + behind, head.chain)
+            if self._mark and head.number == self._mark.number and head.chain != self._mark.chain:
+                self._damage(path, offset + at, "begins another group than was acknowledged")
             if bad:
                 self._damage(path, offset + at, f"begins a group of {len(records)} records, of "
                              f"which {bad} were altered")  # fmt: skip
-            at += layout.GROUP_HEAD + head.size
+            at = behind
             places = [Place(first, offset + start, offset + end) for start, end in spans]
             yield Group(head.number, records, places, self.end)
 
@@ -133,6 +152,10 @@ class Walk:
         elif head != (self._log.id, end.number + 1, end.chain):
             self._damage(path, 0, f"does not follow group {end.number}")
         return min(len(data), layout.SEGMENT_HEAD)
+
+    def _is_marked(self, number: int) -> bool:
+        """Was a group acknowledged for certain?"""
+        return self._mark is not None and number <= self._mark.number
 
     def _next_group(self, data: bytes, at: int) -> int | None:
         """Where the next good group begins."""

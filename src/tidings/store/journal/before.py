@@ -17,10 +17,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tidings.files.durable import sync
 from tidings.model import EnvironmentProblem
 from tidings.routing.messages import Mark
 from tidings.routing.rendezvous import Record
-from tidings.store.files import sync
 from tidings.store.groups import GroupLog
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.state import Counter, Node, State

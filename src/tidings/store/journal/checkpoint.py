@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from tidings.files.durable import replace_file
 from tidings.model import EnvironmentProblem
-from tidings.store.files import replace_file
 from tidings.store.groups import Position, layout
 from tidings.store.journal.state import Counter, Node, State
 

@@ -30,11 +30,12 @@ from pathlib import Path
 
 import msgspec
 
+from tidings.files import open_private
+from tidings.files.durable import make_durable_folder
 from tidings.model import EnvironmentProblem
 from tidings.routing.limits import work_of
 from tidings.routing.messages import Life, Notification, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
-from tidings.store.files import FILE_MODE, make_folder
 from tidings.store.groups import START, Group, GroupLog, Position
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import take_over
@@ -86,8 +87,8 @@ class FileJournal:
     def _hold(self) -> int:
         """Keep other rendezvous points out: two would give the same numbers."""
         try:
-            make_folder(self.path.parent)
-            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            make_durable_folder(self.path.parent)
+            lock = open_private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
         except OSError as problem:
             sentence = f"the journal {self.path} can't be opened: {problem.strerror}"
             raise EnvironmentProblem(sentence) from None
@@ -269,7 +270,7 @@ class FileJournal:
         with self._lock, self._careful("written"):
             room = self.path / "room"
             try:
-                make_folder(self.path)
+                make_durable_folder(self.path)
                 with room.open("wb") as file:
                     file.write(bytes(ROOM))
                     file.flush()

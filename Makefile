@@ -13,7 +13,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
 
-.PHONY: help setup demo test check soak kills bench build-5m backtest lock clean
+.PHONY: help setup demo test check soak kills hostile bench build-5m backtest lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,9 @@ soak: $(READY) ## run the slow tests, with many more examples
 
 kills: $(READY) ## kill pipelines and routers at random moments, and say what was killed when
 	$(BIN)/python -m pytest -s tests/spark/kills tests/broker/kills $(PYTEST_ARGS)
+
+hostile: $(READY) ## attack a network from within for ten minutes, beside an honest pair
+	$(BIN)/python -m pytest -s -m slow tests/broker/hostile $(PYTEST_ARGS)
 
 bench: $(READY) ## run the measurements
 	$(BIN)/tidings bench match $(BENCH_ARGS)

@@ -49,6 +49,20 @@ def test_a_jump_of_a_publisher_that_is_known() -> None:
     assert written(root) == [1, 2]
 
 
+def test_a_stamp_that_was_made_up_does_not_lead_acknowledgments_astray() -> None:
+    """They went to whoever spoke of the publisher last, and it said everything again."""
+    root = a_root()
+    publish(root, 1, 1)
+    root.receive("n", m.Publish("p", 2, 2, bytes([1]), b"x"), 0.0)
+    for stamp, first in ((2**62, 2**62), (2**62, 1), (1, 1)):
+        root.receive("other", m.Publish("p", stamp, first, bytes([1]), b"x"), 0.0)
+    sent = root.stored(root.written(), 0.0)
+    assert ("n", m.Published(LIFE, "p", 2, since=1, serial=2)) in sent
+    root.receive("moved", m.Publish("p", 3, 3, bytes([1]), b"x"), 0.0)  # to another router
+    sent = root.stored(root.written(), 0.0)
+    assert ("moved", m.Published(LIFE, "p", 3, since=1, serial=3)) in sent
+
+
 def test_a_jump_of_one_that_is_not() -> None:
     root = a_root()
     assert publish(root, 7, 7) == [m.Published(LIFE, "p", 7, since=7, serial=1)]

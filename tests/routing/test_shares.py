@@ -9,7 +9,7 @@ import pytest
 from tests.routing.world import POINTS, Disk, Sets, encode
 
 from tidings.routing import messages as m
-from tidings.routing.claims import MOST_OWNERS, Claims
+from tidings.routing.claims import MOST_OWNERS, Claims, behind
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.rendezvous import Record, Rendezvous
 from tidings.routing.router import Router, Times
@@ -194,16 +194,37 @@ def test_routers_pass_on_whose_a_question_is() -> None:
     asked = [*router.receive("agent", m.Ask(1, b"x", "forged"), 0.0),
              *router.receive("below", m.Ask(1, b"x", "named below"), 0.0)]  # fmt: skip
     assert [message.owner for _, message in asked if isinstance(message, m.Ask)] == [
-        "desk", "named below",
+        "desk", "below/named below",
     ]  # fmt: skip
     for name in ("agent", "below"):
         router.receive(name, m.Subscribe(1, (5, 6)), 0.0)
     sent = router.receive("up", m.Who(1, (6, 7)), 0.0)
     assert sorted(sent, key=str) == [("below", m.Who(1, (6,))), ("up", m.Whose(1, "desk", (6,)))]
     assert router.receive("below", m.Whose(1, "far", (6,)), 0.0) == [
-        ("up", m.Whose(1, "far", (6,)))
+        ("up", m.Whose(1, "below/far", (6,)))
     ]
     assert router.receive("agent", m.Whose(1, "far", (6,)), 0.0) == []
+
+
+def test_a_router_that_speaks_for_an_owner_elsewhere_takes_none_of_its_share() -> None:
+    """It asked for all that matches in the name of another, who could have nothing new then."""
+    one = Owners(marks=3)
+    one.root.owner_of = lambda _: ""  # all are routers
+    for number in range(8):
+        one.ask("evil", flat(number), pretended="honest")
+    one.publish(0)
+    for number in range(10, 13):
+        one.ask("edge", flat(number), pretended="honest")
+    one.publish(0)
+    assert len(one.nodes["edge"]) == 3
+    assert len(one.nodes["evil"]) == 3
+    assert {*one.root.claims.holdings} == {"edge/honest", "evil/honest"}
+
+
+def test_owners_of_long_names_are_told_apart() -> None:
+    names = {behind("r" * 200, "o" * 200 + letter) for letter in "abc"}
+    assert len(names) == 3
+    assert max(map(len, names)) <= m.MOST_CALLED
 
 
 def test_owners_are_there_after_a_restart() -> None:

@@ -12,12 +12,26 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
+from hashlib import sha256
 
 import msgspec
+
+from tidings.routing.messages import MOST_CALLED
 
 MOST_OWNERS = 8  # of one node that are remembered: a node of so many is nobody's burden
 MOST_ASIDE = 20_000  # filters of an owner that were set aside, and are remembered
 ALL_ASIDE = 200_000  # those of all owners
+
+
+def behind(router: object, owner: str) -> str:
+    """An owner of whom a router speaks. What it says of others than those below it concerns nobody
+    but itself: the same name behind another router is another owner."""
+    if not owner:
+        return ""
+    found = f"{router}/{owner}"
+    if len(found) > MOST_CALLED:
+        found = f"{router}"[:100] + "/" + sha256(found.encode()).hexdigest()
+    return found
 
 
 class Holding(msgspec.Struct):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from tidings.routing import messages as m
+from tidings.routing.claims import behind
 from tidings.routing.digests import Tally, mix_edges
 from tidings.routing.label_graph import Label, LabelGraph
 from tidings.routing.limits import Limits, work_of
@@ -401,8 +402,8 @@ class Downstream(ABC):
 
     def stamped(self, sender: Name, message: m.Ask) -> m.Ask:
         """A question with the name of whose it is: nobody but a router says that of another."""
-        owner = self.owner_of(sender)
-        return msgspec.structs.replace(message, owner=owner) if owner else message
+        owner = self.owner_of(sender) or behind(sender, message.owner)
+        return msgspec.structs.replace(message, owner=owner)
 
     def ask_who(self, nodes: Iterable[int]) -> dict[str, list[int]]:
         """Which of some nodes are wanted by owners whose links end here. Routers are asked."""
@@ -421,7 +422,8 @@ class Downstream(ABC):
             self.ignored += 1
         else:
             self.charge(sender, len(message.nodes))
-            self.ask_above(message)
+            owner = behind(sender, message.owner)
+            self.ask_above(msgspec.structs.replace(message, owner=owner))
 
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
         if not self.may_ask(sender):

@@ -29,7 +29,8 @@ MOST_NODES = 2_000_000  # in one message
 MOST_RANGES = 1024
 MOST_LIVES = 256  # of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
-Called = Annotated[str, msgspec.Meta(max_length=255)]
+MOST_CALLED = 255  # letters
+Called = Annotated[str, msgspec.Meta(max_length=MOST_CALLED)]
 """The name of a node or a publisher, which others remember."""
 
 

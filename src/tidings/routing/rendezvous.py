@@ -323,7 +323,6 @@ class Rendezvous(Downstream):
         stops while that is too much."""
         if len(self.publishers) > self.many_publishers:
             self._stamps.heard(message.publisher)
-        self.know_publisher(message.publisher, sender)
         if self._aside and not self._failed:
             self._retire_aside(RETIRED[0])
         before = self._written
@@ -498,7 +497,6 @@ class Rendezvous(Downstream):
 
     def _publish(self, sender: Name, message: m.Publish) -> None:
         who, stamp = message.publisher, message.stamp
-        self._publishers[who] = sender
         expected = self._expected(sender, message)
         if expected is None:
             return
@@ -529,6 +527,8 @@ class Rendezvous(Downstream):
             return
         self._written += 1
         self._stamps.advance(who, stamp, refused=bool(refusal))
+        # not before: a stamp that was made up would lead acknowledgments to who made it up
+        self.know_publisher(who, sender)
         if refusal:
             self._hold((sender, m.Published(self.epoch, who, stamp, refusal)))
             return

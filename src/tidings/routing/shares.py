@@ -87,7 +87,7 @@ def whose(owner: str) -> str:
     """An owner in a sentence that is for itself."""
     if not owner:
         return "unknown owners"
-    return "this token" if owner.startswith("*/") else repr(owner)
+    return "this token" if "*/" in owner else repr(owner.rpartition("/")[2])
 
 
 def _shed(

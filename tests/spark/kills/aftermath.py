@@ -1,5 +1,5 @@
-"""Whether an outbox is right after its files were damaged and its pipeline went on, and what somebody
-who reads it gets."""
+"""Whether an outbox is right after its files were damaged and its pipeline went on, and what
+somebody who reads it gets."""
 
 from __future__ import annotations
 
@@ -44,11 +44,8 @@ def read(out: Path) -> list[tuple[int, Rows, list[str]]] | str:
 
 def contents(out: Path) -> Counter[bytes]:
     """What is in the files of an outbox's rows, wherever these lie."""
-    return Counter(
-        blake2b(path.read_bytes()).digest()
-        for path in out.rglob("*.parquet")
-        if "work" not in path.parts
-    )
+    found = (path for path in out.rglob("*.parquet") if "work" not in path.relative_to(out).parts)
+    return Counter(blake2b(path.read_bytes()).digest() for path in found)
 
 
 class Aftermath:
@@ -85,9 +82,8 @@ class Aftermath:
         version has."""
         events = self.history.good[name]
         assert events[0]["price"] == MARK
-        where = [
-            at for at, one in enumerate(found) if any(r["id"] == events[0]["id"] for r in one[1])
-        ]
+        mark = events[0]["id"]
+        where = [at for at, one in enumerate(found) if any(row["id"] == mark for row in one[1])]
         if len(where) != 1:
             return [f"the file {name} is in {len(where)} batches"]
         version, rows, _ = found[where[0]]

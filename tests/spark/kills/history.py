@@ -193,14 +193,10 @@ class History:
         """Put files of notifications into the folder."""
         for _ in range(files):
             name = f"{len(self.good):06d}.json"
-            good = [
-                self._event(MARK),
-                *(self._event() for _ in range(self.chance.randrange(3, 25))),
-            ]
-            bad = [
-                f'{{"id": {self._next()}, "price": "dear"}}'
-                for _ in range(self.chance.randrange(2))
-            ]
+            good = [self._event(MARK)]
+            good += [self._event() for _ in range(self.chance.randrange(3, 25))]
+            refused = range(self.chance.randrange(2))
+            bad = [f'{{"id": {self._next()}, "price": "dear"}}' for _ in refused]
             self.good[name], self.bad[name] = good, bad
             beside = self.work / f".{name}"
             beside.write_text("\n".join([*map(json.dumps, good), *bad]) + "\n")

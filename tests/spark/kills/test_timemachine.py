@@ -1,6 +1,6 @@
-"""Outboxes, change logs, snapshots and checkpoints that go back in time, and worse, between two runs
-of a pipeline: the next one goes on exactly right, or refuses in one sentence, and nothing that was
-committed is removed.
+"""Outboxes, change logs, snapshots and checkpoints that go back in time, and worse, between two
+runs of a pipeline: the next one goes on exactly right, or refuses in one sentence, and nothing that
+was committed is removed.
 
 A round is determined by TIDINGS_SEED and its number; TIDINGS_ROUND plays one alone. See
 tests/rounds.py.
@@ -104,13 +104,13 @@ class Round:
     def _is_older(self) -> bool:
         """Is what was damaged now exactly what it once was? Then it does not show in itself."""
         place = self.history.places(self.area)
-        now = {path.relative_to(place): path.read_bytes() for path in damage.files_in([place])}
-        for copy in (self.history.then, self.history.now):
-            there = copy / place.relative_to(self.history.work)
-            then = {path.relative_to(there): path.read_bytes() for path in damage.files_in([there])}
-            if now == then:
-                return True
-        return False
+        inside = place.relative_to(self.history.work)
+        copies = [copy / inside for copy in (self.history.then, self.history.now)]
+        return self._files(place) in map(self._files, copies)
+
+    def _files(self, place: Path) -> dict[Path, bytes]:
+        files = damage.files_in([place], self._is_passed_over)
+        return {path.relative_to(place): path.read_bytes() for path in files}
 
     def _verify(self, *, changed: bool, older: bool, untouched: bool) -> bool:
         """Does `tidings pipeline verify` say what there is to say? Whether it complained."""

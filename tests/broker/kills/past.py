@@ -172,7 +172,7 @@ class World:
             if "Traceback" in self._news_of(name):
                 last = self._news_of(name).strip().splitlines()[-1]
                 result.reasons.append(f"a traceback of {name}: {last}")
-        result.verdict = result.verdict or "failed"
+        result.verdict = "failed" if result.reasons else result.verdict
         result.seconds = round(time.monotonic() - began, 2)
         return result
 

@@ -48,6 +48,7 @@ class Round:
             self._play()
         except Exception as problem:
             self.result.reasons.append(f"{type(problem).__name__}: {problem}")
+        if self.result.reasons:
             self.result.verdict = "failed"
         self.result.seconds = round(time.monotonic() - began, 2)
         return self.result

@@ -12,8 +12,12 @@ CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
+# Of `make timemachine`: rounds of the network and of Spark, and the seed, one at random if not said.
+ROUNDS ?= 440
+SPARK_ROUNDS ?= 60
+SEED ?=
 
-.PHONY: help setup demo test check soak kills hostile bench build-5m backtest lock clean
+.PHONY: help setup demo test check soak kills timemachine hostile bench build-5m backtest lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -37,6 +41,11 @@ soak: $(READY) ## run the slow tests, with many more examples
 
 kills: $(READY) ## kill pipelines and routers at random moments, and say what was killed when
 	$(BIN)/python -m pytest -s tests/spark/kills tests/broker/kills $(PYTEST_ARGS)
+
+timemachine: $(READY) ## put back, cut, flip, zero and swap files between runs; part of kills
+	$(if $(SEED),TIDINGS_SEED=$(SEED)) TIDINGS_ROUNDS=$(ROUNDS) TIDINGS_SPARK_ROUNDS=$(SPARK_ROUNDS) \
+	    $(BIN)/python -m pytest -s -k all_rounds tests/broker/kills/test_timemachine.py \
+	    tests/spark/kills/test_timemachine.py $(PYTEST_ARGS)
 
 hostile: $(READY) ## attack a network from within for ten minutes, beside an honest pair
 	$(BIN)/python -m pytest -s -m slow tests/broker/hostile $(PYTEST_ARGS)

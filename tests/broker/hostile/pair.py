@@ -74,7 +74,7 @@ class Pair:
             due = max(due + PAUSE, time.monotonic() - 1)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
-    async def _acknowledge(self, number: int, waiting: asyncio.Future[None]) -> None:
+    async def _acknowledge(self, number: int, waiting: asyncio.Future[int]) -> None:
         try:
             await waiting
             self.acknowledged[number] = time.monotonic()

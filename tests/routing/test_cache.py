@@ -20,14 +20,23 @@ def test_what_is_here_and_what_is_not() -> None:
 
 
 def test_the_oldest_goes_first() -> None:
-    cache = Cache(most=3, most_bytes=100)
+    own = 2 * Cache.overhead  # of a notification with one mark
+    cache = Cache(most=3, most_bytes=100 + 3 * own)
     for serial in range(1, 6):
         cache.put(notification(serial, (1, serial)))
     assert cache.find([Range(1, 1, 5)])[1] == [Range(1, 1, 2)]
     cache.put(notification(6, (1, 6), size=85))
-    assert (len(cache), cache.bytes) == (2, 95)
-    cache.put(notification(7, (1, 7), size=1000))
+    assert (len(cache), cache.bytes) == (2, 95 + 2 * own)
+    cache.put(notification(7, (1, 7), size=5000))
     assert (len(cache), cache.bytes) == (0, 0)
+
+
+def test_marks_take_room_too() -> None:
+    """Ten thousand notifications with five hundred marks each took a gigabyte."""
+    cache = Cache(most_bytes=1 << 20)
+    for serial in range(100):
+        cache.put(notification(serial, *((node, serial) for node in range(500))))
+    assert len(cache) == (1 << 20) // (10 + 501 * Cache.overhead) == 8
 
 
 def test_one_that_is_here_stays() -> None:

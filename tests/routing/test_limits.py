@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from tests.routing.world import Disk, Sets
 
-from tidings.routing import messages as m
-from tidings.routing.cache import OVERHEAD, Cache
+from tidings.network.frame_cache import FrameCache
+from tidings.routing import frames, messages as m
+from tidings.routing.cache import Cache, cost_of
 from tidings.routing.digests import digest
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.merging import merged
@@ -229,13 +230,30 @@ def notifications(count: int, size: int) -> list[m.Notification]:
 
 
 def test_an_answer_has_so_many_bytes() -> None:
-    router = a_router(answer_bytes=10 * (100 + OVERHEAD))
+    router = a_router(answer_bytes=10 * cost_of(100, 1))
     for one in notifications(50, 100):
         router.receive(UP, one, 0.0)
     sent = to(router.receive("a", m.Recover(1, 5, (m.Range(1, 1, 50),)), 0.0), "a")
     recovered = [one for one in sent if isinstance(one, m.Recovered)]
     assert [n.serial for one in recovered for n in one.notifications] == list(range(1, 11))
     assert sent[-1] == m.Settled(1, 5)  # nothing is lost: the rest is asked for again
+
+
+def test_notifications_with_many_marks_are_dear() -> None:
+    """One question gave as many as fit by their payloads, each with hundreds of marks."""
+    for cache in (Cache(), FrameCache()):
+        router = Router("r", UP, Times(), cache, limits=Limits(answer_bytes=20 * cost_of(9, 500)))
+        router.receive(UP, m.Which(1), 0.0)
+        for serial in range(1, 101):
+            marks = tuple(m.Mark(node, serial, (node,)) for node in range(1, 501))
+            one = m.Notification(1, serial, marks, b"x" * 9)
+            cache.put_frames(frames.encode(one)) if isinstance(cache, FrameCache) else cache.put(
+                one
+            )
+        sent = to(router.receive("a", m.Recover(1, 5, (m.Range(1, 1, 100),)), 0.0), "a")
+        found = [n for one in sent if isinstance(one, m.Recovered) for n in one.notifications]
+        assert len(found) == 20  # the rest is asked for again
+        assert router.neighbours["a"].spent > 20 * 250
 
 
 def test_large_payloads_are_in_messages_of_their_own() -> None:

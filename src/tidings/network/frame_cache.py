@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from tidings.routing import frames
-from tidings.routing.cache import OVERHEAD, Cache, look_up
+from tidings.routing.cache import Cache, cost_of, look_up
 from tidings.routing.messages import Notification, Range
 
 SMALL = 4096  # bytes of a chunk that the next one is added to
@@ -34,8 +34,6 @@ class Chunk:
 class FrameCache(Cache):
     """Cost of keeping: a reference to a buffer, or a copy where other frames are between. Bounded
     in bytes; what was looked at takes an entry of a dictionary more for each mark."""
-
-    overhead = 250
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         super().__init__(most_bytes=most_bytes // 8)
@@ -66,7 +64,7 @@ class FrameCache(Cache):
     ) -> tuple[list[Notification], list[Range]]:
         there, rest = super().find(ranges, most_bytes)
         found = {one.serial: one for one in there}
-        most_bytes -= sum(len(one.payload) for one in there)
+        most_bytes -= sum(cost_of(len(one.payload), len(one.marks)) for one in there)
         places, rest = look_up(self._places, rest)
         unseen = self._latest_unseen() if rest else []
         count = 1
@@ -78,11 +76,14 @@ class FrameCache(Cache):
             more, rest = look_up(self._places, rest)
             places += more
         for chunk, start in places:
-            message = frames.decode(chunk.data, start)
-            assert isinstance(message, Notification)
-            most_bytes -= len(message.payload) + OVERHEAD
+            if frames.place_of(chunk.data, start)[1] in found:
+                continue
+            front = frames.front_of(chunk.data, start)
+            most_bytes -= cost_of(front.end - front.rest, front.marks)
             if most_bytes < 0 and found:
                 break
+            message = frames.decode(chunk.data, start)
+            assert isinstance(message, Notification)
             found[message.serial] = message
         return [found[serial] for serial in sorted(found)], rest
 

@@ -9,16 +9,22 @@ from typing import TypeVar
 from tidings.routing.messages import Notification, Range
 
 Entry = TypeVar("Entry")
-OVERHEAD = 200  # bytes that a notification takes beside its payload
+OVERHEAD = 200  # bytes that a notification takes beside its payload,
+OF_MARK = 100  # and each of its marks, which take long to read and to write
+
+
+def cost_of(payload: int, marks: int) -> int:
+    """What a notification counts in an answer, in bytes."""
+    return payload + OVERHEAD + OF_MARK * marks
 
 
 class Cache:
-    """Bounded in bytes of payloads and in notifications; the oldest goes first.
+    """Bounded in bytes and in notifications; the oldest goes first.
 
     Cost: an entry of a dictionary for each mark.
     """
 
-    overhead = 0  # bytes that are counted for each notification and each of its marks
+    overhead = 250  # bytes that are counted for each notification and each of its marks
 
     def __init__(self, most: int = 10_000, most_bytes: int = 64 << 20) -> None:
         self.most = most
@@ -58,15 +64,16 @@ class Cache:
     def find(
         self, ranges: Iterable[Range], most_bytes: int = 1 << 62
     ) -> tuple[list[Notification], list[Range]]:
-        """Those that are here, by their serials, and the numbers of those that are not. Where their
-        payloads are of more bytes than that, those beyond are in neither."""
+        """Those that are here, by their serials, and the numbers of those that are not. Where they
+        have more bytes than that, those beyond are in neither."""
         places, rest = look_up(self._numbers, ranges)
         found: dict[int, Notification] = {}
         for one in places:
-            if most_bytes < len(one.payload) and found:
+            if one.serial in found:
+                continue
+            most_bytes -= cost_of(len(one.payload), len(one.marks))
+            if most_bytes < 0 and found:
                 break
-            if one.serial not in found:
-                most_bytes -= len(one.payload) + OVERHEAD
             found[one.serial] = one
         return [found[serial] for serial in sorted(found)], rest
 

@@ -430,7 +430,7 @@ class Downstream(ABC):
             return
         ranges = bounded(message.ranges)
         found, rest = self.cache.find(ranges, self.limits.answer_bytes)
-        self.charge(sender, len(message.ranges) + len(found))
+        self.charge(sender, len(message.ranges) + entries_of(found))
         self.give_recovered(sender, message.request, found)
         if rest:
             number = self._remember(sender, message.request)
@@ -627,6 +627,11 @@ def bounded(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.Range
             found.append(m.Range(node, first, last))
             most -= last - first + 1
     return found
+
+
+def entries_of(found: Iterable[m.Notification]) -> int:
+    """What it takes to give notifications again: those with many marks are dear."""
+    return sum(1 + len(one.marks) // 2 for one in found)
 
 
 def _entries(message: m.Answer | m.Counted | m.Settled) -> int:

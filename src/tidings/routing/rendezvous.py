@@ -31,7 +31,7 @@ from tidings.model import TidingsError
 from tidings.routing import frames, messages as m, shares, ways
 from tidings.routing.cache import Cache
 from tidings.routing.claims import Claims
-from tidings.routing.downstream import Downstream, Name, Sent
+from tidings.routing.downstream import Downstream, Name, Sent, entries_of
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.lineage import Lineage
@@ -472,7 +472,7 @@ class Rendezvous(Downstream):
         except TidingsError:
             return  # it will be asked for again
         request = self._requests[message.request]
-        self.charge(request.neighbour, len(found))
+        self.charge(request.neighbour, entries_of(found))
         for notification in found:
             self.cache.put(notification)
         self.give_recovered(request.neighbour, request.number, found)

@@ -33,6 +33,7 @@ import msgspec
 from tidings.files import open_private
 from tidings.files.durable import make_durable_folder
 from tidings.model import EnvironmentProblem
+from tidings.routing.cache import cost_of
 from tidings.routing.limits import work_of
 from tidings.routing.messages import Life, Notification, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
@@ -201,7 +202,7 @@ class FileJournal:
         with self._careful("read"):
             for node, first, last in ranges:
                 for number, record in self._records(node, first, last):
-                    size += len(record.payload)
+                    size += cost_of(len(record.payload), len(record.marks))
                     if size > most_bytes and found:
                         return [found[serial] for serial in sorted(found)], lost
                     found[record.serial] = record.notification(life)

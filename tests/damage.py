@@ -55,7 +55,9 @@ def put_back(folder: Path, backup: Path) -> str:
 
 def put_back_some(folder: Path, backup: Path, chance: random.Random) -> str:
     """Some of its files that changed are what they were; those that are new stay."""
-    kept = [path for path in files_in([backup]) if _differs(path, folder / path.relative_to(backup))]
+    kept = [
+        path for path in files_in([backup]) if _differs(path, folder / path.relative_to(backup))
+    ]
     if not kept:
         raise Missed
     some = chance.sample(kept, chance.randint(1, max(1, len(kept) // 2)))

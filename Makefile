@@ -17,7 +17,7 @@ ROUNDS ?= 440
 SPARK_ROUNDS ?= 60
 SEED ?=
 
-.PHONY: help setup demo test check soak kills timemachine bench build-5m backtest lock clean
+.PHONY: help setup demo test check soak kills timemachine hostile bench build-5m backtest lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,9 @@ timemachine: $(READY) ## put back, cut, flip, zero and swap files between runs; 
 	$(if $(SEED),TIDINGS_SEED=$(SEED)) TIDINGS_ROUNDS=$(ROUNDS) TIDINGS_SPARK_ROUNDS=$(SPARK_ROUNDS) \
 	    $(BIN)/python -m pytest -s -k all_rounds tests/broker/kills/test_timemachine.py \
 	    tests/spark/kills/test_timemachine.py $(PYTEST_ARGS)
+
+hostile: $(READY) ## attack a network from within for ten minutes, beside an honest pair
+	$(BIN)/python -m pytest -s -m slow tests/broker/hostile $(PYTEST_ARGS)
 
 bench: $(READY) ## run the measurements
 	$(BIN)/tidings bench match $(BENCH_ARGS)

@@ -43,12 +43,14 @@ class Authority:
         *,
         hosts: tuple[str, ...] = ("localhost",),
         addresses: tuple[str, ...] = ("127.0.0.1",),
+        uris: tuple[str, ...] = (),
         expired: bool = False,
     ) -> Files:
         """A certificate with a name, for servers and clients."""
         key = ec.generate_private_key(ec.SECP256R1())
         others: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts]
         others += [x509.IPAddress(ipaddress.ip_address(one)) for one in addresses]
+        others += [x509.UniformResourceIdentifier(one) for one in uris]
         uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         begun = _begun(_named(name), self._name, key.public_key(), days=-1 if expired else 1)
         if others:

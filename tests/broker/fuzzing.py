@@ -74,6 +74,9 @@ class Senseless:
     def redraw(self) -> m.Message:
         return m.Redraw(self.age())
 
+    def trace(self) -> m.Message:
+        return m.Trace(self.number())
+
     def ask(self) -> m.Message:
         chance = self.chance
         odd = chance.choices((b"f1 >", b"\xff\xfe", b"", b"(" * 5000), (10, 10, 10, 1))[0]
@@ -100,7 +103,7 @@ class Senseless:
 _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.subscribe, Senseless.unsubscribe, Senseless.resubscribe, Senseless.wanted,
     Senseless.redraw, Senseless.ask, Senseless.count, Senseless.recover, Senseless.publish,
-    Senseless.hello,
+    Senseless.hello, Senseless.trace,
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ listen = "127.0.0.1:0"
 journal = "journal.db"
 [tokens]
 hostile = "*"
-ours = "edge"
+ours = {name = "edge", may = ["route"]}
 reads = "reader"
 writes = "writer"
 """
@@ -37,6 +38,14 @@ writes = "writer"
 """
 
 
+def write_secret(path: Path, text: str) -> Path:
+    """Write a file that has tokens in it."""
+    path.touch(0o600)
+    path.chmod(0o600)
+    path.write_text(text)
+    return path
+
+
 def tell(*what: object) -> None:
     """Say what was measured: `pytest -s` shows it."""
     sys.stderr.write(" ".join(map(str, what)) + "\n")
@@ -47,7 +56,7 @@ class Process:
 
     def __init__(self, folder: Path, name: str, text: str) -> None:
         path = folder / f"{name}.toml"
-        path.write_text(text)
+        write_secret(path, text)
         self._errors = (folder / f"{name}.log").open("w+")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tidings", "router", "--config", str(path)],
@@ -65,6 +74,14 @@ class Process:
     @property
     def open_files(self) -> int:
         return len(os.listdir(f"/proc/{self._process.pid}/fd"))  # noqa: PTH208
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def wait(self, seconds: float) -> None:
+        """Wait, for so long at most, until it has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
 
     def is_up(self) -> bool:
         return self._process.poll() is None

@@ -15,6 +15,7 @@ from tests.broker.test_running import FAST, at, payloads, running
 from tidings.broker import RootNode, RouterNode
 from tidings.broker.config import ConfigError, load_config, make_node
 from tidings.broker.door import Address, Door
+from tidings.broker.entry import Grant
 from tidings.broker.guard import TURN
 from tidings.network.agent import Refusal, connect
 from tidings.routing import frames, messages as m
@@ -134,6 +135,64 @@ def test_so_many_neighbours(tmp_path: Path) -> None:
     running(work)
 
 
+async def _come(root: RootNode, token: str, name: str, *, routes: bool = False) -> tuple[Raw, str]:
+    """One that comes; why it may not, or nothing."""
+    one = await Raw.made(root)
+    await one.say(m.Hello(name, token=token, routes=routes))
+    head = await asyncio.wait_for(one.reader.readexactly(4), 10)
+    found = frames.decode(head + await one.reader.readexactly(int.from_bytes(head, "little")))
+    return one, found.reason if isinstance(found, m.Goodbye) else ""
+
+
+def test_one_token_does_not_take_the_places_of_others(tmp_path: Path) -> None:
+    """Of 40 places, a token of guests gets 20, guests together 34, agents 38."""
+
+    async def work() -> None:
+        tokens: dict[str, str | Grant] = {
+            "one": "*", "two": "*", "route": Grant("edge", frozenset({"route"})),
+            **{f"of {n}": f"bound-{n}" for n in range(10)},
+        }  # fmt: skip
+        root = await a_root(tmp_path, Limits(neighbours=40), tokens=tokens)
+        here: list[Raw] = []
+
+        async def fill(token: str, names: str) -> tuple[int, str]:
+            for count in range(50):
+                one, reason = await _come(root, token, f"{names}{count}")
+                here.append(one)
+                if reason:
+                    return count, reason
+            raise AssertionError("there was no end of it")
+
+        assert await fill("one", "a") == (
+            20, "there are 20 guests with this token, expected at most 20"
+        )  # fmt: skip
+        count, reason = await fill("two", "b")
+        assert (count, reason) == (
+            14,
+            "there are 34 guests, expected at most 34: the other places are for names of their own",
+        )
+        found = [await _come(root, f"of {n}", f"bound-{n}") for n in range(5)]
+        here += [one for one, _ in found]
+        assert [reason for _, reason in found] == ["", "", "", "", (
+            "there are 38 agents, expected at most 38: the other places are for routers"
+        )]  # fmt: skip
+        for name in ("a3", "bound-2"):  # who is here may come back
+            again, reason = await _come(root, "one" if name == "a3" else "of 2", name)
+            here.append(again)
+            assert reason == ""
+        edge, reason = await _come(root, "route", "edge", routes=True)
+        assert reason == ""
+        here[0].close()  # and who leaves makes room
+        await until(lambda: "a0" not in root.links)
+        late, reason = await _come(root, "one", "late")
+        assert reason == ""
+        for one in (*here, edge, late):
+            one.close()
+        await root.stop()
+
+    running(work)
+
+
 def test_names_of_other_tokens(tmp_path: Path) -> None:
     async def work() -> None:
         root = await a_root(tmp_path, tokens={"any": "*", "edges": "edge"})
@@ -149,7 +208,10 @@ def test_names_of_other_tokens(tmp_path: Path) -> None:
 
 def test_without_a_token_nothing_is_readable_or_writable(tmp_path: Path, seed: int) -> None:
     async def work() -> None:
-        tokens = {"secret": "*", "edges": "edge"}
+        tokens: dict[str, str | Grant] = {
+            "secret": "*",
+            "edges": Grant("edge", frozenset({"route"})),
+        }
         root = await a_root(tmp_path, tokens=tokens)
         above = Address("127.0.0.1", root.port)
         edge = RouterNode("edge", above, Door(tokens=tokens), times=FAST, token="edges")

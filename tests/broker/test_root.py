@@ -11,7 +11,8 @@ from tests.broker.test_running import FAST, at, payloads, running, started, stop
 
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
-from tidings.store.journal import SqliteJournal
+from tidings.store.journal import FileJournal
+from tidings.store.journal.segments import Segment
 
 
 def test_errors_while_nothing_can_be_written(
@@ -26,8 +27,8 @@ def test_errors_while_nothing_can_be_written(
         async with connect(at(router), times=FAST) as agent, agent.subscribe("n >= 0") as told:
             await agent.publish({"n": 1}, b"1")
             with monkeypatch.context() as broken:
-                broken.setattr(SqliteJournal, "write", can_not)
-                broken.setattr(SqliteJournal, "revive", can_not)
+                broken.setattr(FileJournal, "write", can_not)
+                broken.setattr(FileJournal, "revive", can_not)
                 for _ in range(2):
                     with pytest.raises(Refusal, match="the journal can't be written"):
                         await agent.publish({"n": 2}, b"2")
@@ -62,14 +63,14 @@ def test_nothing_is_written_after_what_could_not_be(
             connect(at(network[0]), times=FAST) as agent,
             agent.subscribe("n >= 0") as told,
         ):
-            monkeypatch.setattr(SqliteJournal, "_count", once)
+            monkeypatch.setattr(Segment, "add", once)
             first = agent.publish_soon({"n": 1}, b"1")
             await asyncio.sleep(0)
             done = await asyncio.gather(
                 first, *(agent.publish_soon({"n": n}, b"%d" % n) for n in range(2, 50)),
                 return_exceptions=True,
             )  # fmt: skip
-            taken = [b"%d" % n for n, one in enumerate(done, start=1) if one is None]
+            taken = [b"%d" % n for n, one in enumerate(done, start=1) if isinstance(one, int)]
             assert isinstance(done[0], Refusal)
             await until(lambda: not network[0].machine.failed)
             await agent.publish({"n": 50}, b"50")

@@ -6,9 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.broker.processes import write_secret
 
 from tidings.broker.config import ConfigError, load_config
 from tidings.broker.door import Address
+from tidings.broker.entry import ROUTE, Grant
 from tidings.broker.tree import WATCHER, RunningTree
 from tidings.broker.tree_file import Member, Tree, load_tree
 
@@ -17,7 +19,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "network.t
 
 def tree_of(folder: Path, text: str) -> Tree:
     path = folder / "quotes.toml"
-    path.write_text(text)
+    write_secret(path, text)
     return load_tree(path)
 
 
@@ -126,7 +128,7 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     configs = {}
     for name, branch in running.branches.items():
         path = tmp_path / f"{name}.toml"
-        path.write_text(running._config(branch))
+        write_secret(path, running._config(branch))
         configs[name] = load_config(path)
     root, a, b = configs["root"], configs["a"], configs["b"]
     assert (root.listen, root.journal) == ("127.0.0.1:7000", "journal.db")
@@ -139,9 +141,9 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
         assert config.tokens[odd] == "*"
     assert root.tokens is not None
     assert a.tokens is not None
-    assert root.tokens[a.token] == "a"
-    assert a.tokens[b.token] == "b"
+    assert root.tokens[a.token] == Grant("a", ROUTE)
+    assert a.tokens[b.token] == Grant("b", ROUTE)
     assert b.token not in root.tokens  # each key opens one door
     address, name, token = running.watched()
     assert (address, name) == ("tidings://127.0.0.1:7000/quotes", WATCHER)
-    assert root.tokens[token] == WATCHER
+    assert root.tokens[token] == Grant(WATCHER, frozenset({"subscribe"}))

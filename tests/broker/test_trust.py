@@ -30,6 +30,7 @@ TOKENS: dict[str, str | Grant] = {
     "of anybody": "*",
     "of others": "*",
     "of bob": "bob",
+    "of a router": Grant("router", frozenset({"route"})),
     "of reader": Grant("reader", frozenset({"subscribe"})),
     "of writers": Grant("*", frozenset({"publish"})),
 }
@@ -457,9 +458,10 @@ def test_routers_pass_on_what_others_publish(tmp_path: Path) -> None:
     async def work(world: World) -> None:
         node = await world.start("root", tokens=TOKENS)
         refused = await Raw.open(node, world, m.Hello("ann", token="of anybody", routes=True))
-        sentence = "'ann' is a router, and its token may not route"
-        assert await refused.hear() == m.Goodbye(sentence)
-        router = await Raw.open(node, world, m.Hello("bob", token="of bob", routes=True))
+        goodbye = await refused.hear_a(m.Goodbye)
+        assert "'ann' is a router, and its token may not route; expected" in goodbye.reason
+        hello = m.Hello("router", token="of a router", routes=True)
+        router = await Raw.open(node, world, hello)
         await router.hear_a(m.Welcome)
         router.say(m.Publish("somebody/1", 1, 1, b"{}", b""))
         assert (await router.hear_a(m.Published)).refusal == ""
@@ -521,6 +523,100 @@ def test_what_was_for_another_of_the_same_name(tmp_path: Path) -> None:
             heard.append(await writer.hear())
         assert {type(one) for one in heard} == {m.Welcome, m.Published, m.Beat}
         await writer.close()
+
+    in_world(tmp_path, work)
+
+
+def test_a_plain_token_can_not_erase_another_publisher(tmp_path: Path) -> None:
+    """To publish under the name of another, with a stamp beyond all that it will ever have, is for
+    routers; a token with a name alone is not one of a router."""
+
+    async def work(world: World) -> None:
+        tokens: dict[str, str | Grant] = {"of eve": "eve", "of bob": "bob"}
+        root = await world.start("root", tokens=tokens)
+        at, ca = f"tidings+tls://127.0.0.1:{root.port}", world.ours.path
+        async with connect(at, name="bob", token="of bob", authorities=ca, times=FAST) as bob:
+            victim = bob._publisher.name
+            for routes in (True, False):
+                eve = await Raw.open(root, world, m.Hello("eve", token="of eve", routes=routes))
+                eve.say(m.Publish(victim, 1 << 62, 1 << 62, b"{}", b""))
+                if routes:
+                    assert "its token may not route" in (await eve.hear_a(m.Goodbye)).reason
+                else:
+                    refusal = (await eve.hear_a(m.Published)).refusal
+                    assert f"found a publication of '{victim}'" in refusal
+                await eve.close()
+            async with bob.subscribe("n > 0") as told:
+                for n in range(1, 21):
+                    await bob.publish({"n": n}, b"%d" % n)
+                assert await payloads(told, 20) == [b"%d" % n for n in range(1, 21)]
+
+    in_world(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("signed", "let_in"),
+    [
+        ({"name": "edge"}, True),
+        ({"name": "web server", "hosts": ("edge",)}, False),
+        ({"name": "web server", "uris": ("tidings:router/edge",)}, True),
+        ({"name": "web server", "uris": ("https://example.org/edge", "edge")}, False),
+        ({"name": "edge", "uris": ("tidings:router/other",)}, False),
+    ],
+)
+def test_what_names_a_router_in_a_certificate(
+    tmp_path: Path, signed: dict[str, Any], let_in: bool
+) -> None:
+    """Its common name, or a URI of ours: the names of hosts are those of hosts."""
+
+    async def work(world: World) -> None:
+        root = await world.start("root")
+        files = world.ours.sign(**signed)
+        one = await Raw.open(root, world, m.Hello("edge", routes=True), files)
+        found = await one.hear()
+        assert isinstance(found, m.Welcome if let_in else m.Goodbye)
+        if isinstance(found, m.Goodbye):
+            assert "no certificate has the name" in found.reason
+        await one.close()
+
+    in_world(tmp_path, work)
+
+
+def test_tokens_that_are_read_again(tmp_path: Path) -> None:
+    """Whose token is gone, or may less, is sent away; who may more goes on."""
+
+    async def work(world: World) -> None:
+        root = await world.start("root", tokens=TOKENS)
+        ann, bob, reader, guest = [
+            await Raw.open(root, world, m.Hello(name, token=token))
+            for name, token in (
+                ("ann", "of anybody"), ("bob", "of bob"), ("reader", "of reader"),
+                ("zoe", "of others"),
+            )
+        ]  # fmt: skip
+        for one in (ann, bob, reader, guest):
+            await one.hear_a(m.Welcome)
+        fresh: dict[str, str | Grant] = {
+            "of bob": Grant("bob", frozenset({"subscribe"})),
+            "of reader": "reader",
+            "of others": "*",
+        }
+        assert root.renew(fresh) == 2
+        assert root.door.tokens == fresh
+        gone = await ann.hear_a(m.Goodbye)
+        assert gone.reason.startswith("the tokens were read again: the token is not one that is")
+        less = await bob.hear_a(m.Goodbye)
+        assert less.reason == ("the tokens were read again: what the token may is less than before")
+        reader.say(m.Publish("reader", 1, 1, b"{}", b""))
+        assert (await reader.hear_a(m.Published)).refusal == ""
+        guest.say(m.Publish("*/zoe", 1, 1, b"{}", b""))
+        assert (await guest.hear_a(m.Published)).refusal == ""
+        again = await Raw.open(root, world, m.Hello("bob", token="of bob"))
+        await again.hear_a(m.Welcome)
+        again.say(m.Publish("bob", 1, 1, b"{}", b""))
+        assert (await again.hear_a(m.Published)).refusal == "'bob' may not publish here"
+        for one in (ann, bob, reader, guest, again):
+            await one.close()
 
     in_world(tmp_path, work)
 

@@ -45,10 +45,11 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Write a file, and give its path."""
+    """Write a file, and give its path; there may be tokens in it."""
 
     def write(name: str, content: str | bytes) -> str:
         path = tmp_path / name
+        path.touch(0o600)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return str(path)
 

@@ -17,7 +17,7 @@ import tidings
 MAIN = "from tidings.cli import main; main()"
 ALONE = ["check", "match", "explain", "doctor", "demo"]
 GROUPS = {
-    "pipeline": ["run", "check", "status"],
+    "pipeline": ["run", "check", "status", "verify"],
     "subscriptions": ["add", "load", "drop", "list", "log"],
     "snapshot": ["build", "show", "verify"],
     "bench": ["match", "compare"],

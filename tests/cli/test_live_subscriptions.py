@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,6 +63,31 @@ def test_the_log_of_changes(run: Run, log: str) -> None:
         {"version": 31, "id": "s3", "node": 0, "filter": None},
     ]
     assert "and 9 more changes" in run("subscriptions", "log", log, "--after", "2").out
+
+
+def test_a_damaged_log_is_refused_and_repaired(run: Run, log: str) -> None:
+    for n in range(3):
+        ChangeLog(log).put(f"s{n}", f"a > {n}")
+    assert run("subscriptions", "repair", log).out == (
+        "nothing is wrong with it; the latest version is 3\n"
+    )
+    (segment,) = (Path(log) / "changes").glob("*.log")
+    os.truncate(segment, segment.stat().st_size - 1)
+    refused = run("subscriptions", "add", log, "s3", "a > 3")
+    assert refused.code == 2
+    assert "of its 3 versions those after 2 can't be read" in refused.err
+    assert f"`tidings subscriptions repair {log}`" in refused.err
+    assert len(refused.err.splitlines()) == 1
+    said = run("subscriptions", "repair", log).out.splitlines()
+    assert said[0].endswith("was altered or cut off")
+    assert "lost: version 3" in said
+    assert said[-1] == "version 4: what is good; put again what `subscriptions list` misses"
+    assert len(run("subscriptions", "list", log, "--json").records) == 2
+    lost = run("subscriptions", "list", log, "--at", "3")
+    assert "the state at version 3 was lost, and the log repaired without it" in lost.err
+    assert run("subscriptions", "repair", log, "--json").records == [
+        {"problems": [], "lost": [], "version": 4, "aside": ""}
+    ]
 
 
 def test_load_puts_all_or_none(run: Run, write: Write, log: str) -> None:

@@ -12,6 +12,10 @@ import pytest
 from tests.broker.certificates import Authority
 from tests.cli.conftest import Run, Write
 
+from tidings.cli.network import _missing
+from tidings.routing.lineage import Break
+from tidings.routing.subscriber import Lost
+
 ROOT = """
 name = "root"
 listen = "127.0.0.1:0"
@@ -20,7 +24,7 @@ journal = "journal.db"
 price = "double"
 [tokens]
 secret = "*"
-"of the edge" = "edge"
+"of the edge" = {name = "edge", may = ["route"]}
 """
 EDGE = """
 name = "edge"
@@ -150,3 +154,8 @@ def test_files_that_are_refused(run: Run, write: Write, text: str, message: str)
     assert message in ended.err
     assert "Traceback" not in ended.err
     assert "hush" not in ended.err  # no token is shown
+
+
+def test_what_is_said_of_what_is_missing() -> None:
+    assert _missing(Lost(1200)) == "1,200 notifications can't be had any more"
+    assert _missing(Break("it was away")) == "it is not known what came between: it was away"

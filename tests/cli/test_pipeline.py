@@ -18,12 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Result, Run
+from tests.spark.outboxes import files_of, flip, put_batch
 
 from tidings.cli.pipeline_view import PipelineView
 from tidings.model import TidingsError
+from tidings.spark.checkpoint import SparkCheckpoint
 from tidings.spark.failures import sentence_of
 from tidings.spark.feed_spool import FeedState, SpoolState
 from tidings.spark.outbox import Commit, Outbox
+from tidings.spark.outbox_start import take_outbox
 from tidings.spark.settings import load_settings
 from tidings.spark.standing import standing
 from tidings.store import ChangeLog
@@ -80,7 +83,10 @@ def commit(outbox: Outbox, batch: int, version: int = 2, refused: int = 0) -> Co
     for folder, rows in ((outbox.folder(batch, "a"), 4), (outbox.dead_folder(batch, "a"), refused)):
         folder.mkdir(parents=True)
         pq.write_table(pa.table({"n": range(rows)}), folder / "part.parquet")
-    done = Commit(batch, "a", version, 1_700_000_000_000_000, 10, 4, 6, refused, {0: 4, 2: 4})
+    files = [one for one in files_of(outbox, batch, "a") if one.rows]
+    done = Commit(
+        batch, "a", version, 1_700_000_000_000_000, 10, 4, 6, refused, {0: 4, 2: 4}, files
+    )
     outbox.commit(done)
     shutil.rmtree(outbox.path / "dead")
     return done
@@ -140,8 +146,13 @@ def test_json_is_not_mixed_with_what_the_console_gets(
 @pytest.mark.spark
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_after_the_batch(
-    run: Run, spark: SparkSession, folder: Path, which: signal.Signals
+    run: Run,
+    spark: SparkSession,
+    folder: Path,
+    which: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("tidings.cli.pipeline.GRACE", 60.0)  # on a machine that is busy
     (folder / "p.toml").write_text(FILE.format(trigger=ALWAYS))
     for number in range(6):
         put(folder, f"{number}.json", GOOD)
@@ -313,7 +324,7 @@ def test_check_refuses_an_outbox_of_another_checkpoint(run: Run, folder: Path) -
     one_sentence(run("pipeline", "check", str(folder / "p.toml")), "belongs to another checkpoint")
 
 
-@pytest.mark.parametrize("command", ["run", "check", "status"])
+@pytest.mark.parametrize("command", ["run", "check", "status", "verify"])
 def test_a_file_that_is_not_there(run: Run, command: str) -> None:
     one_sentence(run("pipeline", command, "nowhere.toml"), "nowhere.toml can't be read")
 
@@ -371,7 +382,8 @@ def refuse(outbox: Outbox, batch: int, reasons: list[str]) -> Path:
     folder.mkdir(parents=True)
     raw = [f"row {at} of {batch}" for at in range(len(reasons))]
     pq.write_table(pa.table({"reason": reasons, "raw": raw}), folder / "part.parquet")
-    outbox.commit(Commit(batch, "a", 2, 0, 0, 0, 0, len(reasons), {}))
+    files = files_of(outbox, batch, "a")
+    outbox.commit(Commit(batch, "a", 2, 0, 0, 0, 0, len(reasons), {}, files))
     return folder / "part.parquet"
 
 
@@ -434,19 +446,46 @@ def test_status_passes_over_files_of_others(run: Run, folder: Path) -> None:
     outbox = Outbox(folder / "out")
     commit(outbox, 0)
     for kind in ("commits", "pins", "counters"):
-        (outbox.home / kind).mkdir(exist_ok=True)
+        (outbox.home / kind).mkdir(mode=0o700, exist_ok=True)
         for name in ("notes.json", "0.json", "²2222222.json"):
             (outbox.home / kind / name).write_text("x")
     (folder / "subscriptions" / "snapshots" / "1 of mine").mkdir(parents=True)
     result = run("pipeline", "status", str(folder / "p.toml"))
     assert (result.code, result.err) == (0, "")
     assert "10 in 1 batch" in result.out
-    outbox.keep_counters(100, {0: 4})
+    outbox.keep_counters(0, {0: 4})
     (outbox.path / "data" / "1-my notes").mkdir()
-    outbox.sweep()
+    outbox.log.close()
+    take_outbox(Outbox(outbox.path), SparkCheckpoint(folder / "checkpoint"))
     assert (outbox.path / "data" / "1-my notes").exists()
-    outbox._file("commits", 0).write_text("{}")
-    one_sentence(run("pipeline", "status", str(folder / "p.toml")), "00000000.json of the outbox")
+    (log,) = (outbox.home / "commits").glob("*.log")
+    flip(log)
+    one_sentence(run("pipeline", "status", str(folder / "p.toml")), "_tidings/commits/0000000")
+
+
+def test_verify_says_what_is_wrong(run: Run, folder: Path) -> None:
+    file = str(folder / "p.toml")
+    one_sentence(run("pipeline", "verify", file), "there is no outbox in")
+    outbox, counters = Outbox(folder / "out"), dict[int, int]()
+    for batch in range(30):
+        put_batch(outbox, batch, counters)
+    result = run("pipeline", "verify", file)
+    assert (result.code, result.err) == (0, "")
+    assert "sound" in result.out
+    [found] = run("pipeline", "verify", file, "--json").records
+    assert (found["batches"], found["files"], found["problems"]) == (30, 60, [])
+    for batch in range(25):
+        (outbox.folder(batch, f"a{batch}") / "one.parquet").unlink()
+    result = run("pipeline", "verify", file)
+    assert result.code == 1
+    assert "25 problems" in result.out
+    lines = result.err.splitlines()
+    assert len(lines) == 21
+    assert lines[0].startswith("error: batch 0: the file ")
+    assert lines[0].endswith("one.parquet is missing")
+    assert lines[20] == "error: and 5 more (--all shows them)"
+    assert len(run("pipeline", "verify", file, "--all").err.splitlines()) == 25
+    assert run("pipeline", "verify", file, "--json").code == 1
 
 
 def test_status_of_an_outbox_that_is_a_file(run: Run, folder: Path) -> None:

@@ -105,7 +105,7 @@ def eventually(found: Callable[[], Any]) -> Any:
 def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
     assert up.children().keys() == {"root", "west", "coast"}
     for file in up.folder.iterdir():
-        assert not file.stat().st_mode & 0o077 or file.name.startswith("journal"), file
+        assert not file.stat().st_mode & 0o077, file
     assert not up.folder.stat().st_mode & 0o077
 
     reader = subprocess.Popen(
@@ -183,6 +183,70 @@ def test_what_is_killed_comes_back_and_nothing_outlives_the_whole(run: Run, up: 
     up.process.kill()
     up.process.wait()
     eventually(lambda: not up.children())
+
+
+def test_a_node_that_does_not_answer_is_started_again(write: Write) -> None:
+    """It lives, and does nothing any more: here it is stopped."""
+    up = Up(write("network.toml", "patience = 8\n" + TREE))
+    try:
+        up.read_until("shows them too")
+        before = up.children()
+        os.kill(before["west"], signal.SIGSTOP)
+        stopped = time.monotonic()
+        assert up.read_until("west has") == "west has not answered for 8 s, and is killed\n"
+        assert 6.0 < time.monotonic() - stopped < 25.0
+        assert "west ended (signal SIGKILL)" in up.read_until("ended")
+        up.read_until("west listens again")
+        after = up.children()
+        assert after["west"] != before["west"]
+        assert (after["root"], after["coast"]) == (before["root"], before["coast"])
+        # nor do all have to answer who are to end
+        os.kill(after["coast"], signal.SIGSTOP)
+        os.kill(after["root"], signal.SIGSTOP)
+        began = time.monotonic()
+        up.process.terminate()
+        rest = up.process.communicate(timeout=DEADLINE)[0]
+        assert time.monotonic() - began < 10.0
+        assert rest.count("s and is killed\n") == 2
+        assert rest.endswith("3 nodes ended\n")
+        assert up.children() == {}
+    finally:
+        for pid in up.children().values():
+            os.kill(pid, signal.SIGCONT)
+        up.end()
+
+
+def test_up_that_was_stopped_kills_nobody(write: Write) -> None:
+    up = Up(write("network.toml", "patience = 8\n" + TREE))
+    try:
+        up.read_until("shows them too")
+        before = up.children()
+        os.kill(up.process.pid, signal.SIGSTOP)
+        time.sleep(12)
+        os.kill(up.process.pid, signal.SIGCONT)
+        time.sleep(2)
+        assert up.children() == before
+    finally:
+        up.end()
+
+
+def test_tokens_of_a_tree_are_read_again(run: Run, write: Write) -> None:
+    up = Up(write("network.toml", TREE))
+    try:
+        up.read_until("shows them too")
+        file = up.folder.with_suffix(".toml")
+        write("network.toml", TREE.replace('secret = "*"', 'fresh = "*"'))
+        up.process.send_signal(signal.SIGHUP)
+        assert up.read_until("tokens") == "the tokens were read again\n"
+        old, fresh = up.at("coast"), (*up.at("coast")[:3], "fresh")
+        eventually(lambda: run("publish", '{"price": 1}', *old).code == 2)
+        assert run("publish", '{"price": 1}', *fresh).out == "published\n"
+        file.chmod(0o644)
+        up.process.send_signal(signal.SIGHUP)
+        assert "the tokens stay as they were: " in up.read_until("tokens")
+        assert run("publish", '{"price": 1}', *fresh).out == "published\n"
+    finally:
+        up.end()
 
 
 def test_a_node_that_can_not_start_ends_all(run: Run, write: Write, tmp_path: Path) -> None:

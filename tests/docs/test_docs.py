@@ -28,7 +28,7 @@ from typing import NamedTuple, get_args
 import pytest
 
 from tidings import FilterError, parse
-from tidings.cli.errors import INTERRUPTED
+from tidings.cli.ending import INTERRUPTED
 from tidings.cli.pipeline import run_pipeline
 from tidings.filters import (
     boxes,
@@ -38,6 +38,7 @@ from tidings.filters import (
     form,
     functions,
     pins,
+    regular,
     sql,
     sugar,
     tokens,
@@ -325,7 +326,11 @@ def test_reserved_word_is_listed(name: str) -> None:
 BOUNDS = {
     "length of a text": tokens.MAX_LENGTH,
     "depth of brackets": expression.MAX_DEPTH,
-    "length of a regular expression": builders.MAX_PATTERN,
+    "length of a regular expression": regular.MAX_PATTERN,
+    "positions of a regular expression": regular.MOST_POSITIONS,
+    "positions of such a pattern times bytes of a string": regular.MOST_STEPS,
+    "text that `concat` makes": functions.MOST_TEXT,
+    "tests, with values of lists and computed texts, of forms that a graph looks": (covering.HEAVY),
     "boxes of a form | 64, or the number of tests if that is more, but not over": (
         form.MOST_OF_TESTS
     ),

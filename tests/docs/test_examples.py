@@ -53,6 +53,7 @@ def test_the_certificates_of_the_page(tmp_path: Path) -> None:
     (tmp_path / "root.toml").write_text(root.replace(":7400", ":0"))
     with running(tmp_path / "root.toml") as at_root:
         edge = edge.replace(":7401", ":0").replace(":7400", f":{at_root}").replace('"..."', token)
+        (tmp_path / "edge.toml").touch(0o600)
         (tmp_path / "edge.toml").write_text(edge)
         with running(tmp_path / "edge.toml") as at_edge:
             programs = f'tidings() {{ "{sys.executable}" -m tidings "$@"; }}\n'

@@ -114,7 +114,7 @@ def test_arrow_computes_what_the_reference_does(seed: int, text: str) -> None:
         ("coalesce(m, n)", {"m": 1, "n": 1.5}),
         ("m < n", {"m": 2**53 + 1, "n": 2.0**53}),
         ("m % n", {"m": 5.5, "n": 2.0}),
-        ("s RLIKE 'a'", {"s": "a"}),
+        (r"s RLIKE r'\pL'", {"s": "a"}),  # another RE2 may have other tables of Unicode
     ],
 )
 def test_what_arrow_would_get_wrong_is_not_computed(text: str, row: dict[str, Any]) -> None:

@@ -97,7 +97,7 @@ def later_version(path: Path) -> None:
         (altered, "filters.arrow was altered"),
         (missing, "terms.arrow is missing"),
         (without_manifest, "is not a snapshot"),
-        (broken_manifest, "manifest can't be read"),
+        (broken_manifest, "manifest.json can't be read"),
         (later_version, f"version 99, expected .* version {VERSION}"),
     ],
 )

@@ -207,7 +207,7 @@ def test_what_is_done_in_the_thread_of_the_agent_can_not_wait(root: Root) -> Non
     found: Future[BaseException | None] = Future()
     with connected(root) as agent:
 
-        def after(_: Future[None]) -> None:
+        def after(_: Future[int]) -> None:
             try:
                 agent.publish({"n": 2})
             except EnvironmentProblem as problem:

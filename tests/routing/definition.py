@@ -30,7 +30,7 @@ def labels_by_definition(
 def memory_of(records: Iterable[Record], start: Memory, placed: Mapping[int, Placed]) -> Memory:
     """What was written down: a memory, and the records since."""
     found = Memory(
-        start.epoch, start.serial, list(placed.values()), dict(start.counts), dict(start.totals),
+        start.lineage, start.serial, list(placed.values()), dict(start.counts), dict(start.totals),
         dict(start.latest), dict(start.publishers),
     )  # fmt: skip
     for record in records:

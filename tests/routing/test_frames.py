@@ -42,8 +42,12 @@ others = st.one_of(
     st.builds(m.Answer, numbers, numbers, numbers, numbers, numbers, tables, st.text(max_size=5)),
     st.builds(m.Recovered, numbers, numbers, st.lists(notifications, max_size=2).map(tuple)),
     st.builds(m.Settled, numbers, numbers, ranges),
-    st.builds(m.Published, numbers, st.text(max_size=5), numbers, st.text(max_size=5)),
-)
+    st.builds(m.Published, numbers, st.text(max_size=5), numbers, st.text(max_size=5), numbers,
+              numbers, numbers),
+    st.builds(m.Trace, numbers),
+    st.builds(m.Lineage, numbers, numbers,
+              st.lists(st.builds(m.Life, numbers, numbers), max_size=3).map(tuple)),
+)  # fmt: skip
 
 
 @given(st.lists(notifications | others, max_size=5), st.binary(max_size=5))
@@ -71,14 +75,14 @@ def test_other_labels(given_: m.Notification, data: st.DataObject) -> None:
 
 def test_what_is_refused() -> None:
     good = frames.encode(m.Redraw(1))
-    with pytest.raises(FrameError, match="kind 9 and version 1"):
+    with pytest.raises(FrameError, match="kind 9 and version 2"):
         frames.split(good[:4] + b"\x09" + good[5:])
     with pytest.raises(FrameError, match="of kind 2 and version 7"):
         frames.split(good[:5] + b"\x07" + good[6:])
     with pytest.raises(FrameError, match="found a frame of 1,000 bytes, expected at most 999"):
-        frames.split(struct.pack("<IBB", 1000, 2, 1), largest=999)
+        frames.split(struct.pack("<IBB", 1000, 2, frames.VERSION), largest=999)
     with pytest.raises(FrameError, match="can't be read"):
-        frames.decode(struct.pack("<IBB", 3, 2, 1) + b"x")
+        frames.decode(struct.pack("<IBB", 3, 2, frames.VERSION) + b"x")
     assert frames.split(good[:5]) == ([], 0)
 
 

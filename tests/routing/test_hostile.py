@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tidings.routing import messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Router
-from tidings.store.journal import SqliteJournal
+from tidings.store.journal import FileJournal
 
 small = st.integers(0, 5)
 tables = st.dictionaries(small, small, max_size=3)
@@ -21,6 +22,7 @@ slices = st.builds(m.Slice, small, st.integers(1, 3))
 edges = st.builds(m.Edges, slices, small)
 digests = st.builds(m.Digest, small, small)
 nodes = st.lists(small, max_size=4).map(tuple)
+lives = st.lists(st.builds(m.Life, st.integers(0, 3), small), max_size=3).map(tuple)
 contents = [b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{", b'{"x": "\xff"}']
 likely = st.one_of(
     st.builds(m.Subscribe, st.just(1), nodes | labels),
@@ -39,6 +41,8 @@ likely = st.one_of(
     st.builds(m.Beat, st.just(1), small, tables, digests, small, st.none() | edges),
     st.builds(m.Graph, st.just(1), small, st.dictionaries(small, nodes, max_size=3), tables),
     st.builds(m.Which, st.just(1)),
+    st.builds(m.Trace, small),
+    st.builds(m.Lineage, st.integers(0, 3), st.sampled_from([2**32 + 2, 2**32 + 3]), lives),
 )  # fmt: skip
 said = st.lists(st.tuples(st.sampled_from(["a", "b", "up"]), likely | others, numbers), max_size=30)
 
@@ -56,8 +60,9 @@ def test_routers(given_: list[tuple[str, m.Message, int]]) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rendezvous_points(tmp_path: Path, given_: list[tuple[str, m.Message, int]]) -> None:
     path = tmp_path / "journal.db"
-    path.unlink(missing_ok=True)
-    journal = SqliteJournal(path, epoch=1)
+    shutil.rmtree(path, ignore_errors=True)
+    journal = FileJournal(path)
+    journal.begin_life(1)
     root = Rendezvous("root", GraphInterests(), journal, journal.memory([]), cache=Cache(3))
     for at, (sender, message, _) in enumerate(given_):
         root.receive(sender, message, float(at))

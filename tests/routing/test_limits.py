@@ -13,7 +13,7 @@ from tidings.routing.cache import OVERHEAD, Cache
 from tidings.routing.digests import digest
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.merging import merged
-from tidings.routing.rendezvous import Memory, Rendezvous
+from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Router, Times
 
 UP = "up"
@@ -26,8 +26,9 @@ def a_router(**limits: int) -> Router:
 
 
 def a_root(**limits: int) -> Rendezvous:
-    disk = Disk(1)
-    return Rendezvous("root", Sets(disk), disk, Memory(1), limits=Limits(**limits))
+    disk = Disk()
+    disk.begin_life(1)
+    return Rendezvous("root", Sets(disk), disk, disk.memory(), limits=Limits(**limits))
 
 
 def stored(root: Rendezvous, now: float = 0.0) -> list[m.Message]:
@@ -132,7 +133,8 @@ def test_filters_and_nodes_that_are_refused() -> None:
 
 
 def test_nodes_of_a_life_before_that_nobody_wants() -> None:
-    disk = Disk(1)
+    disk = Disk()
+    disk.begin_life(1)
     disk.add_node(1, bytes([1]))
     root = Rendezvous("root", Sets(disk), disk, disk.memory())
     assert len(root.graph) == 1
@@ -282,8 +284,9 @@ def test_the_stamps_of_publishers() -> None:
         def forget_publishers(self, names: Iterable[str]) -> None:
             forgotten.extend(names)
 
-    disk = Kept(1)
-    root = Rendezvous("root", Sets(disk), disk, Memory(1), limits=Limits(publishers=10))
+    disk = Kept()
+    disk.begin_life(1)
+    root = Rendezvous("root", Sets(disk), disk, disk.memory(), limits=Limits(publishers=10))
     for number in range(50):
         root.receive("bad", m.Publish(f"p{number}", 1, 1, bytes([1]), b""), 0.0)
         root.receive("good", m.Publish("ours", number + 1, 1, bytes([1]), b""), 0.0)
@@ -336,7 +339,18 @@ def test_the_order_of_merged_messages() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", Limits.__struct_fields__)
+SHARES = {"guest_percent", "bound_percent", "router_percent"}
+
+
+@pytest.mark.parametrize("name", sorted({*Limits.__struct_fields__} - SHARES))
 def test_limits_are_of_one_at_least(name: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=name):
         msgspec.convert({name: 0}, Limits)
+
+
+@pytest.mark.parametrize("name", sorted(SHARES))
+@pytest.mark.parametrize("value", [-1, 101])
+def test_shares_are_of_a_hundred(name: str, value: int) -> None:
+    assert msgspec.convert({name: 0}, Limits) != msgspec.convert({name: 100}, Limits)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({name: value}, Limits)

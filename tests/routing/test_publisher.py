@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tidings.routing import messages as m
-from tidings.routing.publisher import Publisher, Refused
+from tidings.routing.lineage import Break, Span
+from tidings.routing.publisher import GONE, Publisher, Refused, without_incarnation
 from tidings.routing.router import Times
 
 
@@ -42,7 +43,9 @@ def test_a_refusal_that_was_not_heard() -> None:
     one.receive(m.Published(1, "p", 1, since=1), 1)
     one.receive(m.Published(1, "p", 3, since=3), 1)  # the answer to 2 went down with a router
     assert (one.acknowledged, one.waiting) == (1, 2)
-    assert said(one.tick(9)) == [(2, 2), (3, 2)]
+    (trace, *again) = one.tick(9)  # it is heard of as long as something may be gone
+    assert isinstance(trace[1], m.Trace)
+    assert said(again) == [(2, 2), (3, 2)]
     one.receive(m.Published(1, "p", 2, "found no point"), 10)
     assert (one.acknowledged, one.waiting, one.refused) == (3, 0, [Refused(2, "found no point")])
 
@@ -50,3 +53,59 @@ def test_a_refusal_that_was_not_heard() -> None:
 def test_one_that_goes_on_where_it_was() -> None:
     one = Publisher("p", "r", acknowledged=7)
     assert said(one.publish(b"", b"a", 0)) == [(8, 8)]
+
+
+def lineage(sent: list[tuple[object, m.Message]], *pairs: tuple[int, int]) -> m.Lineage:
+    """The answer to the question that is among what was sent."""
+    (trace,) = (one for _, one in sent if isinstance(one, m.Trace))
+    return m.Lineage(pairs[-1][0], trace.request, tuple(m.Life(*one) for one in pairs))
+
+
+def acknowledged(count: int) -> Publisher:
+    one = Publisher("p", "r", Times(retry=3))
+    for _ in range(count + 2):
+        one.publish(b"", b"x", 0)
+    for stamp in range(1, count + 1):
+        one.receive(m.Published(7, "p", stamp, since=stamp, serial=10 * stamp), 0)
+    return one
+
+
+def test_a_journal_that_went_back() -> None:
+    one = acknowledged(5)
+    sent = one.receive(m.Published(3, "p", 6, since=6, serial=31), 1)
+    assert one.waiting == 2  # it is another life: nothing of it is believed before it was judged
+    sent = one.receive(lineage(sent, (7, 1), (3, 31)), 1)
+    assert [*one.breaks] == [Break(GONE, (Span(4, 5),))]
+    names = [(m_.publisher, m_.stamp, m_.first) for _, m_ in sent if isinstance(m_, m.Publish)]
+    assert names == [("p~1", 6, 6), ("p~1", 7, 6)]
+    one.receive(m.Published(3, "p", 6, since=6, serial=31), 1)
+    assert one.waiting == 2  # said under the name before
+    one.receive(m.Published(3, "p~1", 7, since=6, serial=32), 1)
+    assert (one.acknowledged, one.waiting, without_incarnation(one.name)) == (7, 0, "p")
+
+
+def test_a_point_that_was_only_started_again() -> None:
+    one = acknowledged(5)
+    sent = one.receive(m.Beat(3, 0, {}, m.Digest(), 0), 1)
+    sent = one.receive(lineage(sent, (7, 1), (3, 51)), 1)
+    assert not one.breaks
+    assert said(sent) == [(6, 6), (7, 6)]
+    assert one.name == "p"
+
+
+def test_a_point_that_expects_a_stamp_that_is_done_with() -> None:
+    one = acknowledged(5)
+    assert one.receive(m.Published(7, "p", 0, expected=6), 1) == []
+    sent = one.receive(m.Published(7, "p", 0, expected=4), 1)
+    assert [*one.breaks] == [Break(GONE, (Span(4, 5),))]
+    assert [m_.publisher for _, m_ in sent if isinstance(m_, m.Publish)] == ["p~1", "p~1"]
+    refused = Publisher("p", "r", Times(retry=3))
+    refused.publish(b"", b"x", 0)
+    refused.receive(m.Published(7, "p", 1, "the disk is full"), 0)
+    refused.receive(m.Published(7, "p", 0, expected=1), 0)
+    assert (refused.name, [*refused.breaks]) == ("p~1", [])  # nothing acknowledged is gone
+
+
+def test_names_without_incarnations() -> None:
+    for name, base in (("p~1", "p"), ("a~b/c", "a~b/c"), ("a~1/c~22", "a~1/c"), ("~", "~")):
+        assert without_incarnation(name) == base

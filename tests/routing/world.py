@@ -14,16 +14,19 @@ from tests.routing.definition import memory_of
 from tidings.model import TidingsError
 from tidings.routing import messages as m
 from tidings.routing.cache import Cache
+from tidings.routing.limits import work_of
+from tidings.routing.lineage import Lineage
 from tidings.routing.publisher import Publisher
 from tidings.routing.rendezvous import Memory, Placed, Record, Rendezvous
 from tidings.routing.router import Router, Times
-from tidings.routing.subscriber import Subscriber
+from tidings.routing.subscriber import Phase, Subscriber
 from tidings.routing.ways import Forwarding, Mode
 
 POINTS = 8
 ROOT = "root"
 FULL = "the disk is full"
 TICK = 0.5
+SLACK = 30  # as journals have: who is just about to join is not known of yet
 
 
 def encode(points: Iterable[int]) -> bytes:
@@ -36,7 +39,8 @@ class Sets:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.numbers = {points: node for node, points in disk.nodes.items()}
-        self.next = max(disk.used, default=0) + 1
+        self.next = Lineage(disk.lineage).first_node(max(disk.used, default=0)) + 1
+        self.aside: set[int] = set()
 
     def place(self, interest: bytes) -> Placed:
         points = frozenset(interest)
@@ -51,10 +55,24 @@ class Sets:
     def tag(self, content: bytes) -> list[int]:
         if len(content) != 1:
             raise TidingsError("found no point")
-        return lowest({p: n for p, n in self.numbers.items() if content[0] in p})
+        there = {p: n for p, n in self.numbers.items() if n not in self.aside}
+        return lowest({p: n for p, n in there.items() if content[0] in p})
 
     def remove(self, node: int) -> None:
         self.numbers = {points: one for points, one in self.numbers.items() if one != node}
+        self.aside.discard(node)
+
+    def set_aside(self, nodes: Iterable[int]) -> None:
+        self.aside.update(nodes)
+
+    def bring_back(self, node: int) -> None:
+        self.aside.discard(node)
+
+    def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
+        return encode(set(interest)), self.numbers.get(frozenset(interest))
+
+    def identity(self, node: int) -> bytes:
+        return next(encode(points) for points, one in self.numbers.items() if one == node)
 
 
 def lowest(numbers: dict[frozenset[int], int]) -> list[int]:
@@ -72,14 +90,26 @@ def placed(node: int, numbers: dict[frozenset[int], int]) -> Placed:
 class Disk:
     """What the root wrote down, and how much of it is there for good."""
 
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
+    def __init__(self) -> None:
         self.log: list[tuple[str, Any]] = []
         self.synced = 0
         self.kept = 0  # notifications up to this serial were pruned
+        self.slack = 0  # that stay though nobody seems to need them
 
-    def add_node(self, node: int, interest: bytes) -> None:
-        self.log.append(("add", (node, frozenset(interest))))
+    def begin_life(self, life: int) -> None:
+        serial = max((record.serial for record in self.records()), default=0)
+        self.log.append(("life", m.Life(life, serial + 1)))
+        self.synced = len(self.log)
+
+    @property
+    def lineage(self) -> tuple[m.Life, ...]:
+        return tuple(what for kind, what in self.log if kind == "life")[-m.MOST_LIVES :]
+
+    def add_node(self, node: int, interest: bytes, owner: str = "") -> None:
+        self.log.append(("add", (node, frozenset(interest), owner)))
+
+    def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
+        self.log.append(("own", (node, owners)))
 
     def drop_node(self, node: int) -> None:
         self.log.append(("drop", node))
@@ -93,14 +123,14 @@ class Disk:
         cache = Cache(10**9, 1 << 60)
         for record in self.records():
             if record.serial > self.kept:
-                cache.put(record.notification(self.epoch))
+                cache.put(record.notification(self.lineage[-1].life))
         return cache.find(ranges, most_bytes)
 
     def forget_publishers(self, names: Iterable[str]) -> None:
         pass
 
     def prune(self, upto: int) -> None:
-        self.kept = max(self.kept, upto)
+        self.kept = max(self.kept, upto - self.slack)
 
     # -- for the world -------------------------------------------------------------------------
 
@@ -121,16 +151,37 @@ class Disk:
                 found.pop(what, None)
         return found
 
+    @property
+    def owners(self) -> dict[int, tuple[str, ...]]:
+        found: dict[int, tuple[str, ...]] = {}
+        for kind, what in self.log:
+            if kind == "add":
+                found[what[0]] = (what[2],)
+            elif kind == "own":
+                found[what[0]] = what[1]
+        return {node: owners for node, owners in found.items() if node in self.nodes}
+
     def crash(self) -> None:
         del self.log[self.synced :]
+
+    def copy(self, synced: int | None = None) -> Disk:
+        """A backup of what was there when so much was."""
+        found = Disk()
+        found.log = self.log[: self.synced if synced is None else synced]
+        found.synced = len(found.log)
+        last = max((record.serial for record in found.records()), default=0)
+        found.kept, found.slack = min(self.kept, last), self.slack
+        return found
 
     def memory(self) -> Memory:
         numbers = {points: node for node, points in self.nodes.items()}
         by_size = sorted(numbers.items(), key=lambda item: -len(item[0]))
         places = {node: placed(node, numbers) for _, node in by_size}
-        found = memory_of(self.records(), Memory(self.epoch), places)
+        found = memory_of(self.records(), Memory(self.lineage), places)
         # nodes are put in one after the other: children come later, and name their parents
         found.placed = [msgspec.structs.replace(one, children=()) for one in found.placed]
+        found.owners = self.owners
+        found.sizes = {node: work_of(bytes(points)) for node, points in self.nodes.items()}
         return found
 
 
@@ -151,7 +202,12 @@ class World:
         self.now = 0.0
         self._lives = 0
         self.faults = Faults()
-        self.disk = Disk(epoch=1)
+        self.disk = Disk()
+        self.disk.slack = SLACK
+        self.backups: list[Disk] = []
+        self.went_back = False  # did the journal ever?
+        self.on_since: dict[str, float] = {}  # since when subscriptions are in force
+        self.published_at: dict[tuple[str, int], float] = {}
         self.root = self._new_root()
         self.parents: dict[str, str] = {}
         self.routers: dict[str, Router] = {}
@@ -191,15 +247,19 @@ class World:
         self.send(name, one.publish(content, payload, self.now))
         stamp = one.acknowledged + one.waiting
         self.published[name, stamp] = payload
+        self.published_at[name, stamp] = self.now
         if point is None:
             self.wrong.add((name, stamp))
 
-    def crash(self, name: str, *, disk: bool = True) -> None:
-        """A router loses its memory; the root also what was not on its disk, or the disk."""
+    def crash(self, name: str, *, disk: Disk | None = None) -> None:
+        """A router loses its memory; the root also what was not on its disk, or has another one."""
         if name == ROOT:
             self.disk.crash()
-            if not disk:
-                self.disk = Disk(self.disk.epoch + 1)
+            if disk is not None:
+                self.backups.append(self.disk)
+                self.disk = disk.copy()
+                self.disk.slack = SLACK
+                self.went_back = True
             self.root = self._new_root()
         else:
             self.routers[name] = self._new_router(name)
@@ -223,7 +283,10 @@ class World:
             for _ in range(copies):
                 delay = self.chance.random() * self.faults.delay
                 at = max(self._links.get((sender, to), 0.0), self.now + delay)
-                self._links[sender, to] = at
+                if isinstance(message, m.Trace | m.Lineage) and self.chance.random() < 0.3:
+                    at += self.chance.random() * 5  # as over a link that was thought to be gone
+                else:
+                    self._links[sender, to] = at
                 self._at(at, ("message", sender, to, message))
 
     def _at(self, when: float, event: Any) -> None:
@@ -252,7 +315,11 @@ class World:
         elif to in self.routers:
             self.send(to, self.routers[to].receive(sender, message, self.now))
         elif to in self.subscribers:
-            self.send(to, self.subscribers[to].receive(message, self.now))
+            one = self.subscribers[to]
+            phase = one.phase
+            self.send(to, one.receive(message, self.now))
+            if one.phase is Phase.ON and phase is not Phase.ON:
+                self.on_since[to] = self.now
         elif to in self.publishers:
             self.send(to, self.publishers[to].receive(message, self.now))
 
@@ -273,11 +340,11 @@ class World:
                 self.send(name, one.tick(self.now))
 
     def _new_root(self) -> Rendezvous:
+        self.disk.synced = len(self.disk.log)
+        self.disk.begin_life(self.chance.randrange(1, 1 << 63))
         self._base = len(self.disk.log)
-        self.disk.synced = self._base
-        self._lives += 1
         root = Rendezvous(ROOT, Sets(self.disk), self.disk, self.disk.memory(), self.times,
-                          Cache(50), self._lives)  # fmt: skip
+                          Cache(50))  # fmt: skip
         root.forwarding = self._any_forwarding()
         return root
 

@@ -16,7 +16,7 @@ from tests.matching import tables
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, GraphError, Ontology, parse
 from tidings.matching import Matcher
-from tidings.matching.folder import SnapshotError
+from tidings.matching.manifest import SnapshotError
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot
 
@@ -149,11 +149,11 @@ def test_altered_files_are_refused(tmp_path: Path) -> None:
             Snapshot.open(path)
         (path / name).write_bytes(whole[:-1])
         with pytest.raises(SnapshotError, match="cut short"):
-            Snapshot.open(path, verify=False)
+            Snapshot.open(path)
         (path / name).write_bytes(whole)
     manifest = (path / "manifest.json").read_text()
-    (path / "manifest.json").write_text(manifest.replace('"version": 1', '"version": 99'))
-    with pytest.raises(SnapshotError, match="version 99, expected tidings-snapshot version 1"):
+    (path / "manifest.json").write_text(manifest.replace('"version": 2', '"version": 99'))
+    with pytest.raises(SnapshotError, match="version 99, expected tidings-snapshot version 2"):
         Snapshot.open(path)
 
 

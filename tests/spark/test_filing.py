@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,19 +110,55 @@ def test_without_a_column_of_time_all_is_in_one_grain(tmp_path: Path, seed: int)
     assert counts_of(one).get(0, 0) == len(rows)
 
 
-def test_more_grains_than_files_may_be_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+@pytest.mark.parametrize("most", [1, 2, 4, 7])
+def test_more_grains_than_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, seed: int
 ) -> None:
-    monkeypatch.setattr(module, "MOST_OPEN", 3)
+    monkeypatch.setattr(module, "MOST_GRAINS", most)
+    chance = random.Random(seed)
     rows = [
-        {"id": at, "at": dt.datetime(2013, 1, 1, at % 7, tzinfo=dt.UTC), "nodes": [1],
+        {"id": at, "at": dt.datetime(2013, 1, 1, chance.randrange(7), tzinfo=dt.UTC), "nodes": [1],
          "subscriptions": ["a"]}
         for at in range(60)
     ]  # fmt: skip
     context: Any = None
     filing = Filing(str(tmp_path), 5, BEGAN, 1800, "at")
     filed = file_rows(context, filing, [staged(tmp_path, rows, 0, 5)], {})
-    assert read(tmp_path, filed) == by_hand(rows, {})
+    expected = by_hand(rows, {})
+    counts = Counter(row["grain"] for row in expected)
+    own = {one.grain.removeprefix("grain=") for one in filed} - {"mixed"}
+    assert len(filed) == min(most, len(counts))
+    rest = {grain: count for grain, count in counts.items() if grain not in own}
+    assert max(rest.values(), default=0) <= min([counts[grain] for grain in own], default=60)
+    for row in expected:
+        row["grain"] = row["grain"] if row["grain"] in own else "mixed"
+    assert read(tmp_path, filed) == expected
+
+
+def test_spread_times_do_not_make_a_file_each(tmp_path: Path, seed: int) -> None:
+    """10,000 rows of 10,000 days; each row is there once, and the mixed ones lie by their time."""
+    first = dt.datetime(1990, 1, 1, 12, tzinfo=dt.UTC)
+    days = random.Random(seed).sample(range(10_000), 10_000)
+    rows = [
+        {"id": at, "at": first + dt.timedelta(days=day), "nodes": [1 + at % 3],
+         "subscriptions": ["a"]}
+        for at, day in enumerate(days)
+    ]  # fmt: skip
+    context: Any = None
+    filing = Filing(str(tmp_path), 5, BEGAN, 3600, "at")
+    began = time.perf_counter()
+    filed = file_rows(context, filing, [staged(tmp_path, rows, 0, 4096)], {})
+    assert time.perf_counter() - began < 20
+    assert len(filed) == module.MOST_GRAINS
+    (mixed,) = [one for one in filed if one.grain == "grain=mixed"]
+    found = [row for one in filed for row in pq.read_table(tmp_path / one.name).to_pylist()]
+    assert sorted(row["id"] for row in found) == list(range(10_000))
+    assert sorted(row["notification"] for row in found) == list(range(1, 10_001))
+    with pq.ParquetFile(tmp_path / mixed.name) as file:
+        assert file.num_row_groups == 3
+        for number in range(3):
+            times = file.read_row_group(number, columns=["at"]).column("at").to_pylist()
+            assert times == sorted(times)
 
 
 def test_names_of_grains() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import tarfile
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tidings.filters import Attributes
+from tidings.matching.manifest import SnapshotError
 from tidings.model import AttributesError
 from tidings.snapshots import Snapshot
 from tidings.spark import live
@@ -62,6 +64,27 @@ def test_a_version_that_the_log_forgot_is_had_from_its_snapshot_or_not_at_all(
     for version in (2, 20):
         with pytest.raises(LogError, match="was forgotten"):
             followed.pinned(version)
+
+
+def test_a_version_that_was_lost_is_noticed_and_later_ones_go_on(log: ChangeLog) -> None:
+    """No batch takes what a repaired log has for the subscriptions that it began with."""
+    grow(log, 6)
+    followed = Followed(log.path)
+    compiled = members(followed, 6)
+    grow(log, 9)
+    last = max((log.path / "changes").glob("*.log"))
+    os.truncate(last, last.stat().st_size - 1)
+    with pytest.raises(LogError, match="can't be read"):
+        _ = followed.version
+    assert ChangeLog(log.path).repair().lost[-1][1] == 9
+    with pytest.raises(LogError, match="the state at version 9 was lost, and the log repaired"):
+        followed.pinned(9)
+    assert followed.version == 10
+    assert members(followed, 6) == compiled  # it was compiled before, so it can be had
+    assert followed.pinned(10).changes == ()
+    assert members(followed, 10) == sorted(map(str, log.subscriptions(10)))
+    grow(log, 12)
+    assert [change.version for change in followed.pinned(12).changes] == [11, 12]
 
 
 def test_the_snapshot_that_a_batch_begins_with_is_not_removed(
@@ -271,3 +294,54 @@ def test_a_filter_that_was_dropped_is_in_nobodys_way(log: ChangeLog, tmp_path: P
         checked_view(settings, schema, Followed(log.path))
     log.drop("b")
     assert len(checked_view(settings, schema, Followed(log.path)).ids) == 1
+
+
+def flip(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["nodes.arrow", "identities.arrow", "index/entry_low.arrow"])
+def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
+    log: ChangeLog, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    grow(log, 9)
+    path = Path(Followed(log.path).pinned(9).path)
+    flip(path / name)
+    followed = Followed(log.path)
+    assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
+    (aside,) = (followed.home / "aside").iterdir()
+    assert aside.name.startswith(path.name)
+    assert "was altered" in caplog.text
+    assert str(aside) in caplog.text
+
+
+def test_a_worker_refuses_a_snapshot_that_was_altered(log: ChangeLog) -> None:
+    grow(log, 9)
+    pinned = Followed(log.path).pinned(9)
+    flip(Path(pinned.path) / "index" / "entry_box.arrow")
+    with pytest.raises(SnapshotError, match=r"entry_box\.arrow was altered"):
+        view_of(pinned)
+
+
+def test_a_snapshot_under_the_name_of_another_version_is_moved_aside(log: ChangeLog) -> None:
+    grow(log, 4)
+    followed = Followed(log.path)
+    grow(log, 9)
+    old = followed._path(4)
+    old.rename(followed._path(8))
+    assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
+    assert len([*(followed.home / "aside").iterdir()]) == 1
+
+
+def test_snapshots_of_the_format_before_are_compiled_anew(tmp_path: Path) -> None:
+    with tarfile.open(Path(__file__).parents[1] / "store" / "before.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    columns = Attributes(
+        {"dest": "string", "origin": "string", "dep_delay": "integer", "day": "date"}
+    )
+    followed = Followed(tmp_path / "before" / "log", columns)
+    (kept,) = followed.home.glob("[0-9]*")
+    assert '"version": 2' in (kept / "manifest.json").read_text()
+    assert members(followed, 9) == sorted(map(str, followed.log.subscriptions(9)))

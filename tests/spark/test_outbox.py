@@ -8,14 +8,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.spark.outboxes import files_of
 
 from tidings import TidingsError
 from tidings.spark import outbox as module
-from tidings.spark.filing import Filed
+from tidings.spark.filing import filed
 from tidings.spark.outbox import Commit, Outbox
 
 
@@ -24,9 +26,11 @@ def outbox(tmp_path: Path) -> Outbox:
     return Outbox(tmp_path / "out")
 
 
-def commit(batch: int, attempt: str = "a", **more: object) -> Commit:
-    fields = {"version": 1, "micros": 2, "rows": 0, "matched": 0, "told": 0, "refused": 0}
-    return Commit(batch, attempt, **(fields | {"counters": {}} | more))  # type: ignore[arg-type]
+def commit(batch: int, attempt: str = "a", outbox: Outbox | None = None, **more: Any) -> Commit:
+    fields: dict[str, Any] = {"version": 1, "micros": 2, "rows": 0, "matched": 0, "told": 0}
+    files = [] if outbox is None else files_of(outbox, batch, attempt)
+    fields |= {"refused": 0, "counters": {}, "files": files}
+    return Commit(batch, attempt, **(fields | more))
 
 
 def write(folder: Path, rows: int, name: str = "part-0") -> None:
@@ -61,8 +65,18 @@ def test_a_commit_needs_the_rows_that_it_speaks_of(outbox: Outbox) -> None:
     write(outbox.dead_folder(0, "a"), 1)
     for matched, refused in ((4, 1), (3, 0), (0, 1)):
         with pytest.raises(TidingsError, match="the batch is not committed"):
-            outbox.commit(commit(0, matched=matched, refused=refused))
-    outbox.commit(commit(0, matched=3, refused=1))
+            outbox.commit(commit(0, outbox=outbox, matched=matched, refused=refused))
+    right = commit(0, outbox=outbox, matched=3, refused=1)
+    path = outbox.path / right.files[0].path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(TidingsError, match=r"bytes, expected .*; the batch is not committed"):
+        outbox.commit(right)
+    path.unlink()
+    with pytest.raises(TidingsError, match="is missing; the batch is not committed"):
+        outbox.commit(right)
+    path.write_bytes(whole)
+    outbox.commit(right)
     assert [*outbox.folders()] == [outbox.folder(0, "a")]
     assert [*outbox.dead_folders()] == [outbox.dead_folder(0, "a")]
 
@@ -90,7 +104,7 @@ def test_counters_come_from_the_last_ones_kept_and_the_commits_since(
 def test_files_that_were_not_finished_are_passed_over(outbox: Outbox) -> None:
     outbox.pin(0, 1, 1)
     outbox.commit(commit(0, counters={0: 1}))
-    for kind in ("pins", "commits", "counters"):
+    for kind in ("pins", "counters"):
         (outbox.home / kind).mkdir(exist_ok=True)
         (outbox.home / kind / ".00000001.json.0123abcd").write_text('{"ba')
     assert outbox.commits() == [0]
@@ -101,11 +115,19 @@ def test_files_that_were_not_finished_are_passed_over(outbox: Outbox) -> None:
 
 
 def test_a_damaged_file_is_named(outbox: Outbox) -> None:
-    outbox.commit(commit(0))
-    path = outbox.home / "commits" / "00000000.json"
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(TidingsError, match=r"00000000\.json of the outbox can't be read"):
-        outbox.last()
+    outbox.pin(0, 1, 2)
+    path = outbox.pin_path(0)
+    whole = path.read_bytes()
+    for wrong in (whole[:-5], whole.replace(b'"version":1', b'"version":7'), b"", b"{}"):
+        path.write_bytes(wrong)
+        with pytest.raises(TidingsError, match=r"00000000\.json of the outbox was altered"):
+            outbox.pinned(0)
+    # counters that were altered are had from the commits
+    outbox.commit(commit(0, counters={0: 4}))
+    outbox.keep_counters(0, {0: 4})
+    kept = outbox.home / "counters" / "00000000.json"
+    kept.write_bytes(kept.read_bytes().replace(b'"0":4', b'"0":3'))
+    assert outbox.counters() == {0: 4}
 
 
 def test_files_of_an_attempt_are_moved_when_they_are_named(outbox: Outbox) -> None:
@@ -115,9 +137,10 @@ def test_files_of_an_attempt_are_moved_when_they_are_named(outbox: Outbox) -> No
     work = outbox.work_folder(3, attempt)
     for name in ("one", "two", "twice", "bad"):
         write(work, 2, name)
-    filed = [Filed("one.parquet", "grain=1"), Filed("two.parquet", "grain=2")]
-    outbox.place(3, attempt, filed, ["bad.parquet"])
+    rows = [filed(work / "one.parquet", "grain=1", 2), filed(work / "two.parquet", "grain=2", 2)]
+    placed = outbox.place(3, attempt, rows, [filed(work / "bad.parquet", "", 2)])
     outbox.drop_work(3, attempt)
+    assert sorted(placed, key=str) == sorted(files_of(outbox, 3, attempt), key=str)
     assert not work.exists()
     there = sorted(str(path.relative_to(outbox.path)) for path in outbox.path.rglob("*.parquet"))
     assert there == [
@@ -125,22 +148,6 @@ def test_files_of_an_attempt_are_moved_when_they_are_named(outbox: Outbox) -> No
         f"data/00000003-{attempt}/grain=2/two.parquet",
         f"dead/00000003-{attempt}/bad.parquet",
     ]
-
-
-def test_sweep_leaves_what_commits_name(outbox: Outbox) -> None:
-    for attempt in ("a", "late"):
-        write(outbox.folder(0, attempt), 2)
-        write(outbox.dead_folder(0, attempt), 1)
-    outbox.commit(commit(0, matched=2, refused=1))
-    write(outbox.folder(1, "a"), 2)
-    outbox.commit(commit(1, matched=2))
-    write(outbox.folder(2, "begun"), 1)
-    work = outbox.work_folder(2, outbox.attempt(2))
-    outbox.sweep()
-    assert not work.exists()
-    there = sorted(folder.name for folder in (outbox.path / "data").iterdir())
-    assert there == ["00000000-a", "00000001-a"]
-    assert [folder.name for folder in (outbox.path / "dead").iterdir()] == ["00000000-a"]
 
 
 def test_an_outbox_belongs_to_one_checkpoint(outbox: Outbox, tmp_path: Path) -> None:

@@ -351,3 +351,26 @@ def test_columns_that_change_in_the_file(spark: SparkSession, folder: Path) -> N
         same[0]: "dep_delay >= 2", own: "dep_delay > 1",
         next(node for node in rows[4]["nodes"] if node != own): "seats > 1",
     }  # fmt: skip
+
+
+def test_a_snapshot_that_is_altered_under_way_tells_nobody_anything(
+    spark: SparkSession, folder: Path
+) -> None:
+    """The driver has compared it; a worker that maps it compares it again."""
+    Snapshot.build(SUBSCRIPTIONS).save(folder / "fixed")
+    text = FILE.format(format="json").replace('log = "subscriptions"', 'snapshot = "fixed"')
+    (folder / "pipeline.toml").write_text(text)
+    put(folder, "a.json", [json.dumps(flight(number)) for number in range(40)])
+    pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark)
+    path = folder / "fixed" / "index" / "entry_box.arrow"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    with contextlib.closing(pipeline), pytest.raises(StreamingQueryException) as caught:
+        pipeline.start().awaitTermination()
+    assert "entry_box.arrow was altered" in sentence_of(caught.value)
+    assert Outbox(folder / "out").commits() == []
+    with pytest.raises(TidingsError, match=r"entry_box\.arrow was altered"):
+        Pipeline(load_settings(folder / "pipeline.toml"), spark)
+    path.write_bytes(whole)
+    run(spark, folder)
+    assert Outbox(folder / "out").commits() == [0]

@@ -21,6 +21,7 @@ from tidings.spark.checkpoint import SparkCheckpoint
 from tidings.spark.filing import file_rows
 from tidings.spark.live import Followed
 from tidings.spark.outbox import Commit, Outbox
+from tidings.spark.outbox_check import OutboxCheck
 from tidings.spark.pipeline import Pipeline
 from tidings.spark.settings import load_settings
 from tidings.store import ChangeLog
@@ -429,3 +430,31 @@ def test_a_snapshot_that_was_replaced_while_a_batch_was_open(
     put(folder, 1)
     run(opened(spark, folder))
     assert {tuple(row["subscriptions"]) for row in rows_of(folder)} == {("a",), ("b",)}
+
+
+def test_what_is_missing_is_refused_and_nothing_is_removed(
+    spark: SparkSession, folder: Path
+) -> None:
+    """A commit that was missing once had the data of its batch removed at the next start."""
+    for batch in range(3):
+        put(folder, batch, bad="{" if batch == 1 else None)
+    run(opened(spark, folder))
+    out = folder / "out"
+    check_ = OutboxCheck(Outbox(out))
+    assert [*check_.batches()] == [0, 1, 2]
+    assert check_.found.problems == []
+    before = {path for home in ("data", "dead") for path in (out / home).rglob("*.parquet")}
+    commits = sorted(path for path in (out / "_tidings" / "commits").iterdir() if path.is_file())
+    for victim in (commits[0], sorted(before)[1]):
+        victim.rename(folder / "away")
+        pipeline = opened(spark, folder)
+        with pytest.raises(TidingsError, match="nothing of it was touched: put it back"):
+            run(pipeline)
+        now = {path for home in ("data", "dead") for path in (out / home).rglob("*.parquet")}
+        assert now == before - {victim}
+        (folder / "away").rename(victim)
+    put(folder, 3)
+    run(opened(spark, folder))
+    check(folder, 4)
+    for path in (out, *out.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path

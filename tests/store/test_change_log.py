@@ -8,12 +8,13 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import tidings
-from tidings.store import Change, ChangeLog, LogError, state, tail
+from tidings.store import Change, ChangeLog, LogError, records, settling, state
 
 # Filters that are equal in pairs or threes, so that nodes are shared.
 TEXTS = [
@@ -29,7 +30,17 @@ KINDS: list[Callable[[int], str | int]] = [int, str]
 @pytest.fixture
 def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is cut off from the current, and syncing takes most of the time."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, lambda handle: None)
+
+
+def oldest(log: ChangeLog) -> int:
+    """The version after which all changes are there."""
+    try:
+        log.changes(0)
+    except LogError as problem:
+        return int(str(problem).partition("only those after ")[2].partition(":")[0])
+    return 0
 
 
 class Model:
@@ -94,10 +105,8 @@ def test_like_a_model(tmp_path: Path, seed: int, no_sync: None, segment_bytes: i
         elif step < 0.9:
             forgotten = max(forgotten, version := rng.randint(0, len(model.changes)))
             rng.choice([reader, writer]).forget_before(version)
-            kept = max(
-                kept, min(int(p.stem) for p in tmp_path.glob("0*.log")) - 1 if version else 0
-            )
-            assert kept <= forgotten
+            before, kept = kept, oldest(ChangeLog(tmp_path))
+            assert before <= kept <= forgotten
         else:
             reader = ChangeLog(tmp_path)
         log = rng.choice([reader, writer])
@@ -152,7 +161,7 @@ def test_ids_that_are_refused(tmp_path: Path, bad: str) -> None:
         log.put_many([(bad, "a = 1")])
     with pytest.raises(tidings.TidingsError, match=sentence):
         log.drop(bad)
-    assert not list(tmp_path.glob("0*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
 def test_ids_of_another_kind_than_those_that_are_there(tmp_path: Path) -> None:
@@ -221,17 +230,53 @@ def test_versions_that_are_not_there(tmp_path: Path, no_sync: None) -> None:
     assert log.changes(3) == []
 
 
+def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path / "log")
+    log.put_many({"x": "a = 1", "y": "b = 1"})
+    log.forget_before(1)
+    there = [log.path, *log.path.rglob("*")]
+    assert {path.name for path in there} >= {"log", "lock", "changes", "end", "checkpoint"}
+    for path in there:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_the_latest_changes_of_a_long_log_are_read_from_near_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_sync: None
+) -> None:
+    log = ChangeLog(tmp_path, segment_bytes=1000)
+    log.put("x", "a = 1")
+    late, fresh = ChangeLog(tmp_path), ChangeLog(tmp_path)
+    assert late.version == 1
+    for n in range(300):
+        log.put("x", f"a = {n}")
+    read, decode = [0], records.decode_changes
+
+    def counted(record: bytes) -> tuple[int, list[records.Record]]:
+        read[0] += 1
+        return decode(record)
+
+    monkeypatch.setattr(records, "decode_changes", counted)
+    for reader in (late, fresh):
+        assert [change.version for change in reader.changes(299)] == [300, 301]
+    assert read[0] < 40
+    log.put("x", "a = 0")
+    read[0] = 0
+    assert [change.version for change in late.changes(301)] == [302]
+    assert read == [1]  # one who follows
+
+
 def test_threads_share_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = ChangeLog(tmp_path)
     log.put("x", "a = 1")
     synced = []
-    sync = os.fsync
+    syncs = {name: getattr(os, name) for name in ("fsync", "fdatasync")}
 
-    def counted(handle: int) -> None:
+    def counted(handle: int, name: str) -> None:
         synced.append(handle)
-        sync(handle)
+        syncs[name](handle)
 
-    monkeypatch.setattr(os, "fsync", counted)
+    for name in syncs:
+        monkeypatch.setattr(os, name, partial(counted, name=name))
 
     def write(thread: int) -> list[int]:
         return [log.put(f"{thread}-{n}", f"a = {n}") for n in range(20)]
@@ -273,13 +318,14 @@ def test_readers_see_nothing_that_the_disk_does_not_have(
         waits.set()
         assert let.wait(30)
 
-    monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(tail, "PATIENCE", 0.05)
+    size = (tmp_path / "changes" / f"{1:020}.log").stat().st_size
+    monkeypatch.setattr(os, "fdatasync", fsync)
+    monkeypatch.setattr(settling, "PATIENCE", 0.05)
     thread = threading.Thread(target=writer.put, args=("x", "a = 2"))
     thread.start()
     try:
         assert waits.wait(30)
-        assert next(tmp_path.glob("0*")).read_bytes().count(b"\n") == 2  # it is written
+        assert (tmp_path / "changes" / f"{1:020}.log").stat().st_size > size  # it is written
         assert [reader.version, writer.version, ChangeLog(tmp_path).version] == [1, 1, 1]
     finally:
         let.set()

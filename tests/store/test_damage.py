@@ -9,23 +9,35 @@ import resource
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tidings.model import TidingsError
 from tidings.store import Change, ChangeLog, LogError
-from tidings.store.segments import SECTOR
 
 GROUP = [("x", "a = 2"), ("é", "b LIKE 'ö%'"), ("7", "a = 1")]
+SECTOR = 512
+WAY_OUT = "put '{0}' back from a backup, or run `tidings subscriptions repair {0}`, which keeps"
 
 
 @pytest.fixture
 def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, lambda handle: None)
+
+
+def segments(folder: Path) -> list[Path]:
+    return sorted((folder / "changes").glob("0*.log"))
 
 
 def last_segment(folder: Path) -> Path:
-    return max(folder.glob("0*.log"))
+    return segments(folder)[-1]
+
+
+def mark(folder: Path) -> Path:
+    return folder / "changes" / "end"
 
 
 def copy_of(folder: Path, name: str) -> Path:
@@ -42,9 +54,97 @@ def everything(folder: Path) -> tuple[int, list[Change], object]:
     )
 
 
+def refusals(folder: Path, *, of_version: bool = True) -> list[str]:
+    """What is said to all who read or write, each for the first time; nothing is given."""
+    asks: list[Callable[[], object]] = [
+        lambda: ChangeLog(folder).changes(0),
+        lambda: ChangeLog(folder).subscriptions(),
+        lambda: ChangeLog(folder).put("x", "a = 1"),
+    ]
+    if of_version:
+        asks.append(lambda: ChangeLog(folder).version)
+    said = []
+    for ask in asks:
+        with pytest.raises(LogError) as caught:
+            ask()
+        said.append(str(caught.value))
+        assert "\n" not in said[-1]
+        assert WAY_OUT.format(folder) in said[-1]
+    return said
+
+
+def test_what_was_acknowledged_and_cut_off_is_known_to_be_missing(
+    tmp_path: Path, no_sync: None
+) -> None:
+    """Before, each of these cuts was read as unfinished, and the changes were gone silently."""
+    log = ChangeLog(tmp_path / "log")
+    for n in range(8):
+        log.put_many([(f"s{n}", f"a = {n}"), (f"t{n}", f"b = {n}")])
+    data = last_segment(log.path).read_bytes()
+    sizes = range(len(data) - 200, len(data))
+    said = set()
+    for size in sizes:
+        last_segment(log.path).write_bytes(data[:size])
+        said |= set(refusals(log.path))
+    kept = {one.partition("of its 16 versions those after ")[2].partition(" ")[0] for one in said}
+    assert kept <= {"10", "12", "14"}
+    assert "14" in kept
+    last_segment(log.path).write_bytes(data)
+    assert ChangeLog(log.path).version == 16
+
+
+def test_a_process_that_runs_notices_a_cut(tmp_path: Path) -> None:
+    log, reader = ChangeLog(tmp_path), ChangeLog(tmp_path)
+    log.put("x", "a = 1")
+    log.put("y", "a = 2")
+    assert reader.version == 2
+    os.truncate(last_segment(tmp_path), last_segment(tmp_path).stat().st_size - 1)
+    for ask in (lambda: reader.version, lambda: log.put("z", "a = 3"), lambda: log.changes(1)):
+        with pytest.raises(LogError, match="of its 2 versions those after 1 can't be read"):
+            ask()
+
+
+def test_a_process_that_runs_notices_an_older_log(tmp_path: Path) -> None:
+    log, reader = ChangeLog(tmp_path / "log"), ChangeLog(tmp_path / "log")
+    log.put("x", "a = 1")
+    older = copy_of(log.path, "older")
+    log.put("y", "a = 2")
+    assert reader.version == 2
+    shutil.rmtree(log.path / "changes")
+    shutil.copytree(older / "changes", log.path / "changes")
+    asks: list[Callable[[], int]] = [lambda: reader.version, lambda: log.put("z", "a = 3")]
+    for ask in asks * 2:
+        with pytest.raises(LogError, match="was at version 2, and now another one is there"):
+            ask()
+    assert ChangeLog(log.path).put("z", "a = 3") == 2
+    with pytest.raises(LogError, match="now another one is there"):  # also at the same version
+        _ = reader.version
+
+
+def test_a_copy_that_took_the_place_of_the_log_is_what_is_written_to(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path / "log")
+    log.put("x", "a = 1")
+    copy = copy_of(log.path, "copy")
+    log.path.rename(tmp_path / "before")
+    copy.rename(log.path)
+    assert log.put("y", "a = 2") == 2
+    assert list(ChangeLog(log.path).subscriptions()) == ["x", "y"]
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for n in range(3):
+        log = ChangeLog(tmp_path)
+        log.put(f"{n}", "a = 1")
+        with pytest.raises(TidingsError):
+            log.drop("nobody")
+        log.forget_before(log.version)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 @pytest.mark.parametrize("segment_bytes", [1, 1 << 20])
 @pytest.mark.parametrize("last", [GROUP, GROUP[:1]])
-def test_cut_off_at_every_byte_of_the_last_group(
+def test_cut_off_at_every_byte_of_a_group_that_nobody_was_told_of(
     tmp_path: Path, no_sync: None, segment_bytes: int, last: list[tuple[str, str]]
 ) -> None:
     log = ChangeLog(tmp_path / "log", segment_bytes=segment_bytes)
@@ -52,7 +152,9 @@ def test_cut_off_at_every_byte_of_the_last_group(
     log.put_many(GROUP)
     before = everything(log.path)
     good = 0 if segment_bytes == 1 else last_segment(log.path).stat().st_size
+    told = mark(log.path).read_bytes()
     log.put_many(last)
+    mark(log.path).write_bytes(told)
     data = last_segment(log.path).read_bytes()
     assert len(data) > good + 30
     for size in range(good, len(data)):
@@ -65,6 +167,7 @@ def test_cut_off_at_every_byte_of_the_last_group(
         assert reader.changes(4) == [Change(5, "after", "a = 3", 4)]
         assert ChangeLog(folder).put("after", "a = 1") == 6
         assert everything(folder)[:2] == (6, [*before[1], *reader.changes(4)])
+    assert everything(log.path)[0] == 4 + len(last)  # it is whole: it counts
 
 
 def test_a_reader_beside_a_group_that_grows_byte_by_byte(tmp_path: Path, no_sync: None) -> None:
@@ -77,32 +180,42 @@ def test_a_reader_beside_a_group_that_grows_byte_by_byte(tmp_path: Path, no_sync
     reader = ChangeLog(folder)
     for size in range(good, len(data) + 1):
         last_segment(folder).write_bytes(data[:size])
-        assert reader.version == (4 if size == len(data) else 1)
+        assert reader.version == 1
+    shutil.copy(mark(log.path), mark(folder))
+    assert reader.version == 4
     assert reader.changes(0) == log.changes(0)
 
 
-def test_every_altered_byte_is_refused_by_file_and_line(tmp_path: Path, no_sync: None) -> None:
+def test_every_altered_byte_is_refused_by_file_and_place(tmp_path: Path, no_sync: None) -> None:
     log = ChangeLog(tmp_path / "log", segment_bytes=150)
     for n in range(3):
         log.put_many(GROUP[: n + 1])
         log.put(f"{n}", "a = 9")
-    paths = sorted(log.path.glob("0*.log"))
-    assert len(paths) > 2
-    for path in paths:
+    assert len(segments(log.path)) > 2
+    for path in segments(log.path):
         data = path.read_bytes()
         for at in range(len(data)):
-            line = data[:at].count(b"\n") + 1
             for byte in {data[at] ^ 1 << at % 8, ord("\n"), 0} - {data[at]}:
                 path.write_bytes(data[:at] + bytes([byte]) + data[at + 1 :])
-                with pytest.raises(LogError) as caught:
+                with pytest.raises(LogError, match=r"^the log is damaged: "):
                     ChangeLog(log.path).changes(0)
-                where = f"the log is damaged: '{path}', line {line}, was altered"
-                assert str(caught.value).startswith(where)
                 if at % 7 == 0:
-                    with pytest.raises(LogError, match=re.escape(where)):
-                        ChangeLog(log.path).put("x", "a = 1")
+                    assert any(str(path) in one for one in refusals(log.path, of_version=False))
         path.write_bytes(data)
     assert ChangeLog(log.path).changes(0) == log.changes(0)
+
+
+def test_an_altered_mark_does_no_harm_as_there_are_two(tmp_path: Path, no_sync: None) -> None:
+    log = ChangeLog(tmp_path / "log")
+    for n in range(4):
+        log.put(f"{n}", f"a = {n}")
+    data = mark(log.path).read_bytes()
+    for at in [*range(80), *range(SECTOR, SECTOR + 80), *range(80, len(data), 97)]:
+        folder = copy_of(log.path, "altered")
+        mark(folder).write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert everything(folder) == everything(log.path)
+    mark(log.path).write_bytes(bytes(len(data)))
+    assert "its end mark" in refusals(log.path)[0]
 
 
 def begun_at(folder: Path, good: int) -> ChangeLog:
@@ -110,12 +223,19 @@ def begun_at(folder: Path, good: int) -> ChangeLog:
     log = ChangeLog(folder)
     log.put("x", "a = 1")
     rest = good - last_segment(folder).stat().st_size
-    log.put("y", "a = ''")
+    log.put("y", "a = 'b'")
     rest -= last_segment(folder).stat().st_size - (good - rest)
-    last_segment(folder).unlink()
+    shutil.rmtree(folder)
     log = ChangeLog(folder)
     log.put("x", "a = 1")
-    log.put("y", f"a = '{'b' * rest}'")
+    log.put("y", f"a = '{'b' * (rest + 1)}'")
+    # the length of a long text takes more bytes
+    beyond = last_segment(folder).stat().st_size - good
+    if beyond:
+        shutil.rmtree(folder)
+        log = ChangeLog(folder)
+        log.put("x", "a = 1")
+        log.put("y", f"a = '{'b' * (rest + 1 - beyond)}'")
     assert last_segment(folder).stat().st_size == good
     return log
 
@@ -131,133 +251,152 @@ def without_sectors(data: bytes, good: int, lost: set[int]) -> bytes:
 
 
 @pytest.mark.parametrize("acknowledged", [False, True])
-def test_sectors_that_never_reached_the_disk_wherever_the_group_begins(
-    tmp_path: Path, no_sync: None, acknowledged: bool
-) -> None:
-    """Every share that a group can have of the sectors it lies in, down to one byte."""
-    for good in range(2 * SECTOR - 200, 2 * SECTOR + 2):
-        log = begun_at(tmp_path / "log", good)
-        log.put_many(GROUP)
-        end = last_segment(log.path).stat().st_size
-        if acknowledged:
-            log.put("after", "a = 5")
-        data = last_segment(log.path).read_bytes()
-        there = range(good // SECTOR, (end - 1) // SECTOR + 1)
-        assert len(there) <= 2
-        for lost in [{number} for number in there] + [set(there)]:
-            # only of the group: what comes after it was written later
-            spoilt = without_sectors(data[:end], good, lost) + data[end:]
-            last_segment(log.path).write_bytes(spoilt)
-            if acknowledged:
-                with pytest.raises(LogError, match=r"line \d, was altered"):
-                    _ = ChangeLog(log.path).version
-                with pytest.raises(LogError, match=r"line \d, was altered"):
-                    ChangeLog(log.path).put("z", "a = 9")
-            else:
-                assert ChangeLog(log.path).version == 2
-                assert ChangeLog(log.path).put("z", "a = 9") == 3
-                assert list(ChangeLog(log.path).subscriptions()) == ["x", "y", "z"]
-        shutil.rmtree(log.path)
-
-
-def test_any_sectors_of_a_long_group_and_any_end_of_the_file(
-    tmp_path: Path, no_sync: None, seed: int
+def test_any_sectors_of_a_group_and_any_end_of_the_file(
+    tmp_path: Path, no_sync: None, seed: int, acknowledged: bool
 ) -> None:
     rng = random.Random(f"{seed} sectors")
-    for good in (SECTOR - 3, SECTOR, SECTOR + 130):
+    for good in (2 * SECTOR - 3, 2 * SECTOR, 2 * SECTOR + 130):
         log = begun_at(tmp_path / f"log{good}", good)
-        log.put_many((f"s{n}", f"b = {n}") for n in range(30))
+        told = mark(log.path).read_bytes()
+        log.put_many((f"s{n}", f"b = {n}") for n in range(60))
         data = last_segment(log.path).read_bytes()
+        told = mark(log.path).read_bytes() if acknowledged else told
         there = range(good // SECTOR, (len(data) - 1) // SECTOR + 1)
         assert len(there) >= 4
-        for _ in range(300):
+        for _ in range(100):
             lost = {number for number in there if rng.random() < 0.4}
             size = rng.choice([len(data), rng.randrange(good, len(data))])
             if size == len(data) and not lost:
                 continue
+            mark(log.path).write_bytes(told)
             last_segment(log.path).write_bytes(without_sectors(data[:size], good, lost))
-            assert ChangeLog(log.path).version == 2
-        assert ChangeLog(log.path).put("z", "a = 9") == 3
-
-
-def test_zeros_that_no_lost_sector_leaves_are_damage(tmp_path: Path, no_sync: None) -> None:
-    """They end before the end of a sector: whoever wrote them, the group may be acknowledged."""
-    log = begun_at(tmp_path / "log", good := SECTOR + 20)
-    log.put_many(GROUP)
-    data = last_segment(log.path).read_bytes()
-    assert len(data) < 2 * SECTOR
-    for size in (1, 2, 7, 8, 9, 60):
-        for start in range(good, len(data) - size):
-            spoilt = data[:start] + bytes(size) + data[start + size :]
-            last_segment(log.path).write_bytes(spoilt)
-            with pytest.raises(LogError, match=r"line \d, was altered"):
-                _ = ChangeLog(log.path).version
-    # The group before it was acknowledged: zeros there are damage wherever they end.
-    for size in (20, good - SECTOR, good):
-        last_segment(log.path).write_bytes(data[: good - size] + bytes(size) + data[good:])
-        with pytest.raises(LogError, match=r"line [12], was altered"):
-            everything(log.path)
+            if acknowledged:
+                said = refusals(log.path, of_version=size < len(data))
+                assert all("of its 62 versions those after 2 can't be read" in one for one in said)
+            else:
+                assert ChangeLog(log.path).version == 2
+        if not acknowledged:
+            assert ChangeLog(log.path).put("z", "a = 9") == 3
 
 
 def missing_segment(folder: Path) -> None:
-    sorted(folder.glob("0*.log"))[1].unlink()
+    segments(folder)[1].unlink()
 
 
 def missing_first_segment(folder: Path) -> None:
-    min(folder.glob("0*.log")).unlink()
+    segments(folder)[0].unlink()
 
 
-def missing_lines(folder: Path) -> None:
-    path = sorted(folder.glob("0*.log"))[1]
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+def missing_last_segment(folder: Path) -> None:
+    segments(folder)[-1].unlink()
 
 
-def a_line_twice(folder: Path) -> None:
-    path = last_segment(folder)
-    path.write_bytes(path.read_bytes() * 2)
+def missing_bytes(folder: Path) -> None:
+    path = segments(folder)[1]
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def segments_changed_places(folder: Path) -> None:
+    one, two = segments(folder)[1:3]
+    one.rename(folder / "x")
+    two.rename(one)
+    (folder / "x").rename(two)
+
+
+def missing_mark(folder: Path) -> None:
+    mark(folder).unlink()
+
+
+def segment_of_another_log(folder: Path) -> None:
+    other = ChangeLog(folder.parent / "other", segment_bytes=1)
+    other.put("x", "a = 1")
+    other.put_many(GROUP)
+    other.put("y", "a = 1")
+    shutil.copy(segments(other.path)[1], segments(folder)[1])
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (missing_segment, r"0001.log', line 2, is missing: the next segment begins with version 5"),
-        (missing_first_segment, r"no changes after version 0, only those after 1: .* missing from"),
-        (missing_lines, r"00002.log', line 3, is missing, the file was cut short"),
-        (a_line_twice, r"00005.log', line 2, has version 5, expected 6"),
+        (
+            missing_segment,
+            r"03.log: byte 0 does not follow group 1; of its 5 versions those aft.* 1 ",
+        ),
+        (missing_first_segment, r"00001.log is missing; of its 5 versions those after 0 can't"),
+        (missing_last_segment, r"ends with group 2, .*; of its 5 versions those after 4 can't"),
+        (
+            missing_bytes,
+            r"02.log: byte 36 was altered or cut off; of its 5 versions those after 1 c",
+        ),
+        (segments_changed_places, r"02.log: byte 0 does not follow group 1; of its 5 .* after 1 c"),
+        (segment_of_another_log, r"02.log: byte 0 does not follow group 1; of its 5 .* after 1 c"),
+        (missing_mark, r"its end mark .*/end is missing or was altered"),
     ],
 )
 def test_damage_of_other_kinds(
     tmp_path: Path, no_sync: None, spoil: Callable[[Path], None], message: str
 ) -> None:
-    log = ChangeLog(tmp_path, segment_bytes=1)
+    log = ChangeLog(tmp_path / "log", segment_bytes=1)
     log.put("x", "a = 1")
     log.put_many(GROUP)
     log.put("y", "a = 1")
-    spoil(tmp_path)
-    for read in (lambda: ChangeLog(tmp_path).changes(0), ChangeLog(tmp_path).subscriptions):
-        with pytest.raises(LogError, match=message):
-            read()
-    with pytest.raises(LogError, match=message):
-        ChangeLog(tmp_path).put("x", "a = 1")
+    spoil(log.path)
+    for said in refusals(log.path, of_version=spoil in (missing_last_segment, missing_mark)):
+        assert re.search(f"^the log is damaged: .*{message}", said), said
 
 
 def test_an_altered_checkpoint_is_refused(tmp_path: Path, no_sync: None) -> None:
     log = ChangeLog(tmp_path)
     log.put_many(GROUP)
     log.forget_before(3)
-    path = tmp_path / "checkpoint.jsonl"
+    path = tmp_path / "changes" / "checkpoint"
     data = path.read_bytes()
     spoilt = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(len(data))]
     for bad in [*spoilt, *(data[:size] for size in range(len(data))), data + b"x"]:
         path.write_bytes(bad)
-        with pytest.raises(LogError, match=r"^the log is damaged: '.*checkpoint.jsonl', line \d"):
+        with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint was altered; of"):
             log.subscriptions()
-    with pytest.raises(LogError, match=r"^the log is damaged: '.*checkpoint.jsonl', line \d"):
+    with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint was altered; of its"):
         ChangeLog(tmp_path).put("x", "a = 1")
     path.unlink()
     for ask in (ChangeLog(tmp_path).subscriptions, lambda: ChangeLog(tmp_path).drop("x")):
-        with pytest.raises(LogError, match="no changes after version 0, only those after 3"):
+        with pytest.raises(LogError, match="/checkpoint is missing; of its 3 versions those"):
             ask()
+
+
+def test_a_checkpoint_of_another_time_or_log_is_refused(tmp_path: Path, no_sync: None) -> None:
+    log, other = ChangeLog(tmp_path / "log"), ChangeLog(tmp_path / "other")
+    log.put_many(GROUP)
+    other.put_many(GROUP)
+    other.forget_before(2)
+    log.forget_before(3)
+    path = log.path / "changes" / "checkpoint"
+    older = path.read_bytes()
+    shutil.copy(other.path / "changes" / "checkpoint", path)
+    with pytest.raises(LogError, match="is of another log or of another time"):
+        log.subscriptions()
+    path.write_bytes(older)
+    log.put_many(GROUP)
+    log.forget_before(6)
+    path.write_bytes(older)
+    with pytest.raises(
+        LogError, match=r"0001.log is missing; of its 6 versions those after 3 can't"
+    ):
+        log.subscriptions()
+
+
+def test_a_checkpoint_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    log.put_many((f"s{n}", f"a = {n}") for n in range(300))
+    with (
+        files_of_at_most(1500),
+        pytest.raises(LogError, match=r"the log can't drop files: .*large"),
+    ):
+        log.forget_before(300)
+    assert {path.name for path in (tmp_path / "changes").iterdir()} == {f"{1:020}.log", "end"}
+    assert len(log.subscriptions(2)) == 2
+    log.forget_before(300)
+    assert len(log.subscriptions()) == 300
 
 
 @contextmanager
@@ -290,14 +429,15 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def test_a_sync_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = ChangeLog(tmp_path)
     log.put("x", "a = 1")
-    sync, fails = os.fsync, [True]
+    syncs, fails = {name: getattr(os, name) for name in ("fsync", "fdatasync")}, [True]
 
-    def fsync(handle: int) -> None:
+    def sync(handle: int, name: str) -> None:
         if fails and fails.pop():
             raise OSError(5, "Input/output error")
-        sync(handle)
+        syncs[name](handle)
 
-    monkeypatch.setattr(os, "fsync", fsync)
+    for name in syncs:
+        monkeypatch.setattr(os, name, partial(sync, name=name))
     with pytest.raises(LogError, match="Input/output error; nothing of this was acknowledged"):
         log.put("x", "a = 2")
     assert (log.version, ChangeLog(tmp_path).version) == (1, 1)
@@ -305,7 +445,7 @@ def test_a_sync_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert log.changes(1) == [Change(2, "x", "a = 3", 2)]
     fails[:] = [True, True]  # and the cutting back fails too
     for _ in range(2):
-        with pytest.raises(LogError, match="takes no more changes until it is opened again"):
+        with pytest.raises(LogError, match="must be opened again: it takes no more changes until"):
             log.put("x", "a = 4")
     assert log.changes(0)[1:] == [Change(2, "x", "a = 3", 2)]
     assert ChangeLog(tmp_path).put("x", "a = 5") == 3

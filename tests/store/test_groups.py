@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tidings.model import EnvironmentProblem
-from tidings.store.groups import START, GroupLog, Position, layout
+from tidings.store.groups import START, GroupLog, Mark, Position, end_of, layout
+from tidings.store.groups.end_mark import EndMark
 from tidings.store.groups.log import ASIDE
 
 Written = dict[int, list[bytes]]
@@ -227,6 +228,145 @@ def test_a_write_that_fails_leaves_the_log_as_it_was(
     _, found, losses = open_log(tmp_path)
     assert found == {1: [b"1"], 2: [b"3"]}
     assert not losses
+
+
+def test_groups_of_which_nobody_was_told_are_taken_back(tmp_path: Path) -> None:
+    log, _, _ = open_log(tmp_path, segment_bytes=150)
+    ends = [log.append([bytes([n]) * 30]).end for n in range(6)]
+    log.take_back(ends[1])
+    assert look(tmp_path) == ({1: [bytes(30)], 2: [b"\1" * 30]}, [])
+    log.append([b"on"])
+    assert look(tmp_path) == ({1: [bytes(30)], 2: [b"\1" * 30], 3: [b"on"]}, [])
+
+
+def test_a_first_group_that_was_never_finished_is_no_loss(tmp_path: Path) -> None:
+    log, _, losses = open_log(tmp_path)
+    assert not losses
+    begun = (tmp_path / "end").read_bytes()  # the mark is there before the first group
+    log.append([b"one"])
+    data = log.path_of(1).read_bytes()
+    for size in range(len(data)):
+        folder = tmp_path / f"{size}"
+        folder.mkdir()
+        (folder / "end").write_bytes(begun)
+        (folder / log.path_of(1).name).write_bytes(data[:size])
+        again, found, losses = open_log(folder)
+        assert (found, losses) == ({}, [])
+        again.append([b"two"])
+        assert open_log(folder)[1] == {1: [b"two"]}
+
+
+def test_a_value_is_given_to_groups_that_the_mark_does_not_tell_of(tmp_path: Path) -> None:
+    log, _, _ = open_log(tmp_path)
+    log.append([b"1"], 10)
+    older = (tmp_path / "end").read_bytes()
+    log.append([b"2"], 20)
+    (tmp_path / "end").write_bytes(older)
+    log = GroupLog(tmp_path)
+    mark = log.acknowledged()
+    assert mark is not None
+    assert log.goes_on(end_of(mark))
+    walk = log.walk(end_of(mark))
+    assert [group.records for group in walk] == [[b"2"]]
+    assert log.take_end(walk, 20) == []
+    assert log.marked == log.acknowledged()
+    assert log.marked is not None
+    assert (log.marked.number, log.marked.value) == (2, 20)
+    assert not log.goes_on(log.end)
+
+
+def test_a_position_at_the_end_of_a_dropped_segment_is_the_start_of_the_next(
+    tmp_path: Path,
+) -> None:
+    log, _, _ = open_log(tmp_path, segment_bytes=100)
+    ends = [log.append([bytes([n]) * 30]).end for n in range(9)]
+    log.drop_before(5)
+    assert log.start_of(5) == Position(4, 5, 0, ends[3].chain)
+    assert log.start_of(4) is None
+    walk = log.walk(ends[3])
+    assert [group.number for group in walk] == [5, 6, 7, 8, 9]
+    assert not walk.damages
+    walk = log.walk(ends[2])
+    list(walk)
+    assert walk.damages  # group 4 is gone
+
+
+def test_writers_in_turn_keep_what_was_dropped(tmp_path: Path) -> None:
+    one, _, _ = open_log(tmp_path, segment_bytes=100)
+    for n in range(9):
+        one.append([bytes([n]) * 30])
+    two, _, _ = open_log(tmp_path, segment_bytes=100)
+    two.drop_before(5)
+    walk = one.walk(one.end)
+    list(walk)
+    assert one.take_end(walk) == []
+    one.append([b"more"])
+    mark = one.acknowledged()
+    assert mark is not None
+    assert mark.oldest == 5
+    assert not open_log(tmp_path)[2]
+
+
+def test_a_cut_before_the_position_that_a_walk_begins_at_is_noticed(tmp_path: Path) -> None:
+    log, _, _ = open_log(tmp_path)
+    end = log.append([b"1" * 50]).end
+    assert not log.goes_on(end)
+    os.truncate(log.path_of(1), end.offset - 1)
+    assert log.goes_on(end)
+    walk = log.walk(end)
+    list(walk)
+    assert walk.damages
+
+
+def test_another_course_of_the_same_log_is_noticed(tmp_path: Path) -> None:
+    """An older copy went on by itself, and one of its segments got here."""
+    log, _, _ = open_log(tmp_path / "one")
+    log.append([b"1"])
+    log.close()
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    for name in ("one", "two"):
+        log, _, _ = open_log(tmp_path / name)
+        log.append([name.encode()])
+        log.close()
+    shutil.copy(log.path_of(1), tmp_path / "one")
+    losses = look(tmp_path / "one")[1]
+    assert "begins another group than was acknowledged" in losses[0]
+
+
+def test_a_group_of_which_sectors_never_reached_the_disk_is_cut_off(tmp_path: Path) -> None:
+    log, _, _ = open_log(tmp_path)
+    log.append([b"1"])
+    older = (tmp_path / "end").read_bytes()
+    place = log.append([b"2" * 600, b"3" * 600]).places[1]
+    data = bytearray(log.path_of(1).read_bytes())
+    data[place.start : place.end] = bytes(place.end - place.start)
+    log.path_of(1).write_bytes(data)
+    assert look(tmp_path)[1]  # somebody was told of it
+    (tmp_path / "end").write_bytes(older)
+    _, found, losses = open_log(tmp_path)
+    assert (found, losses) == ({1: [b"1"]}, [])
+
+
+def test_a_mark_that_was_written_half_way_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, _, _ = open_log(tmp_path)
+    log.append([b"1"], 1)
+    write = EndMark.write
+    fails = [True]
+
+    def write_and_fail(self: EndMark, mark: Mark, *, sync: bool = False) -> None:
+        write(self, mark, sync=sync)
+        if fails.pop():
+            raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EndMark, "write", write_and_fail)
+        fails.insert(0, False)
+        with pytest.raises(EnvironmentProblem, match="Input/output error"):
+            log.append([b"2"], 2)
+    _, found, losses = open_log(tmp_path)
+    assert (found, losses) == ({1: [b"1"]}, [])
 
 
 class Damage:

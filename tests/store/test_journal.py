@@ -2,31 +2,69 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import random
+import shutil
 import sqlite3
+import stat
+import time
 from pathlib import Path
 
 import pytest
 from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.messages import Mark, Range
+from tidings.routing.limits import work_of
+from tidings.routing.marks import Marks
+from tidings.routing.messages import Life, Mark, Range
 from tidings.routing.rendezvous import Memory, Placed, Record
-from tidings.store import journal as module
-from tidings.store.journal import SqliteJournal
+from tidings.store.groups import GroupLog
+from tidings.store.journal import (
+    FileJournal,
+    Retention,
+    checkpoint,
+    journal as module,
+    segments,
+)
+
+BEFORE = Path(__file__).parent / "before" / "journal.db"  # as the format before was written
 
 
-def write(journal: SqliteJournal) -> None:
+def write(journal: FileJournal) -> None:
     batch = journal.take()
     if batch is not None:
         journal.write(batch)
 
 
+def ready(journal: FileJournal) -> FileJournal:
+    """One that has found out where its older notifications are."""
+    while True:
+        try:
+            journal.find([])
+            return journal
+        except EnvironmentProblem:
+            time.sleep(0.001)
+
+
+def opened(path: Path, life: int = 1, retention: Retention | None = None) -> FileJournal:
+    journal = ready(FileJournal(path, retention))
+    journal.begin_life(life)
+    return journal
+
+
+def record(serial: int, node: int = 7, payload: bytes = b"x" * 100) -> Record:
+    """The only notifications of a node, by a publisher."""
+    return Record(serial, "p", serial, (Mark(node, serial, (node,)),), (node,), payload)
+
+
 def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(module, "CHECKPOINT", 7)
-    monkeypatch.setattr(module, "KEEP", 20)
+    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 500)
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 700)
+    monkeypatch.setattr(segments, "LINGER", 0.0)
     chance = random.Random(seed)
-    journal = SqliteJournal(tmp_path / "j" / "journal.db", epoch=77)
+    journal = opened(tmp_path / "j" / "journal.db", 77)
+    lives, owners = [Life(77, 1)], dict[int, tuple[str, ...]]()
     nodes: dict[int, bytes] = {}
     counts: dict[int, int] = {}
     kept: list[Record] = []
@@ -35,8 +73,13 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
         what = chance.random()
         if what < 0.1 or not nodes:
             nodes[next_node] = chance.randbytes(3)
-            journal.add_node(next_node, nodes[next_node])
+            owners[next_node] = (chance.choice("ab"),)
+            journal.add_node(next_node, nodes[next_node], owners[next_node][0])
             next_node += 1
+        elif what < 0.11:
+            node = chance.choice(list(nodes))
+            owners[node] = tuple(chance.sample("abc", chance.randrange(1, 3)))
+            journal.set_owners(node, owners[node])
         elif what < 0.13:
             gone = chance.choice(list(nodes))
             del nodes[gone]
@@ -60,23 +103,28 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
         else:
             write(journal)
             journal.close()
-            journal = SqliteJournal(tmp_path / "j" / "journal.db", epoch=1)
-            assert journal.epoch == 77
+            journal = ready(FileJournal(tmp_path / "j" / "journal.db"))
+            assert not journal.losses
+            assert journal.lineage == tuple(lives)
+            lives.append(Life(chance.randrange(1 << 62), len(kept) + 1))
+            journal.begin_life(lives[-1].life)
             assert journal.last_node == next_node - 1
             assert journal.interests() == sorted(nodes.items())
             placed = [Placed(node, (), ()) for node in sorted(nodes)]
-            expected = memory_of(kept, Memory(77), {one.node: one for one in placed})
+            expected = memory_of(kept, Memory(tuple(lives)), {one.node: one for one in placed})
+            expected.owners = {node: owners[node] for node in sorted(nodes)}
+            expected.sizes = {node: work_of(one) for node, one in sorted(nodes.items())}
             assert journal.memory(placed) == expected
     write(journal)
     check_finding(journal, kept, pruned, chance)
 
 
 def check_finding(
-    journal: SqliteJournal, kept: list[Record], pruned: int, chance: random.Random
+    journal: FileJournal, kept: list[Record], pruned: int, chance: random.Random
 ) -> None:
     there = {(mark.node, mark.number): one for one in kept for mark in one.marks}
     for node in {node for node, _ in there}:
-        first = chance.randrange(1, 5)
+        first = chance.randrange(1, max(4, *(n for one, n in there if one == node)) + 1)
         asked = Range(node, first, first + chance.randrange(10))
         found, lost = journal.find([asked])
         wanted = {(node, number) for number in range(asked.first, asked.last + 1)}
@@ -86,12 +134,53 @@ def check_finding(
         assert not have & missing
         for key in missing & there.keys():
             assert there[key].serial <= pruned
-        assert all(one == there[key].notification(77) for one in found for key in
-                   [(mark.node, mark.number) for mark in one.marks])  # fmt: skip
+        life = journal.lineage[-1].life
+        for one in found:
+            assert all(one == there[mark[:2]].notification(life) for mark in one.marks)
+
+
+def test_records_with_many_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """They are kept as columns; every number is found, and counted."""
+    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 3_000)
+    chance = random.Random(seed)
+    journal = opened(tmp_path / "journal", 77)
+    lives = [Life(77, 1)]
+    for node in range(1, 31):
+        journal.add_node(node, b"x")
+    counts: dict[int, int] = {}
+    kept: list[Record] = []
+    headers = [
+        tuple(sorted(chance.sample(range(1, 31), chance.randrange(1, 25)))) for _ in range(6)
+    ]
+    for serial in range(1, 301):
+        nodes = chance.choice(headers)
+        numbers = tuple(counts.get(node, 0) + 1 for node in nodes)
+        counts.update(zip(nodes, numbers, strict=True))
+        marks = Marks(nodes, numbers) if len(nodes) > 3 else tuple(Marks(nodes, numbers))
+        kept.append(Record(serial, "p", serial, marks, nodes, b"%d" % serial))
+        journal.append(kept[-1])
+        if chance.random() < 0.2:
+            write(journal)
+            journal.prune(serial // 3)
+        if chance.random() < 0.02:
+            write(journal)
+            journal.close()
+            lives.append(Life(chance.randrange(1 << 62), len(kept) + 1))
+            journal = opened(tmp_path / "journal", lives[-1].life)
+    write(journal)
+    for _ in range(5):
+        check_finding(journal, kept, 100, chance)
+    placed = [Placed(node, (), ()) for node in range(1, 31)]
+    expected = memory_of(kept, Memory(tuple(lives)), {one.node: one for one in placed})
+    journal.close()
+    expected.sizes = {node: work_of(b"x") for node in range(1, 31)}
+    assert FileJournal(tmp_path / "journal").memory(placed) == expected
 
 
 def test_a_range_without_end(tmp_path: Path) -> None:
-    journal = SqliteJournal(tmp_path / "journal.db", 1)
+    journal = opened(tmp_path / "journal.db")
     journal.append(Record(1, "p", 1, (Mark(5, 3, (5,)),), (5,), b"x"))
     write(journal)
     found, lost = journal.find([Range(5, 1, 2**64 - 1), Range(6, 0, 4)])
@@ -99,89 +188,328 @@ def test_a_range_without_end(tmp_path: Path) -> None:
     assert lost == [Range(5, 1, 2), Range(5, 4, 2**64 - 1), Range(6, 0, 4)]
 
 
-def test_what_can_not_be_opened_or_written(tmp_path: Path) -> None:
+def test_what_can_not_be_opened(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     path.write_text("no database, and longer than the head of one" * 30)
-    with pytest.raises(EnvironmentProblem, match=r"journal\.db can't be opened: file is not"):
-        SqliteJournal(path, 1)
+    with pytest.raises(EnvironmentProblem, match=r"journal\.db is a file and no journal"):
+        FileJournal(path)
     path.unlink()
-    journal = SqliteJournal(path, 1)
-    journal.append(Record(1, "p", 1, (), (), b""))
-    write(journal)
-    journal.append(Record(1, "p", 1, (), (), b""))
-    with pytest.raises(EnvironmentProblem, match="can't be written: UNIQUE"):
-        write(journal)
+    journal = FileJournal(path)
+    with pytest.raises(EnvironmentProblem, match=r"another rendezvous point has the journal"):
+        FileJournal(path)
     journal.close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE about SET value = 9 WHERE key = 'format'")
-    with pytest.raises(EnvironmentProblem, match="is of format 9, expected 1"):
-        SqliteJournal(path, 1)
+
+
+def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "new" / "folders" / "journal")
+    journal.append(record(1))
+    write(journal)
+    journal.close()
+    for path in (tmp_path / "new").rglob("*"):
+        expected = 0o700 if path.is_dir() else 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == expected, path
+
+
+def test_what_nobody_was_told_of_has_no_payload(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal")
+    journal.append(Record(1, "p", 1, (), (), b"nobody wanted this" * 100))
+    journal.append(Record(2, "p", 2, (Mark(5, 1, (5,)),), (5,), b"somebody wanted this"))
+    write(journal)
+    data = b"".join(path.read_bytes() for path in (tmp_path / "journal").glob("*.log"))
+    assert b"somebody wanted this" in data
+    assert b"nobody wanted this" not in data
 
 
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing half done stays, and when there is room again it goes on from what is there."""
-    monkeypatch.setattr(module, "KEEP", 5)
-    monkeypatch.setattr(module, "CHECKPOINT", 10)
-    pages = 100
-    opened = SqliteJournal._opened
+    journal = opened(tmp_path / "journal")
+    journal.add_node(7, b"x")
+    journal.append(record(1))
+    write(journal)
 
-    def limited(journal: SqliteJournal, epoch: int) -> sqlite3.Connection:
-        connection = opened(journal, epoch)
-        connection.execute(f"PRAGMA max_page_count = {pages}")
-        return connection
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(SqliteJournal, "_opened", limited)
-    journal = SqliteJournal(tmp_path / "journal.db", 1)
-    journal.add_node(5, b"x")
-    serial, written = 0, 0
-    full = "can't be written: database or disk is full"
-
-    def fill() -> None:
-        nonlocal serial, written
-        while True:
-            for _ in range(10):
-                serial += 1
-                mark = Mark(5, serial, (5,))
-                journal.append(Record(serial, "p", serial, (mark,), (5,), bytes(1000)))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        patch.setattr(os, "fsync", fail)
+        journal.append(record(2))
+        with pytest.raises(EnvironmentProblem, match="can't be written: No space left on device"):
             write(journal)
-            written = serial
-
-    with pytest.raises(EnvironmentProblem, match=full):
-        fill()
-    journal.append(Record(serial + 1, "p", serial + 1, (), (), b""))  # it waits, in vain
-    with pytest.raises(EnvironmentProblem, match=full):
-        journal.revive()
-    monkeypatch.setattr(journal, "_about_locked", lambda _: 1 / 0)
-    journal.prune(written)  # that it can't is no reason to end
-    monkeypatch.undo()
+        journal.append(record(3))  # it waits, in vain
+        with pytest.raises(EnvironmentProblem, match="No space left on device"):
+            journal.revive()
     journal.revive()
     assert journal.take() is None
-    memory = journal.memory([Placed(5, (), ())])
-    assert (memory.serial, memory.counts, memory.totals) == (written, {5: written}, {5: written})
-    assert memory.publishers == {"p": written}
-    journal.append(Record(written + 1, "p", written + 1, (Mark(5, written + 1, (5,)),), (5,), b""))
+    assert not journal.losses
+    journal.begin_life(2)
+    memory = journal.memory([Placed(7, (), ())])
+    assert (memory.serial, memory.counts, memory.totals) == (1, {7: 1}, {7: 1})
+    assert memory.publishers == {"p": 1}
+    assert [one.life for one in memory.lineage] == [1, 2]
+    journal.append(record(2))
     write(journal)
-    assert len(journal.find([Range(5, 1, serial + 9)])[0]) == written + 1
+    assert len(ready(journal).find([Range(7, 1, 9)])[0]) == 2
 
 
-def test_what_nobody_needs_goes_with_later_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "CHECKPOINT", 10)
-    monkeypatch.setattr(module, "KEEP", 20)
-    journal = SqliteJournal(tmp_path / "journal.db", epoch=1)
-    for number in range(1, 1001):
-        mark = Mark(7, number, (7,))
-        journal.append(Record(number, "p", number, (mark,), (7,), b"x"))
-        if number % 50 == 0:
-            journal.prune(number)
+def test_a_journal_that_somebody_took_away_is_not_written_to(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal")
+    (tmp_path / "journal").rename(tmp_path / "elsewhere")
+    journal.append(record(1))
+    with pytest.raises(EnvironmentProblem, match="not there any more"):
+        write(journal)
+
+
+def test_older_files_that_are_put_in_place_while_it_runs_are_noticed(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal")
+    journal.append(record(1))
+    write(journal)
+    shutil.copytree(tmp_path / "journal", tmp_path / "copy")
+    journal.append(record(2))
+    write(journal)
+    for path in (tmp_path / "copy").iterdir():
+        (tmp_path / "journal" / path.name).write_bytes(path.read_bytes())
+    journal.append(record(3))
+    with pytest.raises(EnvironmentProblem, match="changed by somebody else"):
+        write(journal)
+    journal.revive()
+    journal.begin_life(2)
+    assert journal.memory([]).lineage == (Life(1, 1), Life(2, 2))
+
+
+def filled(path: Path, count: int, retention: Retention | None = None) -> FileJournal:
+    journal = opened(path, retention=retention)
+    for serial in range(1, count + 1):
+        journal.append(record(serial))
+        if serial % 50 == 0:
             write(journal)
-    found, lost = journal.find([Range(7, 1, 1000)])
-    assert [one.serial for one in found] == [*range(found[0].serial, 1001)]
-    assert 20 <= len(found) < 200
-    assert lost == [Range(7, 1, found[0].serial - 1)]
+    write(journal)
+    return journal
+
+
+def kept(journal: FileJournal) -> list[int]:
+    found, lost = ready(journal).find([Range(7, 1, 1000)])
+    serials = [one.serial for one in found]
+    assert serials == [*range(1001 - len(serials), 1001)]
+    assert lost == ([Range(7, 1, 1000 - len(serials))] if len(serials) < 1000 else [])
+    return serials
+
+
+@pytest.fixture
+def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 10_000)
+    monkeypatch.setattr(segments, "SMALL", 1_000)
+
+
+@pytest.mark.usefixtures("_small_segments")
+def test_what_nobody_needs_goes_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = filled(tmp_path / "journal", 1000)
+    journal.prune(1000)
+    assert journal.take() is None  # it stays for a while: who was cut off may come back
+    monkeypatch.setattr(segments, "LINGER", 0.0)
+    write(journal)
+    assert kept(journal) == []
+    assert sum(path.stat().st_size for path in (tmp_path / "journal").iterdir()) < 5_000
+    journal.close()
+    journal = opened(tmp_path / "journal", 2)
+    assert not journal.losses
+    assert journal.memory([]).serial == 1000
+    assert journal.memory([]).publishers == {"p": 1000}
+
+
+@pytest.mark.usefixtures("_small_segments")
+def test_what_is_too_much_or_too_old_goes_though_somebody_needs_it(tmp_path: Path) -> None:
+    journal = filled(tmp_path / "few", 1000, Retention(bytes=50_000))
+    assert 100 < len(kept(journal)) < 500
+    journal = filled(tmp_path / "old", 1000, Retention(seconds=0.0))
+    assert len(kept(journal)) < 200
+    journal = filled(tmp_path / "all", 1000)
+    assert len(kept(journal)) == 1000
+
+
+@pytest.mark.usefixtures("_small_segments")
+def test_the_budget_of_the_disk_is_a_clear_refusal(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal", retention=Retention(disk_bytes=30_000))
+
+    def fill() -> None:
+        for serial in range(1, 1000):
+            journal.append(record(serial))
+            write(journal)
+
+    with pytest.raises(EnvironmentProblem, match="expected at most 30,000, which is disk_bytes"):
+        fill()
+    journal.retention = Retention()
+    journal.revive()
+    journal.begin_life(2)
+    assert not journal.losses
+
+
+def test_publishers_are_forgotten(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal")
+    journal.append(record(1))
     journal.forget_publishers(["p"])
-    journal.append(Record(1001, "q", 1, (), (), b""))
+    journal.append(Record(2, "q", 1, (), (), b""))
     write(journal)
     assert journal.memory([]).publishers == {"q": 1}
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def damaged(path: Path, chance: random.Random) -> str:
+    """Flip a bit, cut, zero or remove something of a journal that is closed; what was done."""
+    files = sorted(one for one in path.iterdir() if one.is_file())
+    one = chance.choice(files)
+    data = bytearray(one.read_bytes())
+    at = chance.randrange(len(data))
+    kind = chance.choice(["flip", "flip", "flip", "cut", "zero", "unlink"])
+    if kind == "flip":
+        data[at] ^= 1 << chance.randrange(8)
+    elif kind == "cut":
+        del data[at:]
+    elif kind == "zero":
+        data[at : at + 512] = bytes(len(data[at : at + 512]))
+    one.write_bytes(data)
+    if kind == "unlink":
+        one.unlink()
+    return f"{kind} {one.name} at {at}"
+
+
+def test_whatever_is_altered_is_lost_or_a_break_and_never_handed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 6_000)
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 4_000)
+    chance = random.Random(seed)
+    journal = opened(tmp_path / "journal")
+    for serial in range(1, 101):
+        journal.append(record(serial, payload=b"%d;" % serial * 30))
+        if serial % 3 == 0:
+            write(journal)
+    write(journal)
     journal.close()
+    for life in range(2, 62):
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        shutil.copytree(tmp_path / "journal", tmp_path / "copy")
+        what = damaged(tmp_path / "copy", chance)
+        journal = ready(FileJournal(tmp_path / "copy"))
+        losses = journal.losses
+        journal.begin_life(life)
+        if not losses:  # all that was acknowledged is known of
+            memory = journal.memory([])
+            assert (memory.serial, memory.publishers) == (100, {"p": 100}), what
+        lives = [one.life for one in journal.lineage]
+        assert lives == ([life] if losses else [1, life]), what
+        found, lost = journal.find([Range(7, 1, 100)])
+        for one in found:
+            assert one.payload == b"%d;" % one.serial * 30, what
+            assert one.marks == (Mark(7, one.serial, (7,)),), what
+        numbers = {one.serial for one in found}
+        assert numbers | {n for r in lost for n in range(r.first, r.last + 1)} == {*range(1, 101)}
+        if "end" not in what and "checkpoint" not in what:
+            assert losses or len(numbers) < 100 or "flip" in what or "zero" in what, what
+        journal.append(record(101))
+        write(journal)
+        journal.close()
+        journal = FileJournal(tmp_path / "copy")
+        assert not journal.losses, f"it is told once: {what}"
+        journal.close()
+
+
+def test_an_altered_payload_is_lost_with_its_number_and_said_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = opened(tmp_path / "journal")
+    for serial in (1, 2, 3):
+        journal.append(record(serial, payload=b"payload of %d" % serial))
+    write(journal)
+    journal.begin_life(2)
+    (path,) = (tmp_path / "journal").glob("*.log")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"payload of 2", b"payload of 9"))
+    with caplog.at_level(logging.ERROR):
+        found, lost = journal.find([Range(7, 1, 3)])
+    assert [one.serial for one in found] == [1, 3]
+    assert lost == [Range(7, 2, 2)]
+    assert "lost number 2 of node 7" in caplog.text
+
+
+# -- the format before -----------------------------------------------------------------------------
+
+
+def check_before(journal: FileJournal) -> None:
+    assert not journal.losses
+    assert [*journal.lineage] == [Life(1234567890, 1)]
+    journal.begin_life(5)
+    assert [*journal.lineage] == [Life(1234567890, 1), Life(5, 51)]
+    assert journal.interests() == [
+        (1, b"price > 90"), (2, b"price > 95"), (4, b"s RLIKE '(?=a)b'")
+    ]  # fmt: skip
+    memory = journal.memory([Placed(1, (), ()), Placed(2, (1,), ())])
+    assert memory.serial == 50
+    assert memory.counts == {1: 25, 2: 25}
+    assert memory.totals == {1: 50, 2: 25}
+    assert memory.latest == {1: 49, 2: 50}
+    assert memory.publishers == {"p0/life": 16, "p1/life": 17, "p2/life": 17}
+    found, lost = ready(journal).find([Range(1, 1, 25), Range(2, 1, 26)])
+    assert [one.payload for one in found] == [b"payload %d" % n for n in range(1, 51)]
+    assert lost == [Range(2, 26, 26)]
+    assert journal.last_node == 4
+
+
+def test_a_journal_of_the_format_before_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    shutil.copy(BEFORE, path)
+    journal = FileJournal(path)
+    check_before(journal)
+    journal.close()
+    assert path.is_dir()
+    assert (tmp_path / "journal.db.before").read_bytes()[:15] == b"SQLite format 3"
+    again = FileJournal(path)
+    assert [one.life for one in again.lineage] == [1234567890, 5]
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_rewriting_that_is_interrupted_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    path = tmp_path / "journal.db"
+    shutil.copy(BEFORE, path)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    renames: list[Path] = []
+    rename = Path.rename
+
+    def rename_some(self: Path, target: Path) -> Path:
+        renames.append(self)
+        if len(renames) == at - 1:
+            die()
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        if at < 2:
+            owner, name = (GroupLog, "append") if at else (checkpoint, "write")
+            patch.setattr(owner, name, die)
+        else:
+            patch.setattr(Path, "rename", rename_some)
+        with pytest.raises(KeyboardInterrupt):
+            FileJournal(path)
+    check_before(FileJournal(path))
+
+
+def test_a_damaged_journal_of_the_format_before_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    data = bytearray(BEFORE.read_bytes())
+    data[4096:8192] = bytes(4096)
+    path.write_bytes(data)
+    with pytest.raises(EnvironmentProblem, match=r"of the format before, is damaged: .*move it"):
+        FileJournal(path)
+    assert path.read_bytes() == data  # as it was, for whoever can mend it
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER)")
+        connection.execute("INSERT INTO about VALUES ('format', 9)")
+    with pytest.raises(EnvironmentProblem, match="found a journal of format 9"):
+        FileJournal(path)

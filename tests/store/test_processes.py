@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -98,6 +99,34 @@ def test_killed_writers_lose_nothing_that_was_acknowledged(tmp_path: Path, seed:
                 ("1", text),
                 ("2", text),
             ]
+
+
+def test_what_a_killed_writer_was_told_and_a_cut_took_is_missing_for_all(
+    tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(f"{seed} cuts")
+    with start(WRITE_SOME, tmp_path, "one", 10_000) as writer:
+        assert writer.stdout is not None
+        said = [writer.stdout.readline() for _ in range(20)]
+        writer.kill()
+        said += list(writer.stdout)
+    last = max(int(line) for line in said if line.endswith("\n"))
+    assert ChangeLog(tmp_path).version >= last
+    path = max((tmp_path / "changes").glob("*.log"))
+    os.truncate(path, rng.randrange(path.stat().st_size))
+    asks = [
+        "ChangeLog(sys.argv[1]).version",
+        "ChangeLog(sys.argv[1]).subscriptions()",
+        "ChangeLog(sys.argv[1]).put('x', 'a = 1')",
+    ]
+    for ask in asks:
+        program = f"import sys; from tidings.store import ChangeLog; {ask}"
+        done = subprocess.run(
+            [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert "LogError: the log is damaged" in done.stderr
+        assert "versions those after" in done.stderr
 
 
 def test_readers_while_segments_go(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ PIECE = 256  # nodes of a Subscribe that are looked at together
 MOST_WAITING = 1000  # messages of one neighbour,
 MOST_WAITING_ALL = 10_000  # and of all together
 
-URGENT = (m.Publish, m.Recover)
-"""What neighbours say about notifications."""
+URGENT = (m.Publish, m.Recover, m.Trace)
+"""What neighbours say about notifications, and what they must know to go on."""
 
 
 class Backlog:

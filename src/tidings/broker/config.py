@@ -5,7 +5,8 @@
     upstream = "127.0.0.1:7400"      the router above; without one it is the rendezvous point
     journal = "journal.db"           of a rendezvous point: what it must not forget
     channel = "quotes"
-    token = "..."                    by which it is let in above
+    token = "..."                    by which it is let in above,
+    token_file = "above.token"       or the file that has it
     policy = "drop"                  what becomes of neighbours that are too slow, or "disconnect"
     forwarding = "adaptive"          or "labels", "lists": see docs/network.md
     bandwidth = 1000                 Mbit/s of its links, where they are slower than the machine
@@ -14,8 +15,8 @@
     price = "double"
 
     [tokens]                         who may come in: names, or "*", by their tokens; see entry.py
-    "..." = "edge-1"
-    "..." = {name = "desk", may = ["subscribe"]}
+    "..." = {name = "edge-1", may = ["route"]}
+    "..." = "desk"
 
     [tls]
     certificate = "edge-1.pem"
@@ -26,7 +27,7 @@
     [limits]                         see routing/limits.py
     neighbours = 500
 
-Paths are relative to the file.
+Paths are relative to the file. What it says of tokens is read again while a node runs: `renew`.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from tidings.broker.entry import ANY, Grant
 from tidings.broker.node import Node
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
+from tidings.files import SecretError, check_secret, read_secret
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.network import Policy
@@ -75,6 +77,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     journal: str | None = None
     channel: str = ""
     token: str = ""
+    token_file: str | None = None
     policy: Literal["drop", "disconnect"] = "drop"
     forwarding: Literal["adaptive", "labels", "lists"] = "adaptive"
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
@@ -84,6 +87,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: dict[str, float] = {}
     limits: Limits = Limits()
     folder: Path = Path()
+    warnings: tuple[str, ...] = ()  # of files that others may read and that are not ours
 
     def at(self, path: str) -> Path:
         return (self.folder / path).absolute()
@@ -107,8 +111,27 @@ def load_config(path: str | Path) -> Config:
         )
     if found.columns and found.journal is None:
         raise ConfigError(f"{path}: columns: only a rendezvous point looks at content")
+    if {"folder", "warnings"} & raw.keys():
+        raise ConfigError(f"{path}: found folder or warnings, which are not for files to say")
     _check_tokens(path, found.tokens or {})
-    return msgspec.structs.replace(found, folder=path.parent.absolute())
+    return _with_secrets(path, msgspec.structs.replace(found, folder=path.parent.absolute()))
+
+
+def _with_secrets(path: Path, config: Config) -> Config:
+    """With the token that a file of its own has; ConfigError where others may read tokens."""
+    token, warnings = config.token, []
+    try:
+        if config.tokens or config.token:
+            warnings.append(check_secret(path))
+        if config.token_file is not None:
+            if config.token:
+                raise ConfigError(f"{path}: found token and token_file, expected one of them")
+            token, warning = read_secret(config.at(config.token_file))
+            warnings.append(warning)
+    except SecretError as problem:
+        raise ConfigError(str(problem)) from None
+    said = tuple(filter(None, warnings))
+    return msgspec.structs.replace(config, token=token, warnings=said)
 
 
 def make_node(config: Config) -> Node:
@@ -138,6 +161,17 @@ def make_node(config: Config) -> Node:
     return RouterNode(
         config.name, above, door, times=times, token=config.token, tls=tls, forwarding=forwarding
     )
+
+
+def renew(node: Node, config: Config) -> int:
+    """Have a running node go by the tokens that its file has now, and come in above with its own;
+    how many links were ended for it. All else in the file counts when it is started again."""
+    if (config.tokens is None) != (node.door.tokens is None):
+        raise ConfigError(
+            "whether there are [tokens] counts when a node is started, and they were "
+            + ("there then" if config.tokens is None else "not there then")
+        )
+    return node.renew(config.tokens, config.token)
 
 
 def _forwarding(config: Config) -> Forwarding:

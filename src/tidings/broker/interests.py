@@ -10,17 +10,34 @@ match in a time that hardly grows with their number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+import time
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from tidings.filters import Attributes, Filter, parse
+from tidings.filters.evaluate import evaluate
+from tidings.filters.expression import Attribute, attributes_of
+from tidings.filters.work import WORTH, WorkError, metered
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
-from tidings.model import EnvironmentProblem, NotificationError, TidingsError
-from tidings.routing.rendezvous import Placed
+from tidings.model import LimitError, NotificationError, TidingsError
+from tidings.routing.limits import Limits
+from tidings.routing.rendezvous import Placed, TooMuchWork
 
 MANY = 1000  # filters that are better put in order at once
+LONG = 4096  # bytes of a filter of which no more is kept than is needed, and less of many
+MOST_TOLD = 100  # filters that are set aside with a line each
+DEFAULTS = Limits()
+_log = logging.getLogger(__name__)
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """A filter that is stored and that nobody is told of, and why."""
+
+    text: str
+    reason: str
 
 
 class GraphInterests:
@@ -31,11 +48,23 @@ class GraphInterests:
         attributes: Attributes | None = None,
         interests: Iterable[tuple[int, bytes]] = (),
         last: int = 0,
+        limits: Limits = DEFAULTS,
     ) -> None:
         """`interests` are those that there were before, with their numbers; `last` is the highest
         number that was ever given."""
         self.attributes = attributes
-        self._filters = {number: self._stored(interest) for number, interest in interests}
+        self._most_parts = limits.filter_parts
+        self._seconds = limits.match_millis / 1000
+        self._most_long = limits.long_filter_bytes
+        self._long: dict[int, int] = {}  # bytes of long filters, by number
+        self._long_bytes = 0
+        self.refused: dict[int, Aside] = {}
+        """What is stored and refused now, by number; whoever still wants one is refused, asks anew
+        and is told why."""
+        self._filters = self._stored(interests)
+        self._computed: dict[int, frozenset[tuple[str, ...]]] = {}
+        for number, filter_ in self._filters.items():
+            self._note_computed(number, filter_)
         many = len(self._filters) > MANY
         build = ContentGraph.build if many else ContentGraph
         self._graph = build(self._filters.values())
@@ -43,6 +72,9 @@ class GraphInterests:
         self._matcher.add_many(self._filters.items())
         self._same: dict[int, list[int]] = {}  # by the graph's own number: ours, in their order
         self._last = last
+        self._below: dict[int, frozenset[int]] = {}  # children of nodes, once looked up,
+        self._leaves: set[int] = set()  # and nodes that have none
+        self._aside: set[int] = set()  # nodes that nothing is tagged with
         self._number_all()
 
     def place(self, interest: bytes) -> Placed:
@@ -50,7 +82,15 @@ class GraphInterests:
         known = self._graph.node(filter_)
         if known is not None:
             return self.placed(self._same[known.id][0])
+        size = len(interest)
+        if size > LONG and self._long_bytes + size > self._most_long:
+            raise LimitError(
+                f"there is no room for a filter of {size:,} bytes: those of more than {LONG:,} "
+                f"have {self._long_bytes:,}, at most {self._most_long:,} are taken; use shorter",
+                interest.decode(),
+            )
         self._last += 1
+        self._count_long(self._last, size)
         self._insert(self._last, filter_)
         others = (number for number in self._same[self._node(self._last).id])
         also = tuple(self.placed(number) for number in others if number != self._last)
@@ -82,6 +122,25 @@ class GraphInterests:
             tuple(n for one in self._graph.children(node) for n in self._same[one.id]),
         )
 
+    def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
+        filter_ = self._parsed(interest)
+        known = self._graph.node(filter_)
+        return filter_.key, None if known is None else self._same[known.id][0]
+
+    def identity(self, number: int) -> bytes:
+        return self._filters[number].key
+
+    def set_aside(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            if number in self._computed and number not in self._aside:
+                self._matcher.remove(number)  # it may be what takes so long
+            self._aside.add(number)
+
+    def bring_back(self, number: int) -> None:
+        if number in self._computed and number in self._aside:
+            self._matcher.add(number, self._filters[number])
+        self._aside.discard(number)
+
     def tag(self, content: bytes) -> list[int]:
         try:
             event = msgspec.json.decode(content, type=dict[str, object])
@@ -89,49 +148,153 @@ class GraphInterests:
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         if self.attributes is not None:
             event = self.attributes.read(event)
-        matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
-        if len(matched) < 2:
+        try:
+            with metered(time.thread_time, self._seconds):
+                matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
+        except WorkError as problem:
+            raise TooMuchWork(str(problem), self._costly(event)) from None
+        return self._lowest(matched)
+
+    def _costly(self, event: Mapping[str, object]) -> tuple[int, ...]:
+        """The nodes whose filters compute something of a long value. Cost: all that compute
+        anything are looked at, which happens seldom."""
+        long: dict[tuple[str, ...], bool] = {}
+
+        def is_long(path: tuple[str, ...]) -> bool:
+            if path not in long:
+                value = evaluate(Attribute(path), event)
+                long[path] = isinstance(value, str | bytes | list | tuple) and len(value) >= WORTH
+            return long[path]
+
+        return tuple(
+            number
+            for number, paths in self._computed.items()
+            if number not in self._aside and any(map(is_long, paths))
+        )
+
+    def _lowest(self, matched: list[int]) -> list[int]:
+        """Of nodes that match, those that cover no other one of them. Cost: next to nothing for
+        those without children, as most are."""
+        if len(matched) < 2 and not self._aside:
             return matched
-        found = self._graph.lowest(map(self._node, matched))
-        return [number for node in found for number in self._same[node.id]]
+        given = set(matched)
+        aside = given & self._aside
+        given -= aside
+        if len(given) > 1:
+            inner = given - self._leaves
+            given -= {number for number in inner if self._covers_any(number, given, aside)}
+        return [*given]
+
+    def _covers_any(self, number: int, given: set[int], aside: set[int]) -> bool:
+        """Is one of these below a node? What lies between matches too, or is aside."""
+        todo, seen = [number], {number}
+        while todo:
+            children = self._children(todo.pop())
+            if not children.isdisjoint(given):
+                return True
+            new = (children & aside) - seen if aside else ()
+            seen.update(new)
+            todo += new
+        return False
+
+    def _children(self, number: int) -> frozenset[int]:
+        found = self._below.get(number)
+        if found is None:
+            children = self._graph.children(self._node(number))
+            found = frozenset(n for one in children for n in self._same[one.id])
+            if found:
+                self._below[number] = found
+            else:
+                self._leaves.add(number)
+        return found
+
+    def _forget_children(self, of: Iterable[Node]) -> None:
+        for node in of:
+            for number in self._same[node.id]:
+                self._below.pop(number, None)
+                self._leaves.discard(number)
 
     def remove(self, number: int) -> None:
         node = self._node(number)
+        if number not in self._aside or number not in self._computed:
+            self._matcher.remove(number)  # first: where that goes wrong, nothing has changed
+        self._computed.pop(number, None)
+        self._aside.discard(number)
         self._same[node.id].remove(number)
-        self._matcher.remove(number)
+        self._long_bytes -= self._long.pop(number, 0)
         del self._filters[number]
+        self._below.pop(number, None)
+        self._leaves.discard(number)
+        self._forget_children(self._graph.parents(node))
         if not self._same[node.id]:
             del self._same[node.id]
             self._graph.remove(node)
+
+    def _count_long(self, number: int, size: int) -> None:
+        if size > LONG:
+            self._long[number] = size
+            self._long_bytes += size
 
     def _parsed(self, interest: bytes) -> Filter:
         try:
             text = interest.decode()
         except UnicodeDecodeError:
             raise NotificationError("the filter is not UTF-8") from None
-        return parse(text, attributes=self.attributes)
+        found = parse(text, attributes=self.attributes, most_parts=self._most_parts)
+        if len(interest) > LONG:
+            found.slim()
+        return found
 
-    def _stored(self, interest: bytes) -> Filter:
-        try:
-            return self._parsed(interest)
-        except TidingsError as problem:
-            raise EnvironmentProblem(
-                f"the journal has the subscription {interest.decode(errors='replace')!r}, which "
-                f"does not fit the columns that are declared now: {problem}; declare them as they "
-                "were until nobody has it any more"
-            ) from None
+    def _stored(self, interests: Iterable[tuple[int, bytes]]) -> dict[int, Filter]:
+        """The filters that there were before. A stricter rule, or other columns, are no reason not
+        to start: what is refused now is set aside."""
+        found: dict[int, Filter] = {}
+        for number, interest in interests:
+            try:
+                found[number] = self._parsed(interest)
+                self._count_long(number, len(interest))
+            except TidingsError as problem:
+                self.refused[number] = Aside(interest.decode(errors="replace"), str(problem))
+        for number, one in list(self.refused.items())[:MOST_TOLD]:
+            _log.warning(
+                "the subscription of node %d is set aside, it is refused now: %.200r: %.300s",
+                number, one.text, one.reason,
+            )  # fmt: skip
+        if len(self.refused) > MOST_TOLD:
+            _log.warning("%d subscriptions are set aside in all", len(self.refused))
+        return found
 
     def _insert(self, number: int, filter_: Filter) -> None:
         before = len(self._graph)
-        node = self._graph.insert(filter_)
         self._matcher.add(number, filter_)
+        try:
+            node = self._graph.insert(filter_)
+        except BaseException:  # what is not in the graph must not match
+            self._matcher.remove(number)
+            raise
         self._filters[number] = filter_
+        self._note_computed(number, filter_)
         self._same.setdefault(node.id, []).append(number)
         if len(self._graph) <= before:  # nodes have become one
             self._number_all()
+        else:
+            self._forget_children([node, *self._graph.parents(node)])
+
+    def _note_computed(self, number: int, filter_: Filter) -> None:
+        """Remember what a filter computes on, where it tests more than attributes."""
+        paths = {
+            path
+            for term in filter_.form.terms.values()
+            if type(term) is not Attribute
+            for path in attributes_of(term)
+        }
+        if paths:
+            self._computed[number] = frozenset(paths)
 
     def _number_all(self) -> None:
         self._same = {}
+        self._below.clear()
+        self._leaves.clear()
         for number, filter_ in sorted(self._filters.items()):
             self._same.setdefault(self._node_of(filter_).id, []).append(number)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidings.broker.backlog import URGENT, Backlog
 from tidings.broker.door import UPSTREAM, Door
-from tidings.broker.entry import Pass
+from tidings.broker.entry import Pass, Tokens
 from tidings.broker.reception import Reception
 from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem, TidingsError
@@ -43,10 +43,9 @@ class Node:
     ) -> None:
         """`forwarding` is adaptive, by costs that are measured now, unless it is given."""
         self._forwarding = forwarding or measure_costs()
-        self.take_machine(machine)
-        self.door = door
         self.limits = door.limits
         self.reception = Reception(machine.name, door, self._make_link)
+        self.take_machine(machine)
         self.links, self.guard = self.reception.links, self.reception.guard
         self.backlog = Backlog(self._take_later, self.after_receiving)
         self.began = self.now
@@ -62,7 +61,13 @@ class Node:
         self.machine = machine
         machine.forwarding = self._forwarding
         machine.queued = self.queued
+        machine.owner_of = self.reception.owner_of
         self._forwarder = Forwarder(machine)
+
+    @property
+    def door(self) -> Door:
+        """How others come in, as it is now."""
+        return self.reception.door
 
     async def start(self) -> None:
         """Listen, and begin to tick."""
@@ -107,6 +112,11 @@ class Node:
             _log.error("%s: something went wrong", self.machine.name, exc_info=task.exception())
 
     # -- who comes in --------------------------------------------------------------------------
+
+    def renew(self, tokens: Tokens | None, token: str = "") -> int:
+        """Go by other tokens from now on, and come in above with `token`; how many links were
+        ended for it. See `Reception.renew`."""
+        return self.reception.renew(tokens)
 
     @property
     def refused(self) -> int:
@@ -169,15 +179,29 @@ class Node:
                 self.report([link.name])
         elif isinstance(message, URGENT):
             link.told_in += isinstance(message, m.Publish)
-            self.dispatch(self.machine.receive(link.name, message, self.now))
+            self.feed(link.name, message)
         else:
             self.backlog.put(link, message)
 
     def _take_later(self, link: Link, message: m.Message) -> None:
         try:
-            self.dispatch(self.machine.receive(link.name, message, self.now))
+            self.feed(link.name, message)
         except TidingsError as problem:
             link.refuse(problem)
+
+    def feed(self, name: str, message: m.Message) -> None:
+        """Give the machine a message. A mistake of ours in it is no reason to end the link to
+        whoever sent it, who may be a router with many others behind it."""
+        try:
+            sent = self.machine.receive(name, message, self.now)
+        except TidingsError:
+            raise
+        except Exception:
+            kind = type(message).__name__
+            _log.exception("%s: a %s of %r could not be handled", self.machine.name, kind, name)
+            self.machine.beyond["problems"] += 1
+            sent = self.machine.taken()
+        self.dispatch(sent)
 
     def _refuse(self, link: Link, message: m.Message, reason: str) -> None:
         """Say why to whoever waits for an answer; agents say other things by themselves."""
@@ -205,7 +229,11 @@ class Node:
         for to, message in sent:
             link = self.links.get(to)
             if link is not None:
-                link.send(message)
+                try:
+                    link.send(message)
+                except Exception:  # what others were to be told must not be lost with it
+                    kind = type(message).__name__
+                    _log.exception("%s: a %s can't be sent", self.machine.name, kind)
         self.breathe()
 
     def breathe(self) -> None:

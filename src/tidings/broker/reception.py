@@ -13,9 +13,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tidings.broker.door import Door
-from tidings.broker.entry import Pass
+import msgspec
+
+from tidings.broker.door import UPSTREAM, Door
+from tidings.broker.entry import Pass, Register, Tokens
 from tidings.broker.guard import GREETING, LEAST, Guard
+from tidings.broker.places import Places
 from tidings.network import Link
 from tidings.network.doorstep import Doorstep
 from tidings.routing import messages as m
@@ -37,7 +40,10 @@ class Reception:
         self._make_link = make_link
         self._doorsteps: dict[Doorstep, None] = {}  # the oldest first
         self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
+        self._register = Register(door.tokens)
+        self._places = Places(door.limits)
         self._passes: dict[Link, Pass] = {}
+        self._owners: dict[Name, str] = {}  # of what neighbours ask for; routers say it themselves
         self._certified: set[str] = set()  # names that came with a certificate
         self._said_at = float("-inf")
 
@@ -71,14 +77,11 @@ class Reception:
             self.guard.send_away(link, "expected a greeting")
             return False
         certified = link.certified()
-        found = self.door.admit(message, certified, self._certified)
+        found = self._admit(message, certified)
         older = None
         if isinstance(found, Pass):
             older = self.links.get(found.neighbour)
-            if older is not None and not found.may_replace(self._passes[older]):
-                found = f"the name {found.name[:80]!r} is that of another who is here"
-            else:
-                found = room(found.neighbour) or found
+            found = self._refusal(found, older) or room(found.neighbour) or found
         if isinstance(found, str):
             self._turned_away(found)
             link.close(found)
@@ -91,9 +94,64 @@ class Reception:
         link.largest, link.strange = self.door.limits.frame_bytes, False
         self.links[link.name] = link
         self._passes[link] = found
+        self._owners[link.name] = "" if message.routes else found.owner
+        self._places.take(found)
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
         link.read_at_once(LEAST)  # until it is seen how many speak
         return True
+
+    def _admit(self, hello: m.Hello, certified: frozenset[str]) -> Pass | str:
+        """The pass of whoever says hello, or why it may not come in. `certified` are the names in
+        its certificate."""
+        door = self.door
+        if hello.channel != door.channel:
+            return f"found the channel {hello.channel[:80]!r}, expected {door.channel!r}"
+        if not hello.name or hello.name == UPSTREAM:
+            return "found no name"
+        if not hello.name.isprintable():
+            return f"found the name {hello.name[:80]!r}, expected letters that can be printed"
+        if not door.is_guarded:
+            return Pass(hello.name)
+        return self._register.admit(
+            hello, certified if door.certificates else frozenset(), self._certified
+        )
+
+    def _refusal(self, found: Pass, older: Link | None) -> str:
+        """Why somebody with a pass may not come in; `older` has its name, and would go for it."""
+        before = None if older is None else self._passes[older]
+        if before is not None and not found.may_replace(before):
+            return f"the name {found.name[:80]!r} is that of another who is here"
+        if before is not None:
+            self._places.leave(before)
+        try:
+            return self._places.refusal(found)
+        finally:
+            if before is not None:
+                self._places.take(before)
+
+    def renew(self, tokens: Tokens | None) -> int:
+        """Go by other tokens from now on; how many links were ended for it.
+
+        Whoever may more than before goes on and may it at once. Whoever may less, or has another
+        standing, is sent away and told why: what was promised to it under its old rights ends with
+        the link, and it comes back by itself with those that it has now."""
+        self.door = msgspec.structs.replace(self.door, tokens=tokens)
+        self._register = Register(tokens)
+        ended = 0
+        for link, before in [*self._passes.items()]:
+            certified = link.certified() if self.door.certificates else frozenset()
+            now = self._register.judge(
+                before.name, before.key, certified, self._certified, routes=before.routes
+            )
+            if isinstance(now, Pass) and now.bound == before.bound and (
+                now.may == before.may or (now.may > before.may and now.neighbour == link.name)
+            ):  # fmt: skip
+                self._passes[link] = now
+                continue
+            ended += 1
+            reason = now if isinstance(now, str) else "what the token may is less than before"
+            link.close(f"the tokens were read again: {reason}")
+        return ended
 
     def is_stranger(self, link: Link) -> bool:
         return link in self.guard
@@ -109,11 +167,18 @@ class Reception:
         self.guard.left(link)
         if link.bad:
             self.guard.counts["bad frame"] += 1
-        self._passes.pop(link, None)
+        found = self._passes.pop(link, None)
+        if found is not None:
+            self._places.leave(found)
         if self.links.get(link.name) is link:
             del self.links[link.name]
+            self._owners.pop(link.name, None)
         if link.name:
             _log.info("%s: %s: %s", self.name, link.name, reason)
+
+    def owner_of(self, name: Name) -> str:
+        """Whose filters those are that a neighbour asks for; empty for routers, which say it."""
+        return self._owners.get(name, "")
 
     async def close_all(self, reason: str) -> None:
         links = {*self.links.values(), *self._accepted}

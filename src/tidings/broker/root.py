@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import time
 from pathlib import Path
 
 from tidings.broker.door import Door
@@ -14,11 +13,16 @@ from tidings.broker.node import CACHE_BYTES, Node
 from tidings.filters import Attributes
 from tidings.model import EnvironmentProblem
 from tidings.network.frame_cache import FrameCache
-from tidings.routing import frames, messages as m
-from tidings.routing.rendezvous import Rendezvous
+from tidings.network.lives import draw_life
+from tidings.routing import frames
+from tidings.routing.label_graph import Label
+from tidings.routing.lineage import Lineage
+from tidings.routing.rendezvous import Record, Rendezvous
 from tidings.routing.router import Times
 from tidings.routing.ways import Forwarding
-from tidings.store.journal import SqliteJournal
+from tidings.store.journal import FileJournal, Retention
+
+MOST_LABELS = 8 << 20  # bytes: where lists are longer, marks begin with their nodes alone
 
 _log = logging.getLogger(__name__)
 
@@ -28,9 +32,25 @@ class FramedRendezvous(Rendezvous):
     in `released`."""
 
     released: list[bytes]
+    _labels: dict[int, bytes]  # those that marks begin their way with, by node
 
-    def release(self, notification: m.Notification) -> None:
-        self.released.append(frames.encode(notification))
+    def release(self, record: Record, nodes: Label) -> None:
+        known = self._labels
+        try:
+            labels = b"".join(map(known.__getitem__, nodes))
+        except KeyError:
+            for node in nodes:
+                if node not in known:
+                    known[node] = frames.encode_labels([self._first_label(node)])
+            labels = b"".join(map(known.__getitem__, nodes))
+        if len(labels) > MOST_LABELS:
+            labels = frames.encode_labels([(node,) for node in nodes])
+        front = record.notification(self.epoch, ())
+        self.released.append(frames.encode_marked(front, record.marks, labels))
+
+    def graph_changed(self) -> None:
+        super().graph_changed()
+        self._labels = {}
 
 
 class RootNode(Node):
@@ -55,23 +75,28 @@ class RootNode(Node):
         self._name = name
         self._cache_bytes = cache_bytes
         self._limits = door.limits
-        self.journal = SqliteJournal(self._path, epoch=time.time_ns())
+        limits = door.limits
+        retention = Retention(limits.kept_bytes, limits.kept_seconds, limits.disk_bytes)
+        self.journal = FileJournal(self._path, retention)
+        try:
+            self.journal.begin_life(draw_life())
+        except BaseException:
+            self.journal.close()
+            raise
         super().__init__(self._remembered(), door, forwarding)
         self._writing: asyncio.Task[None] | None = None
         self._tried = 0.0  # when it was last tried to begin anew
 
     def _remembered(self) -> FramedRendezvous:
         """The machine that goes on from what is on the disk."""
-        interests = GraphInterests(
-            self._attributes, self.journal.interests(), self.journal.last_node
-        )
+        last = Lineage(self.journal.lineage).first_node(self.journal.last_node)
+        interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
         machine = FramedRendezvous(
-            self._name, interests, self.journal, memory, self._times, self._frames, time.time_ns(),
-            self._limits,
+            self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
         )  # fmt: skip
-        machine.released = []
+        machine.released, machine._labels = [], {}
         return machine
 
     async def stop(self) -> None:
@@ -99,9 +124,12 @@ class RootNode(Node):
                 return
             try:
                 await loop.run_in_executor(None, self.journal.write, batch)
-            except EnvironmentProblem as problem:
-                _log.error("%s", problem)
-                self.dispatch(self.machine.fail(str(problem)))
+            except Exception as problem:  # whatever it is, nobody may be told that it is there
+                if isinstance(problem, EnvironmentProblem):
+                    _log.error("%s", problem)
+                else:
+                    _log.exception("the journal %s can't be written", self._path)
+                self.dispatch(self.machine.fail(str(problem) or type(problem).__name__))
                 return
             self._stored(batch.upto)
 
@@ -110,7 +138,10 @@ class RootNode(Node):
         released, self.machine.released = self.machine.released, []
         if released:
             ends = list(itertools.accumulate(map(len, released)))
-            self.forward(b"".join(released), [0, *ends[:-1]], ends)
+            try:
+                self.forward(b"".join(released), [0, *ends[:-1]], ends)
+            except Exception:  # it is on the disk, and those that miss it ask for it
+                _log.exception("%s: notifications could not be forwarded", self._name)
 
     async def _begin_anew(self) -> None:
         """Go on from what is on the disk, if it can be written again; until then the machine
@@ -119,9 +150,14 @@ class RootNode(Node):
             return
         self._tried = self.now
         try:
-            await asyncio.get_running_loop().run_in_executor(None, self.journal.revive)
+            await asyncio.get_running_loop().run_in_executor(None, self._revive)
         except EnvironmentProblem as problem:
             _log.info("%s", problem)
             return
         self.take_machine(self._remembered())
         _log.warning("the journal %s can be written again", self._path)
+
+    def _revive(self) -> None:
+        """There may be another journal by now, so this is another life."""
+        self.journal.revive()
+        self.journal.begin_life(draw_life())

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import time
+
+import msgspec
 
 from tidings.broker.door import UPSTREAM, Address, Door
+from tidings.broker.entry import Tokens
 from tidings.broker.node import CACHE_BYTES, Node
 from tidings.network import Link
 from tidings.network.frame_cache import FrameCache
+from tidings.network.lives import draw_life
 from tidings.network.tls import sentence_of
 from tidings.routing import frames, messages as m
 from tidings.routing.router import Router, Times
@@ -39,14 +42,17 @@ class RouterNode(Node):
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._frames = FrameCache(cache_bytes)
-        life = time.time_ns()
-        machine = Router(name, UPSTREAM, times, self._frames, life, door.limits)
+        machine = Router(name, UPSTREAM, times, self._frames, draw_life(), door.limits)
         super().__init__(machine, door, forwarding)
         self.upstream = upstream
         self._hello = m.Hello(name, door.channel, token, routes=True)
         self._tls = tls
         self._lost = asyncio.Event()
         self._said = ""  # what is wrong with the router above
+
+    def renew(self, tokens: Tokens | None, token: str = "") -> int:
+        self._hello = msgspec.structs.replace(self._hello, token=token)
+        return super().renew(tokens, token)
 
     async def start(self) -> None:
         await super().start()
@@ -80,7 +86,8 @@ class RouterNode(Node):
 
     def _make_link_above(self) -> Link:
         patience = self.machine.times.silent
-        return Link(self._from_above, self._above_ended, pressed=self._press, patience=patience)
+        return Link(self._from_above, self._above_ended, pressed=self._press, patience=patience,
+                    largest=frames.LARGEST_DOWN)  # fmt: skip
 
     def _watch(self, now: float) -> None:
         """Beats come from above every second, or nobody is there any more."""
@@ -143,13 +150,17 @@ class RouterNode(Node):
             self._say_of_above(message.reason)
             link.close("goodbye")
         elif link.name:
-            self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
+            self.feed(UPSTREAM, message)
 
     def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
-        epoch = int.from_bytes(buffer[starts[0] + 16 : starts[0] + 24], "little")
-        if epoch != self.machine.epoch:  # the machine knows what to do about it
-            for start in starts:
-                message = frames.decode(buffer, start)
-                self.dispatch(self.machine.receive(UPSTREAM, message, self.now))
+        """Those of this life are forwarded by their fronts. They come in the order of their
+        serials, so the last one tells how far that is; and where it and the first are of this life,
+        all are, as there is something said between two lives."""
+        first, _ = frames.place_of(buffer, starts[0])
+        last, serial = frames.place_of(buffer, starts[-1])
+        if first == last == self.machine.epoch:
+            self.machine.passed(serial)
+            self.forward(buffer, starts, ends)
             return
-        self.forward(buffer, starts, ends)
+        for start in starts:  # the machine knows what to do about it
+            self.feed(UPSTREAM, frames.decode(buffer, start))

@@ -1,8 +1,10 @@
 """A tree of nodes as processes of this machine: started, kept running, and ended in order.
 
 Each is `tidings router` with a file of its own. Its stdin is a pipe that nobody writes to: when the
-process that holds the other end is gone, however that came, the node ends itself. What it says on
-stderr goes to a log.
+process that holds the other end is gone, however that came, the node ends itself. On stdout it
+gives a sign of life each second, from its event loop: one that gives none for too long is killed
+and started again. Its port is not asked, for a flood of connections there says nothing of the node.
+What it says on stderr goes to a log.
 
     folder/journal.db    of the rendezvous point
     folder/NAME.toml     what a node is started with; it has tokens in it, so others may not read it
@@ -26,13 +28,19 @@ from enum import Enum
 from pathlib import Path
 from typing import IO
 
-from tidings.broker.entry import Grant
+import msgspec
+
+from tidings.broker.config import ConfigError
+from tidings.broker.entry import ROUTE, Grant
 from tidings.broker.tree_file import Member, Tree
+from tidings.files import make_folder, open_private, private_file
 from tidings.model import EnvironmentProblem
 
 PAUSE = (0.5, 10.0)  # seconds before one that died is started again: at first, and at most
+LOOK = 1.0  # seconds between two looks at whether one is silent
 SETTLED = 30.0  # seconds after which one that dies is taken for healthy again
-PATIENCE = 10.0  # seconds that one may take to end
+ENDING = 5.0  # seconds that all of them may take to end
+STARTING = 20  # times as long may one be silent that starts: it reads its journal
 WATCHER = "<up>"
 _SIGNALS = {one.value: one.name for one in signal.Signals}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -55,6 +63,7 @@ class Branch:
         self.port = member.listen.port
         self.again = 0.0  # when it is started again
         self.starts = 0
+        self.heard = False  # since it was last looked at
         self.process: asyncio.subprocess.Process | None = None
         self.known = asyncio.Event()  # where it listens
         self.listening = asyncio.Event()
@@ -119,8 +128,8 @@ class RunningTree:
     def _prepare(self) -> None:
         folder = self.tree.folder
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(folder / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_folder(folder)
+            self._lock = open_private(folder / "up.lock", os.O_RDWR | os.O_CREAT)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise EnvironmentProblem(f"{folder}: these nodes are running already") from None
@@ -159,9 +168,7 @@ class RunningTree:
         log = self._log_of(branch)
         with _private(log, "ab") as out:
             before = out.tell()
-            config = self.tree.folder / f"{branch.name}.toml"
-            with _private(config, "wb") as file:
-                file.write(self._config(branch).encode())
+            config = self._write_config(branch)
             process = branch.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-m", "tidings", "router", "--config", str(config), "--log",
                 "--until-stdin-ends",
@@ -169,18 +176,39 @@ class RunningTree:
                 start_new_session=True,  # Ctrl-C is ours: they end in order
             )  # fmt: skip
             branch.starts += 1
-            assert process.stdout is not None
-            first = await process.stdout.readline()
-            with contextlib.suppress(ValueError):
-                branch.port = int(first.rpartition(b":")[2])
-                self._runs(branch)
-            while rest := await process.stdout.read(1 << 16):
-                out.write(rest)
-            code = await process.wait()
+            watching = asyncio.create_task(self._watch(branch, process))
+            try:
+                assert process.stdout is not None
+                first = await process.stdout.readline()
+                with contextlib.suppress(ValueError):
+                    branch.port = int(first.rpartition(b":")[2])
+                    self._runs(branch)
+                while rest := await process.stdout.read(1 << 16):
+                    branch.heard = True
+                    out.write(rest.replace(b"\n", b""))
+                code = await process.wait()
+            finally:
+                watching.cancel()
         if code < 0:
             return f"signal {_SIGNALS.get(-code, -code)}"
         reason = _last_line(log, before)
         return reason.removeprefix(ERROR) if reason.startswith(ERROR) else f"exit code {code}"
+
+    async def _watch(self, branch: Branch, process: asyncio.subprocess.Process) -> None:
+        """Kill a node that gives no sign of life for too long. Looks are counted, not seconds: if
+        this process was stopped for a while, or the machine slept, nobody is to die for it."""
+        branch.heard, silent = True, 0
+        while True:
+            await asyncio.sleep(LOOK)
+            silent = 0 if branch.heard else silent + 1
+            branch.heard = False
+            starts = branch.state is not State.RUNNING
+            most = self.tree.patience * (STARTING if starts else 1)
+            if silent * LOOK >= most:
+                self._told(f"{branch.name} has not answered for {most:g} s, and is killed")
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                return
 
     def _runs(self, branch: Branch) -> None:
         branch.state = State.RUNNING
@@ -191,6 +219,26 @@ class RunningTree:
 
     def _log_of(self, branch: Branch) -> Path:
         return self.tree.folder / f"{branch.name}.log"
+
+    def _write_config(self, branch: Branch) -> Path:
+        path = self.tree.folder / f"{branch.name}.toml"
+        beside = path.with_suffix(".new")
+        with _private(beside, "wb") as file:
+            file.write(self._config(branch).encode())
+        beside.replace(path)
+        return path
+
+    def renew(self, tokens: Mapping[str, str | Grant] | None) -> None:
+        """Have all nodes go by other tokens."""
+        if (tokens is None) != (self.tree.tokens is None):
+            raise ConfigError("whether there are [tokens] counts when the tree is started")
+        known = None if tokens is None else dict(tokens)
+        self.tree = msgspec.structs.replace(self.tree, tokens=known)
+        for branch in self.branches.values():
+            if branch.state is State.RUNNING and branch.process is not None:
+                self._write_config(branch)
+                with contextlib.suppress(ProcessLookupError):
+                    branch.process.send_signal(signal.SIGHUP)
 
     def _config(self, branch: Branch) -> str:
         """The router's own file."""
@@ -213,9 +261,9 @@ class RunningTree:
             tables["columns"] = tree.columns
         if tree.tokens is not None:
             below = [one.name for one in tree.members if one.upstream == member.name]
-            keys = {self._keys[name]: name for name in below}
+            keys = {self._keys[name]: Grant(name, ROUTE) for name in below}
             if member.upstream is None:
-                keys[self._keys[member.name]] = WATCHER
+                keys[self._keys[member.name]] = Grant(WATCHER, frozenset({"subscribe"}))
             tables["tokens"] = {**tree.tokens, **keys}
         lines = _pairs(plain)
         for title, table in tables.items():
@@ -226,27 +274,30 @@ class RunningTree:
     # -- ending --------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """End all, each before the one above it."""
+        """End all, each before the one above it; those are killed that take too long. All that they
+        acknowledged is on the disk."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        latest = time.monotonic() + ENDING
         deepest = max(one.member.depth for one in self.branches.values())
         for depth in range(deepest, -1, -1):
             level = [one for one in self.branches.values() if one.member.depth == depth]
-            await asyncio.gather(*map(self._end, level))
+            seconds = max(0.0, latest - time.monotonic()) / (depth + 1)
+            await asyncio.gather(*(self._end(one, seconds) for one in level))
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    async def _end(self, branch: Branch) -> None:
+    async def _end(self, branch: Branch, seconds: float) -> None:
         process = branch.process
         if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
             try:
-                await asyncio.wait_for(process.wait(), PATIENCE)
+                await asyncio.wait_for(process.wait(), seconds)
             except TimeoutError:
-                self._told(f"{branch.name} did not end in {PATIENCE:g} s and is killed")
+                self._told(f"{branch.name} did not end in {seconds:.1f} s and is killed")
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
@@ -254,8 +305,8 @@ class RunningTree:
 
 
 def _private(path: Path, mode: str) -> IO[bytes]:
-    """A file that nobody else may read."""
-    opened = open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))  # noqa: SIM115
+    """A file that nobody else may read, even where one was there before."""
+    opened = private_file(path, mode)
     os.fchmod(opened.fileno(), 0o600)
     return opened
 

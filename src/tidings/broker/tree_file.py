@@ -11,6 +11,8 @@
     listen = 7401
     upstream = "root"                left out, it is the rendezvous point
 
+    patience = 30                    seconds without a sign of life after which one is killed
+
     [columns] [tokens] [times] policy      as in a router's file, for all of them
 
 Paths are relative to the file; the folder is named after the file where it is not given.
@@ -21,13 +23,14 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from tidings.broker.config import ConfigError, address_of
 from tidings.broker.door import Address
 from tidings.broker.entry import Grant
+from tidings.files import SecretError, check_secret
 from tidings.filters import Attributes
 from tidings.model import AttributesError
 from tidings.routing.router import Times
@@ -61,7 +64,9 @@ class Tree(msgspec.Struct, frozen=True):
     columns: dict[str, str]
     tokens: dict[str, str | Grant] | None
     times: dict[str, float]
+    patience: float
     members: tuple[Member, ...]  # each after the one above it
+    warnings: tuple[str, ...] = ()  # of what others may read
 
     @property
     def open_to_others(self) -> list[Member]:
@@ -88,6 +93,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, str] = {}
     tokens: dict[str, str | Grant] | None = None
     times: dict[str, float] = {}
+    patience: Annotated[float, msgspec.Meta(ge=3)] = 30.0
     root: dict[str, Any] = {}
     router: dict[str, Any] = {}
 
@@ -103,6 +109,8 @@ def load_tree(path: str | Path) -> Tree:
         raise ConfigError(f"{path} is not TOML: {problem}") from None
     try:
         return _tree(path, raw)
+    except SecretError as problem:  # it says itself where
+        raise ConfigError(str(problem)) from None
     except (ConfigError, AttributesError) as problem:
         raise ConfigError(f"{path}: {problem}") from None
 
@@ -124,7 +132,9 @@ def _tree(path: Path, raw: dict[str, Any]) -> Tree:
         file.columns,
         file.tokens,
         file.times,
+        file.patience,
         tuple(_members(file)),
+        tuple(filter(None, [check_secret(path) if file.tokens else ""])),
     )
 
 

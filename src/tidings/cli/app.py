@@ -15,7 +15,8 @@ from tidings.cli.check import check_filters
 from tidings.cli.convert import convert_filters
 from tidings.cli.demo import show_demo
 from tidings.cli.doctor import examine_file
-from tidings.cli.errors import INTERRUPTED, guarded
+from tidings.cli.ending import INTERRUPTED, end_in_time
+from tidings.cli.errors import guarded
 from tidings.cli.explain import explain_event
 from tidings.cli.graph import show_graph
 from tidings.cli.live_subscriptions import subscriptions
@@ -84,6 +85,7 @@ app.add_typer(bench, name="bench")
 
 def main() -> None:
     """Run the command line."""
+    end_in_time()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a letter shows its number, and the command goes on. A stream
         # that was closed before we came is None.

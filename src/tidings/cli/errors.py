@@ -11,10 +11,10 @@ from typing import ParamSpec
 
 import typer
 
+from tidings.cli.ending import INTERRUPTED, handlers_kept
 from tidings.model import FilterError, TidingsError
 
 BAD_INPUT = 2
-INTERRUPTED = 130
 PIPE_CLOSED = 141  # what a shell gives for a program that a closed pipe ended
 
 Params = ParamSpec("Params")
@@ -69,8 +69,9 @@ def guarded(command: Callable[Params, int | None]) -> Callable[Params, None]:
     @functools.wraps(command)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
         try:
-            code = command(*args, **kwargs) or 0
-            sys.stdout.flush()
+            with handlers_kept():
+                code = command(*args, **kwargs) or 0
+                sys.stdout.flush()
         except KeyboardInterrupt:
             code = INTERRUPTED
         except BrokenPipeError:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import options
 from tidings.cli.declared import Declared
 from tidings.cli.errors import guarded, refused
+from tidings.cli.pipeline_status import show_aside
 from tidings.cli.screen import MOST_ROWS, counted, emit, plain, say, show, show_rest, table, tracked
 from tidings.cli.subscription_logs import alike, as_id, find_log, open_log
 from tidings.cli.subscriptions import read_subscriptions
 from tidings.filters import parse
 from tidings.model import FilterError, Id, need_id
-from tidings.store import Change
+from tidings.store import Change, ChangeLog
+
+if TYPE_CHECKING:
+    from tidings.spark.restated import Aside
 
 subscriptions = typer.Typer(rich_markup_mode=None)
 
@@ -125,24 +130,38 @@ def list_subscriptions(
 ) -> None:
     """List the subscriptions, as they are or as they were.
 
-    A node is a distinct filter: subscriptions that say the same have the same one.
+    A node is a distinct filter: subscriptions that say the same have the same one. Those that a
+    pipeline set aside, because their filters are refused now, are named with the reason.
 
-    With --json, one line per subscription: id, node, filter.
+    With --json, one line per subscription: id, node, filter, and refused (the reason) for one that
+    is set aside.
     """
     log = open_log(where)
     version = log.version if at is None else at
     found = log.subscriptions(version)
+    aside = _set_aside(log)
     if json:
+        reasons = {one.id: one.reason for one in aside}
         for id_, (text, node) in found.items():
-            emit({"id": id_, "node": node, "filter": text})
+            said = {"refused": reasons[id_]} if id_ in reasons else {}
+            emit({"id": id_, "node": node, "filter": text, **said})
         return
     rows = [(id_, node, text) for id_, (text, node) in found.items()]
     shown = rows if every else rows[:MOST_ROWS]
     if shown:
         show(table(["id", "node#", "filter"], shown), "")
         show_rest(len(rows) - len(shown), "more subscription")
+    show_aside(aside)
     nodes = counted(len({node for _, node in found.values()}), "distinct filter")
     say(f"version {version}: {counted(len(rows), 'subscription')}, {nodes}")
+
+
+def _set_aside(log: ChangeLog) -> Sequence[Aside]:
+    if not (log.path / "snapshots").is_dir():
+        return ()  # no pipeline has looked at it
+    from tidings.spark.compiled import set_aside
+
+    return set_aside(log)
 
 
 def show_log(
@@ -176,6 +195,32 @@ def show_log(
     say(f"the latest version is {latest}")
 
 
+def repair_log(where: Where, json: options.Json = False) -> None:
+    """Go on with a log that is damaged: keep what is good, and say what was lost.
+
+    What is not good is moved into a folder beside, never removed. Versions and nodes that may have
+    been given are not given again. A pipeline whose batch began with a version that was lost says
+    so and ends. A log that is whole is left as it is.
+
+    With --json, one object: version, problems, lost (pairs of first and last version), aside.
+    """
+    done = open_log(where).repair()
+    if json:
+        emit(done)
+        return
+    if not done.problems and not done.lost:
+        say(f"nothing is wrong with it; the latest version is {done.version}")
+        return
+    for problem in done.problems:
+        say(f"found: {problem}")
+    for first, last in done.lost:
+        say(f"lost: {f'version {first}' if first == last else f'versions {first} to {last}'}")
+    if not done.lost:
+        say("lost: no change that is known of")
+    say(f"kept aside: {done.aside}")
+    say(f"version {done.version}: what is good; put again what `subscriptions list` misses")
+
+
 def _row(one: Change) -> tuple[object, ...]:
     if one.filter is None:
         return one.version, one.id, "", plain("ended", "dim")
@@ -188,5 +233,6 @@ for _name, _command in (
     ("drop", drop_subscription),
     ("list", list_subscriptions),
     ("log", show_log),
+    ("repair", repair_log),
 ):
     subscriptions.command(_name)(guarded(_command))

@@ -7,22 +7,25 @@ import contextlib
 import logging
 import os
 import resource
-import signal
 import sys
 import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
 
 from tidings.cli import options
+from tidings.cli.ending import end_with_stdin, ended, until_ended
 from tidings.cli.errors import BadInput, remark
-from tidings.cli.screen import emit, say
+from tidings.cli.screen import counted, emit, say
+from tidings.files import read_secret
+from tidings.model import TidingsError
 
 if TYPE_CHECKING:
-    from tidings.routing.subscriber import Break, Lost
+    from tidings.broker.node import Node
+    from tidings.routing.lineage import Break
+    from tidings.routing.subscriber import Lost
 
 Router = Annotated[
     str,
@@ -31,8 +34,16 @@ Router = Annotated[
 Token = Annotated[
     str,
     typer.Option(
-        "--token", metavar="TOKEN", envvar="TIDINGS_TOKEN", help="By which one is let in."
+        "--token",
+        metavar="TOKEN",
+        envvar="TIDINGS_TOKEN",
+        help="By which one is let in. Given here, `ps` shows it to everybody on this machine: "
+        "better in --token-file.",
     ),
+]
+TokenFile = Annotated[
+    str | None,
+    typer.Option("--token-file", metavar="FILE", help="The file that has the token."),
 ]
 Name = Annotated[
     str | None,
@@ -45,9 +56,9 @@ Authorities = Annotated[
     ),
 ]
 DEFAULT = "tidings://127.0.0.1:7400"
+BEAT = 1.0  # seconds between two signs of life
 PATIENCE = 5.0  # seconds until it is said that an answer takes long
 T = TypeVar("T")
-LAST_WORDS = 5.0  # seconds to end in
 
 
 def run_router(
@@ -55,14 +66,29 @@ def run_router(
     log: Annotated[bool, typer.Option("--log", help="Say on stderr who comes and goes.")] = False,
     leashed: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
 ) -> None:
-    """Run a router, or a rendezvous point, as FILE describes, until Ctrl-C or SIGTERM."""
+    """Run a router, or a rendezvous point, as FILE describes, until Ctrl-C or SIGTERM.
+
+    On SIGHUP the tokens in FILE, and what they may, are read again.
+    """
     if leashed:
-        threading.Thread(target=_end_with_stdin, daemon=True).start()
+        end_with_stdin()
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     from tidings.broker.config import load_config, make_node
 
-    node = make_node(load_config(config))
+    loaded = load_config(config)
+    for one in loaded.warnings:
+        remark(one)
+    before = os.umask(0o077)  # what a node writes is for its owner alone
+    try:
+        node = make_node(loaded)
+        _run_node(node, lambda: _read_again(node, config), leashed)
+    finally:
+        os.umask(before)
+
+
+def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
+    """Run a node until it is to end; on SIGHUP call `again`."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each neighbour is an open file
 
@@ -70,10 +96,38 @@ def run_router(
         await node.start()
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()
-        await ended()
+        beating = asyncio.create_task(_beat(sys.stdout.fileno())) if leashed else None
+        await ended(again)
+        if beating is not None:
+            beating.cancel()
         await node.stop()
 
     run_async(work())
+
+
+def _read_again(node: Node, config: str) -> None:
+    """Have a node go by the tokens that its file has now; a bad file changes nothing."""
+    from tidings.broker.config import load_config, renew
+
+    try:
+        loaded = load_config(config)
+        count = renew(node, loaded)
+    except TidingsError as problem:
+        remark(f"the tokens stay as they were: {problem}")
+        return
+    for one in loaded.warnings:
+        remark(one)
+    remark(f"the tokens were read again, and {counted(count, 'link')} ended for it")
+
+
+async def _beat(out: int) -> None:
+    """Say to whoever started this node that its loop still turns: an empty line a second. One that
+    does not read them does not stop the node."""
+    os.set_blocking(out, False)
+    while True:
+        with contextlib.suppress(OSError):
+            os.write(out, b"\n")
+        await asyncio.sleep(BEAT)
 
 
 def publish_notification(
@@ -86,6 +140,7 @@ def publish_notification(
     ] = None,
     router: Router = DEFAULT,
     token: Token = "",
+    token_file: TokenFile = None,
     name: Name = None,
     authorities: Authorities = None,
 ) -> None:
@@ -96,10 +151,12 @@ def publish_notification(
     """
     from tidings.network.agent import connect
 
+    token = the_token(token, token_file)
+
     async def work() -> int:
         at = count = 0
         async with connect(router, name=name, token=token, authorities=authorities) as agent:
-            waiting: list[asyncio.Future[None]] = []
+            waiting: list[asyncio.Future[int]] = []
             async for line in stdin_lines() if attributes == "-" else _only(attributes):
                 at += 1
                 text = line.strip()
@@ -135,6 +192,7 @@ def subscribe_to(
     ] = None,
     router: Router = DEFAULT,
     token: Token = "",
+    token_file: TokenFile = None,
     name: Name = None,
     authorities: Authorities = None,
     json: options.Json = False,
@@ -146,6 +204,8 @@ def subscribe_to(
     """
     from tidings.network.agent import connect
     from tidings.routing.subscriber import Told
+
+    token = the_token(token, token_file)
 
     async def work() -> None:
         count = 0
@@ -172,7 +232,19 @@ def subscribe_to(
     run_async(until_ended(work()))
 
 
+def the_token(given: str, file: str | None) -> str:
+    """The token that is given, or that a file has; a file goes before the environment."""
+    if file is None:
+        return given
+    token, warning = read_secret(file)
+    if warning:
+        remark(warning)
+    return token
+
+
 def _missing(one: Lost | Break) -> str:
+    from tidings.routing.lineage import Break
+
     if isinstance(one, Break):
         return f"it is not known what came between: {one.reason}"
     return f"{one.numbers:,} notifications can't be had any more"
@@ -202,37 +274,6 @@ def run_async(work: Coroutine[Any, Any, Any]) -> Any:
 
         return uvloop.run(work)
     return asyncio.run(work)
-
-
-def _end_with_stdin() -> None:
-    """End this process when whoever holds the other end of stdin is gone, even if it hangs."""
-    while os.read(0, 1 << 12):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(LAST_WORDS)
-    os._exit(1)
-
-
-async def ended() -> None:
-    """Wait for Ctrl-C, SIGTERM, or the end of the terminal."""
-    event = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    ends = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup has its way
-        ends.append(signal.SIGHUP)
-    for one in ends:
-        loop.add_signal_handler(one, event.set)
-    await event.wait()
-
-
-async def until_ended(work: Coroutine[Any, Any, T]) -> T | None:
-    """Do work until it is done, or until Ctrl-C or SIGTERM; None then."""
-    working, ending = asyncio.create_task(work), asyncio.create_task(ended())
-    _, rest = await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
-    return working.result() if working.done() and not working.cancelled() else None
 
 
 async def stdin_lines() -> AsyncIterator[str]:

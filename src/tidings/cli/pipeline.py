@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidings.cli import options
-from tidings.cli.errors import INTERRUPTED, guarded, remark
+from tidings.cli.ending import hear_the_end
+from tidings.cli.errors import guarded, remark
 from tidings.cli.pipeline_files import File, settings_of
 from tidings.cli.pipeline_status import show_status
+from tidings.cli.pipeline_verify import verify_pipeline
 from tidings.cli.pipeline_view import PipelineView
 from tidings.cli.screen import counted, emit, facts, near, show, table, working
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidings.spark.settings import Settings
 
 LOOK = 0.25  # seconds between two looks at the query
+GRACE = 3.0  # seconds for the running batch, when it is to end
 
 pipeline = typer.Typer(rich_markup_mode=None)
 
@@ -45,12 +46,13 @@ def run_pipeline(
         bool, typer.Option("--verbose", help="Let Spark print its errors, with their stacks.")
     ] = False,
     json: options.Json = False,
-) -> int:
+) -> None:
     """Run the pipeline that FILE describes, until Ctrl-C.
 
-    On Ctrl-C or SIGTERM the running batch is finished, and no other begins; a second Ctrl-C does
-    not wait. Started again, the pipeline goes on where it was. With trigger.available_now it ends
-    by itself when all is read.
+    On Ctrl-C or SIGTERM the running batch is finished, if that takes no more than 3 seconds, and no
+    other begins; a second Ctrl-C does not wait. Started again, the pipeline goes on where it was,
+    and does a batch again that was not finished. With trigger.available_now it ends by itself when
+    all is read.
 
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
     nodes, after the batch), seconds. A sink that is the console then writes to stderr.
@@ -81,50 +83,24 @@ def run_pipeline(
         stack.callback(watched.close)
         with view.shown():
             how = _watch(watched, view)
-    if how == "stopped":
-        return INTERRUPTED
     view.end(how)
-    return 0
 
 
 def _watch(watched: Any, view: PipelineView) -> str:
     """Follow a query to its end; TidingsError when it failed."""
     asked = threading.Event()
-    with _signals(asked) as hurry:
-        query = watched.start()
-        while query.isActive and not asked.wait(LOOK):
-            view.progress = query.lastProgress or view.progress
-            batch = watched.batch
-            view.state = "waiting for rows" if batch is None else f"in batch {batch}"
-        if asked.is_set():
-            view.state = "ending after this batch; Ctrl-C again does not wait"
-            hurry()
-            try:
-                watched.end(query)
-            except KeyboardInterrupt:
-                query.stop()
-                return "stopped"
-        watched.check(query)
-        view.state = "ended" if asked.is_set() else "all is read"
-        return view.state
-
-
-@contextmanager
-def _signals(asked: threading.Event) -> Iterator[Any]:
-    """SIGINT and SIGTERM set the event; once `hurry` was called, SIGINT interrupts as it does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: None
-        return
-
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        asked.set()
-
-    before = {one: signal.signal(one, ask) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+    hear_the_end(asked.set)
+    query = watched.start()
+    while query.isActive and not asked.wait(LOOK):
+        view.progress = query.lastProgress or view.progress
+        batch = watched.batch
+        view.state = "waiting for rows" if batch is None else f"in batch {batch}"
+    if asked.is_set():
+        view.state = f"ending after this batch, or in {GRACE:g} s; Ctrl-C again does not wait"
+        watched.end(query, GRACE)
+    watched.check(query)
+    view.state = "ended" if asked.is_set() else "all is read"
+    return view.state
 
 
 @contextmanager
@@ -209,3 +185,4 @@ def _compared(families: list[str] | None) -> str:
 pipeline.command("run")(guarded(run_pipeline))
 pipeline.command("check")(guarded(check_pipeline))
 pipeline.command("status")(guarded(show_status))
+pipeline.command("verify")(guarded(verify_pipeline))

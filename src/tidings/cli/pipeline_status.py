@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tidings.cli import options
@@ -22,6 +23,7 @@ from tidings.cli.screen import (
 )
 
 if TYPE_CHECKING:
+    from tidings.spark.restated import Aside
     from tidings.spark.standing import Standing
 
 SICK = 10  # feeds that are shown
@@ -37,7 +39,8 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
     last commit), latest (version of the subscriptions now), subscriptions, snapshots, open_pins,
     notifications, counters (node, number, filter), nodes, dead_letters (reason, rows, batch, raw),
     damaged (file, problem: dead letters that can't be read), feeds (what is wrong with those that
-    could not be read when they were last looked at).
+    could not be read when they were last looked at), aside (subscriptions whose filters are refused
+    now, and left out: id, filter, reason).
     """
     settings = settings_of(file)
     from tidings.spark.standing import standing
@@ -78,6 +81,7 @@ def _show_standing(found: Standing) -> None:
         more = len(found.feeds) - SICK
         rows.append(("feeds", plain(sick + (f"\nand {more:,} more" if more > 0 else ""), "yellow")))
     show(facts(rows))
+    show_aside(found.aside)
     if found.counters:
         lines = [
             (one.node, f"{one.number:,}", plain("not subscribed to now", "dim")
@@ -93,6 +97,15 @@ def _show_standing(found: Standing) -> None:
         show("", table(["latest refusals", "rows#", "batch#", "one of them"], letters))
     for one in found.damaged:
         remark(f"{near(one.file)}: these dead letters can't be read: {one.problem}")
+
+
+def show_aside(found: Sequence[Aside]) -> None:
+    """The subscriptions that are left out, and why."""
+    if found:
+        rows = [(one.id, one.reason, cut(one.filter, 200)) for one in found[:MOST_ROWS]]
+        show("", table(["set aside", "refused now, because", "filter"], rows))
+        if len(found) > len(rows):
+            show(plain(f"and {len(found) - len(rows):,} more that are set aside", "dim"))
 
 
 def _versions(mine: int, latest: int | None) -> str:

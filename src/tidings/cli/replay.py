@@ -225,7 +225,7 @@ def _base(pipeline: Any) -> dict[str, int]:
     from tidings.snapshots import Snapshot
 
     pinned = pipeline.subscriptions.pinned(pipeline.subscriptions.version)
-    return Snapshot.open(pinned.path, verify=False).stats()
+    return Snapshot.open(pinned.path).stats()
 
 
 def _checked(outbox: Any, counters: Mapping[int, int]) -> str:

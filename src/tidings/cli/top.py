@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli import options
+from tidings.cli.ending import until_ended
 from tidings.cli.network import (
     DEFAULT,
     Authorities,
     Name,
     Router,
     Token,
+    TokenFile,
     run_async,
-    until_ended,
+    the_token,
 )
 from tidings.cli.screen import emit, plain, show
 from tidings.model import EnvironmentProblem
@@ -39,6 +41,7 @@ Once = Annotated[bool, typer.Option("--once", help="Show it once, and end.")]
 def show_network(
     router: Router = DEFAULT,
     token: Token = "",
+    token_file: TokenFile = None,
     name: Name = None,
     authorities: Authorities = None,
     once: Once = False,
@@ -57,6 +60,8 @@ def show_network(
 
     from tidings.cli.network_view import NetworkView, drawing
     from tidings.network.watching import watch
+
+    token = the_token(token, token_file)
 
     def watching() -> Watching:
         return watch(router, name=name, token=token, authorities=authorities)

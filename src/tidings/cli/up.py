@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings.cli.ending import ended
 from tidings.cli.errors import BadInput, remark
-from tidings.cli.network import ended, run_async
+from tidings.cli.network import run_async
 from tidings.cli.screen import counted, near, plain, say, show, table
 from tidings.model import TidingsError
 
@@ -38,12 +39,15 @@ def start_tree(
 ) -> None:
     """Start the rendezvous point and all routers that FILE describes, each a process of its own.
 
-    They run until Ctrl-C or SIGTERM; those that die are started again. Without FILE it is
-    network.toml or tidings.toml in this folder.
+    They run until Ctrl-C or SIGTERM; those that die, or give no sign of life any more, are started
+    again. On SIGHUP the tokens in FILE are read again. Without FILE it is network.toml or
+    tidings.toml in this folder.
     """
     from tidings.broker.tree_file import load_tree
 
     tree = load_tree(_found() if file is None else file)
+    for warning in tree.warnings:
+        remark(warning)
     for one in tree.open_to_others:
         remark(f"{one.name} listens at {one.listen.host}, and without [tokens] anybody may come in")
     if check:
@@ -71,10 +75,20 @@ def _show_plan(tree: Tree) -> None:
 async def _run(tree: Tree) -> None:
     """The tree, until somebody ends it."""
     from tidings.broker.tree import RunningTree
+    from tidings.broker.tree_file import load_tree
 
     screen = _Screen(sys.stdout.isatty())
     running = RunningTree(tree, screen.told)
-    over = asyncio.create_task(ended())
+
+    def read_again() -> None:
+        try:
+            running.renew(load_tree(tree.path).tokens)
+        except TidingsError as problem:
+            screen.told(f"the tokens stay as they were: {problem}")
+        else:
+            screen.told("the tokens were read again")
+
+    over = asyncio.create_task(ended(read_again))
     work = asyncio.create_task(_started(running, screen))
     try:
         await asyncio.wait({over, work}, return_when=asyncio.FIRST_COMPLETED)

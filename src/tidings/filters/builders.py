@@ -10,11 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import math
-import re
 import struct
 from typing import Any, NoReturn
 
-from tidings.filters import addresses, like, subjects
+from tidings.filters import addresses, like, regular, subjects
 from tidings.filters.attributes import article, family
 from tidings.filters.dialects import Context
 from tidings.filters.evaluate import evaluate
@@ -30,14 +29,12 @@ from tidings.filters.expression import (
     Literal,
     Not,
 )
-from tidings.filters.functions import ALIASES, FUNCTIONS, OPERATORS, regex
+from tidings.filters.functions import ALIASES, FUNCTIONS, OPERATORS
 from tidings.filters.kinds import kind_of
 from tidings.filters.tokens import Token
 from tidings.filters.unparse import name_text, text_of
-from tidings.model import FilterError, Type, read_value, type_of
+from tidings.model import FilterError, LimitError, Type, read_value, type_of
 from tidings.model.values import INT_MAX, is_number
-
-MAX_PATTERN = 2000
 
 TYPE_NAMES: dict[str, Type] = {
     "date": "date", "timestamp": "timestamp", "double": "double", "float": "double",
@@ -58,13 +55,30 @@ class Builder:
         self.text = text
         self.attributes = context.attributes
         self.functions = context.functions
+        self._context = context
+        self._parts = 0
+
+    def count(self, at: int, parts: int = 1) -> None:
+        """Take note of parts of the filter, and refuse it when they are too many."""
+        self._parts += parts
+        if self._parts > self._context.most_parts:
+            self.beyond(
+                f"the filter has more than {self._context.most_parts:,} parts, that is attributes, "
+                "comparisons and calls; use several filters",
+                at,
+            )
 
     def fail(self, reason: str, position: int) -> NoReturn:
         raise FilterError(reason, self.text, position)
 
+    def beyond(self, reason: str, position: int) -> NoReturn:
+        """Refuse what is right and more than is done for a filter."""
+        raise LimitError(reason, self.text, position)
+
     # -- leaves --------------------------------------------------------------------------------
 
     def attribute(self, path: tuple[str, ...], at: int) -> Attribute:
+        self.count(at)
         problem = self.attributes.problem(path) if self.attributes else None
         if problem:
             self.fail(problem, at)
@@ -121,6 +135,7 @@ class Builder:
     def compare(
         self, op: str, left: Expression, right: Expression, left_at: int, right_at: int
     ) -> Expression:
+        self.count(right_at)
         left, right = self._comparable(left, right, left_at, right_at)
         return Compare(op, left, right)  # type: ignore[arg-type]
 
@@ -191,6 +206,7 @@ class Builder:
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
         """A call of a function of the table, checked, and computed when it is constant."""
+        self.count(at)
         function = FUNCTIONS[name]
         if not function.least <= len(args) <= function.most:
             self.fail(f"{name} takes {_count(function.least, function.most)}, not {len(args)}", at)
@@ -203,12 +219,12 @@ class Builder:
                 self.fail(f"{name} takes {article(wanted)} there, found {found}", where)
         if name in ("like", "ilike") and isinstance(args[1], Literal):
             self._check_like(args[1], places[1])
-        if name == "rlike" and isinstance(args[1], Literal):
-            self._check_regex(args[1].value, places[1])
+        if name == "rlike":
+            self._check_regular(args[1], places[1])
         node = Call(name, args)
         if function.strict and any(isinstance(arg, Literal) and arg.value is None for arg in args):
             return Literal(None)
-        # a regular expression may run for very long, so it waits for an event
+        # a regular expression waits for an event, however constant: identities rest on that
         if name != "rlike" and all(isinstance(arg, Literal) for arg in args):
             value = evaluate(node, {})
             return Literal(tuple(value) if isinstance(value, list) else value)
@@ -217,19 +233,25 @@ class Builder:
     def _check_like(self, pattern: Literal, at: int) -> None:
         if isinstance(pattern.value, str):
             try:
-                like.split(pattern.value)
+                like.Like(like.split(pattern.value))
             except like.PatternError as problem:
                 self.fail(f"{problem}, expected a % or _ or another escape after it", at)
+            except like.LargeError as problem:
+                self.beyond(str(problem), at)
 
-    def _check_regex(self, pattern: Any, at: int) -> None:
-        if not isinstance(pattern, str):
-            return
-        if len(pattern) > MAX_PATTERN:
-            self.fail(f"found a pattern of more than {MAX_PATTERN} characters", at)
-        try:
-            regex(pattern)
-        except (re.error, OverflowError, RecursionError) as problem:
-            self.fail(f"the regular expression does not compile: {problem}", at)
+    def _check_regular(self, pattern: Expression, at: int) -> None:
+        if not isinstance(pattern, Literal):
+            self.beyond(
+                f"RLIKE takes a pattern in quotes, found {_described(pattern)}; LIKE and contains "
+                "take one from an attribute",
+                at,
+            )
+        if isinstance(pattern.value, str):
+            try:
+                compiled = regular.compiled(pattern.value)
+                self.count(at, compiled.size // 64)
+            except regular.RegularError as problem:
+                self.beyond(f"the regular expression {problem}", at)
 
     def function(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
@@ -281,6 +303,7 @@ class Builder:
     def _special(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
+        self.count(at)
         if name == "array":
             values = [self._constant(name, a, p) for a, p in zip(args, places, strict=True)]
             return Literal(tuple(values))
@@ -358,15 +381,19 @@ class Builder:
         return Call(name, args, ontology)
 
     def _cesql(self, args: tuple[Expression, ...], places: tuple[int, ...], at: int) -> Expression:
-        from tidings.filters.cesql import parser, program
+        from tidings.filters.cesql import parser, program, syntax
 
         if len(args) != 1:
             self.fail(f"cesql takes one expression, such as 'INT(n) + 1', not {len(args)}", at)
         text = self._string("cesql", args[0], places[0])
         try:
-            return program.called(parser.read(text, self.attributes))
+            node = parser.read(text, self.attributes, most_parts=self._context.most_parts)
+            self.count(at, syntax.count(node))
+            return program.called(node)
         except FilterError as problem:
-            self.fail(f"in the expression of cesql: {problem}", places[0])
+            raise type(problem)(
+                f"in the expression of cesql: {problem}", self.text, places[0]
+            ) from None
 
     def _event_pattern(
         self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
@@ -380,7 +407,8 @@ class Builder:
                 self._string("event_pattern", args[0], places[0]), self.attributes
             )
         except FilterError as problem:
-            self.fail(problem.reason, places[0])
+            raise type(problem)(problem.reason, self.text, places[0]) from None
+        self.count(at, sum(len(one.alternatives) for one in pattern.pattern.all_fields()))
         return residual(pattern)
 
     def _network(

@@ -21,17 +21,32 @@ from tidings.filters.pins import image
 from tidings.filters.tree import All, Any, Node, Test
 
 EFFORT = 20_000  # comparisons of boxes; whoever is not done by then answers no
+AMONG_OTHERS = 2_000  # the same of one question among many
+HEAVY = 512  # weight of forms that are not looked into there: only what is around them counts
 
 
-def covers(outer: Form, inner: Form) -> bool:
-    """Whether `outer` covers `inner`."""
+def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
+    """Whether `outer` covers `inner`. `budget`: of many questions together; once it is spent, the
+    answer is no."""
     if outer.always or inner.never:
         return True
     if outer.never or inner.always:
         return False
-    if not hull_allows(outer, inner):
+    if budget is None:
+        return hull_allows(outer, inner) and _looked_into(outer, inner, Effort(EFFORT))
+    if not budget.spend(1 + len(outer.hull) // 16) or not hull_allows(outer, inner):
         return False
-    effort = Effort(EFFORT)
+    if outer.weight > HEAVY or inner.weight > HEAVY:
+        boxes = outer.boxes
+        return boxes is not None and len(boxes) == 1 and algebra.contains(boxes[0], inner.hull)
+    effort = Effort(min(EFFORT, AMONG_OTHERS, budget.left))
+    before = effort.left
+    answer = _looked_into(outer, inner, effort)
+    budget.spend(8 * (before - effort.left))  # such a step may merge sets, which takes longer
+    return answer
+
+
+def _looked_into(outer: Form, inner: Form, effort: Effort) -> bool:
     if inner.boxes is not None:
         return all(_box_covered(box, outer, effort) for box in inner.boxes)
     assert inner.tree is not None
@@ -62,7 +77,7 @@ def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression]) -> bool:
         have = inner.get(term)
         if have is not None and values >= have:
             continue
-        computed = image(terms[term], inner)
+        computed = image(term, terms[term], inner)
         if computed is None:
             return False
         if have is not None:
@@ -132,7 +147,7 @@ def _with_images(box: Box, terms: Mapping[str, Expression]) -> Box | None:
     """The box with a test on every term that its points decide; None when one becomes empty."""
     out = box
     for text, term in terms.items():
-        computed = image(term, box)
+        computed = image(text, term, box)
         if computed is None:
             continue
         have = box.get(text)

@@ -22,6 +22,7 @@ class Context(msgspec.Struct, frozen=True):
 
     attributes: Attributes | None = None
     functions: Mapping[str, Callable[..., Any]] = {}
+    most_parts: int = 1 << 62  # attributes, comparisons and calls; LimitError for more
 
 
 Dialect = Callable[[str, Context], Expression]

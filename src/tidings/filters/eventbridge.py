@@ -35,7 +35,7 @@ from tidings.filters.pattern import EXACT, NUMERIC, Alternative, Field, Path, Pa
 from tidings.filters.pattern_match import BoundPattern
 from tidings.filters.pattern_reader import path_text, position, read_pattern, shown
 from tidings.filters.unparse import name_text, text_of
-from tidings.model import FilterError, type_of
+from tidings.model import FilterError, LimitError, type_of
 
 MOST_ELEMENTS = 8  # values that a nested field is looked up by, one by one
 _NESTED = ("list", "struct")
@@ -45,6 +45,11 @@ _NEVER = Literal(False)
 def parse_eventbridge(text: str, context: Context) -> Expression:
     """The expression of an event pattern."""
     pattern = read_pattern(text)
+    if sum(len(field.alternatives) for field in pattern.all_fields()) > context.most_parts:
+        raise LimitError(
+            f"the pattern has more than {context.most_parts:,} alternatives; use several filters",
+            text,
+        )
     if context.attributes is not None:
         _check(pattern, context.attributes, text)
     return expression_of(pattern, context.attributes)

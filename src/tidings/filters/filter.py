@@ -20,6 +20,7 @@ def parse(
     *,
     attributes: Attributes | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
+    most_parts: int | None = None,
 ) -> Filter:
     """The filter of a text; FilterError with a position when the text is not one.
 
@@ -28,8 +29,11 @@ def parse(
 
     `attributes` are those a channel declares: with them names and types are checked. `functions`
     are the application's own, by name; they must give the same for the same arguments.
+
+    `most_parts`: of attributes, comparisons and calls; LimitError for a filter of more. Without it
+    there is no such limit.
     """
-    context = dialects.Context(attributes, functions or {})
+    context = dialects.Context(attributes, functions or {}, most_parts or 1 << 62)
     return Filter(dialects.read(text, dialect, context), attributes)
 
 
@@ -54,18 +58,25 @@ class Filter:
     """
 
     def __init__(self, expression: Expression, attributes: Attributes | None = None) -> None:
-        self._expression = expression
+        self._expression: Expression | None = expression
         self._attributes = attributes
 
     @property
     def expression(self) -> Expression:
         """The expression tree, for the rooms that compile it."""
-        return self._expression
+        return spell.expression_of(self.form) if self._expression is None else self._expression
+
+    def slim(self) -> None:
+        """Keep the form and the identity alone, which say the same: of a long filter the expression
+        and the bytes take more memory than both."""
+        _ = self.key
+        self.__dict__.pop("encoded", None)
+        self._expression = None
 
     @cached_property
     def form(self) -> form.Form:
         """The canonical form, for the rooms that index it."""
-        return form.form_of(self._expression, self._attributes)
+        return form.form_of(self.expression, self._attributes)
 
     @cached_property
     def encoded(self) -> bytes:
@@ -80,7 +91,7 @@ class Filter:
     def matches(self, event: Event) -> bool:
         """Whether a notification matches, by the reference semantics."""
         need_mapping(event)
-        return evaluate.truth(self._expression, event) is True
+        return evaluate.truth(self.expression, event) is True
 
     def covers(self, other: Filter) -> bool:
         """Whether every notification that matches the other matches this one.
@@ -103,7 +114,7 @@ class Filter:
 
     def sql(self) -> str:
         """The filter as text of the default dialect; parsing it gives an equal filter."""
-        return unparse.text_of(self._expression)
+        return unparse.text_of(self.expression)
 
     @property
     def never(self) -> bool:

@@ -42,6 +42,8 @@ class Form(msgspec.Struct, frozen=True):
     tree: Node | None
     hull: Box
     terms: Mapping[str, Expression]
+    weight: int = 0
+    """What it takes to look into it, in tests of one value each; 0 for one box of attributes."""
 
     @property
     def never(self) -> bool:
@@ -82,13 +84,31 @@ class Form(msgspec.Struct, frozen=True):
         return any(self._inside(item, event, values) for item in node.items)
 
 
-_NEVER = Form((), None, {}, {})
+NEVER = Form((), None, {}, {})
 
 
 def form_of(node: Expression, attributes: Attributes | None) -> Form:
     """The canonical form of an expression."""
-    quick = _quick_form(node, attributes) or _pattern_form(node, attributes)
-    return quick if quick is not None else _full_form(node, Planter(attributes))
+    quick = _quick_form(node, attributes)
+    if quick is not None:
+        return quick
+    found = _pattern_form(node, attributes) or _full_form(node, Planter(attributes))
+    return msgspec.structs.replace(found, weight=_weight(found))
+
+
+def _weight(form: Form) -> int:
+    """Tests, with what their sets and the texts of what they compute have beyond the usual."""
+    texts = (len(text) for text, node in form.terms.items() if type(node) is not Attribute)
+    written = sum(texts) // 32
+    if form.boxes is None:
+        return written + (0 if form.tree is None else _tree_weight(form.tree))
+    return written + sum(1 + len(values.cuts) // 4 for box in form.boxes for values in box.values())
+
+
+def _tree_weight(node: Node) -> int:
+    if isinstance(node, Test):
+        return 1 + len(node.values.cuts) // 4
+    return sum(map(_tree_weight, node.items))
 
 
 def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
@@ -106,7 +126,7 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
         if attributes is not None:
             values = _settled_as(attributes.type(attribute.path), values)
         if not values.cuts:
-            return _NEVER
+            return NEVER
         if term in tests:
             again.setdefault(term, [tests[term]]).append(values)
         else:
@@ -115,7 +135,7 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
         kind = attributes.type(terms[term].path) if attributes else None
         tests[term] = _settled_as(kind, intersect(parts))
         if not tests[term]:
-            return _NEVER
+            return NEVER
     box = {term: tests[term] for term in sorted(tests)}
     return Form((box,), None, box, {term: terms[term] for term in box})
 
@@ -174,7 +194,7 @@ def _full_form(node: Expression, planter: Planter) -> Form:
         return Form(final, None, _settled(algebra.hull(final), planter), terms)
     around = algebra.hull_of_tree(tree)
     if around is None or pins.settle(around, planter.terms) is None:
-        return _NEVER
+        return NEVER
     terms = {term: planter.terms[term] for term in sorted(terms_of(tree))}
     return Form(None, tree, _settled(around, planter), terms)
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 import warnings
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from tidings.filters import addresses, geography, like, sets, subjects
+from tidings.filters import addresses, geography, like, regular, sets, subjects
+from tidings.filters.work import WORTH, spend
 from tidings.model import Type, compare, plain
 from tidings.model.values import INT_MAX, INT_MIN, is_number
 
 Body = Callable[..., Any]
+MOST_TEXT = 1 << 20  # characters of a text that is put together
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -119,9 +119,21 @@ def _text(change: Callable[..., Any]) -> Body:
     """A function of strings: null for anything else."""
 
     def body(*values: Any) -> Any:
-        return change(*values) if all(isinstance(v, str) for v in values) else None
+        size = 0
+        for value in values:
+            if not isinstance(value, str):
+                return None
+            size += len(value)
+        if size >= WORTH:
+            spend(size)
+        return change(*values)
 
     return body
+
+
+def _concat(*texts: str) -> str | None:
+    """Null for a text of more than MOST_TEXT characters: concat of concat grows without end."""
+    return "".join(texts) if sum(map(len, texts)) <= MOST_TEXT else None
 
 
 def _reversed(value: Any) -> Any:
@@ -167,6 +179,7 @@ def _array_contains(values: Any, wanted: Any) -> bool | None:
     """True when found; unknown when not found and an element is null or does not compare."""
     if not isinstance(values, list):
         return None
+    spend(len(values))
     orders = [compare(plain(v), wanted) for v in values]
     if 0 in orders:
         return True
@@ -176,6 +189,16 @@ def _array_contains(values: Any, wanted: Any) -> bool | None:
 def _arrays_overlap(left: Any, right: Any) -> bool | None:
     if not (isinstance(left, list) and isinstance(right, list)):
         return None
+    spend(len(left) + len(right))
+    ours, theirs = ({sets.key(plain(v)) for v in values} for values in (left, right))
+    if not ours or not theirs:
+        return False
+    families = {sets.NUMBER if place[0] == sets.NAN else place[0] for place in ours | theirs}
+    if sets.OTHER not in families:  # equal values stand at one place, and no others do
+        if any(place[0] != sets.ABSENT for place in ours & theirs):
+            return True
+        return None if len(families) > 1 or sets.ABSENT in families else False
+    spend(len(left) * len(right))
     orders = [compare(plain(a), plain(b)) for a in left for b in right]
     if 0 in orders:
         return True
@@ -190,31 +213,16 @@ def _coalesce(*values: Any) -> Any:
     return next((v for v in values if v is not None), None)
 
 
-@lru_cache(maxsize=4096)
-def regex(pattern: str) -> re.Pattern[str]:
-    """A regular expression with ASCII classes, as Java has them unless told otherwise.
-
-    Classes in classes (`[[a-z]]`, `[a-z&&b]`) are refused: Java knows them, and Python only warns
-    that it may one day.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        try:
-            return re.compile(pattern, re.ASCII)
-        except FutureWarning as warning:
-            raise re.error(str(warning)) from None
-
-
 def _rlike(text: str, pattern: str) -> bool | None:
     try:
-        return regex(pattern).search(text) is not None
-    except (re.error, OverflowError, RecursionError):
-        return None  # a pattern that came from an attribute; literal ones are checked when parsed
+        return regular.compiled(pattern).found(text)
+    except regular.RegularError:
+        return None  # literal ones are checked when they are parsed, and there are no others
 
 
 def _like(text: str, pattern: str) -> bool | None:
     compiled = like.compiled(pattern)
-    return None if compiled is None else compiled.fullmatch(text) is not None
+    return None if compiled is None else compiled.holds(text)
 
 
 def _applied(body: Body, name: str, *values: Any) -> Any:
@@ -288,7 +296,7 @@ def _table() -> dict[str, Function]:
         Function("lower", _text(str.lower), 1, 1, "string", text),
         Function("upper", _text(str.upper), 1, 1, "string", text),
         Function("trim", _text(lambda s: s.strip(" ")), 1, 1, "string", text),
-        Function("concat", _text(lambda *s: "".join(s)), 1, 64, "string", text * 64),
+        Function("concat", _text(_concat), 1, 64, "string", text * 64),
         Function("length", _text(len), 1, 1, "integer", text),
         Function("substring", _substring, 2, 3, "string", (*text, *number, *number)),
         Function("reverse", _reversed, 1, 1, None),

@@ -125,7 +125,8 @@ class HullIndex(Generic[Item]):
                 best = [self._reading.get(name_text(path), {}) for path in paths]
         if best is None:
             return list(self._all)
-        return [*self._never, *(item for group in best for item in group)]
+        # one item may read many of these attributes, and is asked once
+        return list(dict.fromkeys([*self._never, *(item for group in best for item in group)]))
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
         """Items whose form may hold this notification; the values of terms go into `values`."""

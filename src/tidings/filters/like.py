@@ -10,9 +10,12 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from tidings.filters import regular
+
 ANY = "%"
 ONE = "_"
 _RUNS = re.compile("[^%_]+|[%_]+")
+LONGEST_REMEMBERED = 256  # characters: what is remembered must not fill the memory
 Part = tuple[str, str]  # (kind, text): kind is "text", ANY or ONE
 
 
@@ -20,8 +23,16 @@ class PatternError(ValueError):
     """An escape that is followed by nothing, or by a character that has no meaning to lose."""
 
 
-@lru_cache(maxsize=4096)
+class LargeError(ValueError):
+    """A pattern with a _ between two %, which is more than a regular expression may be."""
+
+
 def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
+    """The parts of a pattern; see `_split`. Those of short ones are remembered."""
+    return (_split if len(pattern) > LONGEST_REMEMBERED else _remembered)(pattern, escape)
+
+
+def _split(pattern: str, escape: str) -> tuple[Part, ...]:
     """The parts of a pattern, runs of text joined, `%%` as one `%`, `_` before `%`."""
     if escape not in pattern:
         return tuple(_unescaped(pattern))
@@ -63,6 +74,9 @@ def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
     return tuple(parts)
 
 
+_remembered = lru_cache(maxsize=4096)(_split)
+
+
 def _unescaped(pattern: str) -> Iterator[Part]:
     for run in _RUNS.findall(pattern):
         if run[0] not in (ANY, ONE):
@@ -80,23 +94,90 @@ def join(parts: tuple[Part, ...]) -> str:
     )
 
 
-@lru_cache(maxsize=4096)
-def compiled(pattern: str) -> re.Pattern[str] | None:
-    """The pattern as a regular expression; None for a broken one (it came from an attribute)."""
+class Like:
+    """A pattern ready to be held against texts.
+
+    What stands between two % is looked for at the first place after what came before it, which is
+    as good as any, so nothing is tried twice: the time is that of one walk through the text. A run
+    with a _ in it has no such search; all of it is a regular expression then, with their bound.
+    """
+
+    def __init__(self, parts: tuple[Part, ...]) -> None:
+        runs: list[list[Part]] = [[]]  # what stands between one % and the next
+        for part in parts:
+            if part[0] == ANY:
+                runs.append([])
+            else:
+                runs[-1].append(part)
+        self._first, self._last = _Run(runs[0]), _Run(runs[-1])
+        self._whole = len(runs) == 1
+        self._between = [run[0][1] for run in runs[1:-1] if [kind for kind, _ in run] == ["text"]]
+        self.regular: regular.Regular | None = None
+        if len(self._between) < sum(1 for run in runs[1:-1] if run):
+            try:
+                self.regular = regular.program_of(expression_of(parts))
+            except regular.RegularError:
+                raise LargeError(
+                    "the pattern is too large for one with a _ between two %, expected some "
+                    f"{regular.MOST_POSITIONS:,} characters at most"
+                ) from None
+
+    def holds(self, text: str) -> bool | None:
+        """Whether a text is like the pattern; null where that is beyond the bound."""
+        if self.regular is not None:
+            return self.regular.found(text)
+        if self._whole:
+            return len(text) == self._first.size and self._first.fits(text, 0)
+        at, end = self._first.size, len(text) - self._last.size
+        if at > end or not self._first.fits(text, 0) or not self._last.fits(text, end):
+            return False
+        for run in self._between:
+            at = text.find(run, at, end)
+            if at < 0:
+                return False
+            at += len(run)
+        return True
+
+
+class _Run:
+    """Texts and single characters, at one place."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.size = 0
+        self._texts: list[tuple[int, str]] = []
+        for kind, text in parts:
+            if kind == "text":
+                self._texts.append((self.size, text))
+            self.size += len(text)
+
+    def fits(self, text: str, at: int) -> bool:
+        return all(text.startswith(part, at + offset) for offset, part in self._texts)
+
+
+def expression_of(parts: tuple[Part, ...]) -> str:
+    """The pattern as a regular expression of RE2."""
+    pieces = {ANY: ".*", ONE: "."}
+    written = "".join(pieces.get(kind) or _quoted(text) for kind, text in parts)
+    return f"(?s)\\A{written}\\z"
+
+
+def _quoted(text: str) -> str:
+    return "".join(
+        one if one.isascii() and one.isalnum() else f"\\x{{{ord(one):x}}}" for one in text
+    )
+
+
+def compiled(pattern: str) -> Like | None:
+    """The pattern of a text; None for a broken or too large one (it came from an attribute)."""
+    return _short(pattern) if len(pattern) <= LONGEST_REMEMBERED else _long(pattern)
+
+
+def _compiled(pattern: str) -> Like | None:
     try:
-        parts = split(pattern)
-    except PatternError:
+        return Like(split(pattern))
+    except (PatternError, LargeError):
         return None
-    runs = [""]  # what stands between one % and the next
-    for kind, text in parts:
-        if kind == ANY:
-            runs.append("")
-        else:
-            runs[-1] += "." if kind == ONE else re.escape(text)
-    if len(runs) == 1:
-        return re.compile(runs[0], re.DOTALL)
-    first, *middle, last = runs
-    # The first place where a run fits is as good as any, so the groups are atomic: no going back,
-    # which for many % would take time without end.
-    found = "".join(f"(?>.*?{run})" for run in middle)
-    return re.compile(f"{first}{found}.*{last}", re.DOTALL)
+
+
+_short = lru_cache(maxsize=4096)(_compiled)
+_long = lru_cache(maxsize=16)(_compiled)

@@ -22,9 +22,18 @@ from tidings.model import moment
 MOST_POINTS = 64  # combinations of points that a term is computed on
 
 
-def image(term: Expression, box: Box) -> ValueSet | None:
-    """The values that a computed term can take in a box; None when the box leaves it open."""
-    if isinstance(term, Attribute) or is_unbounded(term):
+def image(text: str, term: Expression, box: Box) -> ValueSet | None:
+    """The values that a computed term can take in a box; None when the box leaves it open. `text`
+    is that of the term."""
+    if isinstance(term, Attribute):
+        return None
+    names = _read_names.get(text)
+    if names is None:
+        names = _names_of(text, term)
+    for name in names:
+        if name not in box:
+            return None
+    if is_unbounded(term):
         return None
     paths = sorted(attributes_of(term))
     choices: list[list[Any]] = []
@@ -43,6 +52,19 @@ def image(term: Expression, box: Box) -> ValueSet | None:
         return None
     places = [_computed(term, paths, combination) for combination in product(*choices)]
     return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
+
+
+# The names that computed terms read, by their texts: the same terms are asked of box after box.
+_read_names: dict[str, tuple[str, ...]] = {}
+
+
+def _names_of(text: str, term: Expression) -> tuple[str, ...]:
+    names = tuple(name_text(path) for path in attributes_of(term))
+    if len(text) <= sets.LONGEST_REMEMBERED and len(names) <= 8:
+        if len(_read_names) >= sets.MOST_REMEMBERED:
+            _read_names.clear()
+        _read_names[text] = names
+    return names
 
 
 def _computed(term: Expression, paths: list[tuple[str, ...]], values: tuple[Any, ...]) -> Key:
@@ -83,7 +105,7 @@ def settle(box: Box, terms: Mapping[str, Expression]) -> Box | None:
     while True:
         out = dict(box)
         for text, allowed in box.items():
-            possible = image(terms[text], out)
+            possible = image(text, terms[text], out)
             if possible is None:
                 continue
             if allowed >= possible:
@@ -103,7 +125,7 @@ def _keep_passing(box: Box, text: str, term: Expression, attribute: str) -> None
     kept: list[Key] = []
     decided = True
     for place in box[attribute].points() or []:
-        found = image(term, {attribute: sets.points([place])})
+        found = image(text, term, {attribute: sets.points([place])})
         assert found is not None  # the whole set had an image, so each of its points has
         if found & box[text]:
             kept.append(place)

@@ -66,7 +66,7 @@ _constants: dict[str, tuple[Literal, str]] = {}
 def read(text: str, context: Context) -> Expression | None:
     """The expression of a text of this kind; None for all others, right or wrong."""
     found = _TEST.findall(text)
-    if not found or found[-1][-1] or len(text) > MAX_LENGTH:
+    if not found or found[-1][-1] or len(text) > MAX_LENGTH or 2 * len(found) > context.most_parts:
         return None
     attributes = context.attributes
     names = _names if attributes is None else attributes.known
@@ -95,7 +95,7 @@ def read(text: str, context: Context) -> Expression | None:
         elif null:
             tests.append(IsNull(attribute) if len(null) == 4 else Not(IsNull(attribute)))
         else:
-            if kind not in (None, "string"):
+            if kind not in (None, "string") or (len(pattern) > like.LONGEST_REMEMBERED):
                 return None
             tests.append(Call("like", (attribute, _pattern(pattern[1:-1]))))
     return tests[0] if len(tests) == 1 else And(tuple(tests))

@@ -9,9 +9,11 @@ is known stays known: when B goes, what covered B still covers what B covered. E
 a node, and so do filters that are written differently but cover each other. Each filter of a node
 is asked, not only the first: "covers" does not find everything, and of one more than of another.
 
-Cost of insert: the candidates of the index, each checked once, plus the part of the graph above and
-below the new node. `build` makes a graph of very many at once, by the batch join; it leaves the
-index out, and whoever asks for it first, by `insert` or `matching`, waits until it is made.
+Cost of insert: the candidates of the index, each checked once, up to PLACING comparisons in each
+direction (the coverings that are not found by then are not known, as those that `covers` does not
+find), plus the part of the graph above and below the new node. `build` makes a graph of very many
+at once, by the batch join; it leaves the index out, and whoever asks for it first, by `insert` or
+`matching`, waits until it is made.
 """
 
 from __future__ import annotations
@@ -22,11 +24,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from tidings.filters import Filter, need_filter, need_mapping
+from tidings.filters.boxes import Effort
+from tidings.filters.covering import covers
 from tidings.filters.index import HullIndex
 from tidings.filters.sets import Key
 from tidings.graph.lattice import Lattice, reach, tie
 from tidings.graph.node import Node
 from tidings.model import Event, GraphError
+
+PLACING = 100_000  # steps, of a microsecond or so, that a new filter may take each way
+FEW = 64  # candidates that are asked in any order
 
 
 class ContentGraph(Lattice[Node, Event]):
@@ -89,7 +96,8 @@ class ContentGraph(Lattice[Node, Event]):
         known = self._by_key.get(filter_.key)
         if known is not None:
             return known
-        above, below = self._above(filter_), self._below(filter_)
+        above = self._above(filter_, Effort(PLACING))
+        below = self._below(filter_, Effort(PLACING))
         same = above & below
         if same:  # written differently, and yet each covers the other
             node = self._unite(same)
@@ -134,16 +142,16 @@ class ContentGraph(Lattice[Node, Event]):
                     self._hulls.add(filter_, filter_.form)
         return self._hulls
 
-    def _above(self, filter_: Filter) -> set[Node]:
+    def _above(self, filter_: Filter, effort: Effort) -> set[Node]:
         """All that cover the filter, with whatever covers those."""
-        found = self._index.may_cover(filter_.form)
-        near = {self._by_key[one.key] for one in found if one.covers(filter_)}
+        asked = _light_first(self._index.may_cover(filter_.form))
+        near = {self._by_key[o.key] for o in asked if covers(o.form, filter_.form, effort)}
         return near | reach(near, up=True)
 
-    def _below(self, filter_: Filter) -> set[Node]:
+    def _below(self, filter_: Filter, effort: Effort) -> set[Node]:
         """All that the filter covers, with whatever those cover."""
-        found = self._index.may_be_covered(filter_.form)
-        near = {self._by_key[one.key] for one in found if filter_.covers(one)}
+        asked = _light_first(self._index.may_be_covered(filter_.form))
+        near = {self._by_key[o.key] for o in asked if covers(filter_.form, o.form, effort)}
         return near | reach(near, up=False)
 
     def _forget(self, node: Node) -> None:
@@ -182,6 +190,12 @@ class ContentGraph(Lattice[Node, Event]):
         if now is None:
             return super()._stranger(node)
         return GraphError(f"{node!r} is not in this graph; the node of its filter is {now!r}")
+
+
+def _light_first(found: Iterable[Filter]) -> Iterable[Filter]:
+    """Candidates, those first that take least to ask: when the effort runs out, most are asked."""
+    asked = list(found)
+    return sorted(asked, key=lambda one: one.form.weight) if len(asked) > FEW else asked
 
 
 @contextmanager

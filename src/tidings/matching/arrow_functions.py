@@ -7,17 +7,20 @@ null. Where a body can't give the same result it raises NotColumnar, or Arrow ra
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.filters import like
+from tidings.filters import like, regular
+from tidings.filters.functions import MOST_TEXT
 from tidings.model.values import INT_MAX
 
 TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
     pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(),
 )  # fmt: skip
+LONGEST_LIKE = 256  # characters of a pattern: Python's walk takes no longer for a longer one
 _EXACT = 2**53  # up to here every integer is a double
 
 
@@ -119,23 +122,37 @@ def _searched(search: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _like(text: Any, pattern: str) -> Any:
-    """As a regular expression of RE2: of texts and dots it finds what Python's finds."""
-    pieces = {like.ANY: ".*", like.ONE: "."}
-    try:
-        parts = like.split(pattern)
-    except like.PatternError:
-        raise NotColumnar from None
-    written = "".join(pieces.get(kind) or _quoted(part) for kind, part in parts)
-    return pc.match_substring_regex(text, f"(?s)\\A{written}\\z")
+    compiled = like.compiled(pattern)
+    if compiled is None or len(pattern) > LONGEST_LIKE:
+        raise NotColumnar
+    written = like.expression_of(like.split(pattern))
+    if compiled.regular is None:
+        return pc.match_substring_regex(text, written)
+    return _found(text, written, compiled.regular)
 
 
-def _quoted(text: str) -> str:
-    return "".join(
-        one if one.isascii() and one.isalnum() else f"\\x{{{ord(one):x}}}" for one in text
-    )
+def _rlike(text: Any, pattern: str) -> Any:
+    if not regular.columns_agree(pattern):
+        raise NotColumnar
+    return _found(text, pattern, regular.compiled(pattern))
+
+
+def _found(text: Any, pattern: str, compiled: regular.Regular) -> Any:
+    """By RE2, of which Arrow has its own; null on texts that are too long, as in Python."""
+    lengths = pc.binary_length(text)
+    longest = pc.max(lengths).as_py()
+    if longest is None or longest <= compiled.longest:
+        return pc.match_substring_regex(text, pattern)
+    fits = pc.less_equal(lengths, compiled.longest)
+    shorter = pc.if_else(fits, text, pa.scalar(None, TEXT))
+    return pc.match_substring_regex(shorter, pattern)
 
 
 def _joined(*texts: Any) -> Any:
+    size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
+    longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
+    if longest is not None and longest > MOST_TEXT:
+        raise NotColumnar  # null there; and what is not to be made is not made
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 
@@ -164,4 +181,5 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[Any, ...], ...]]] = {
     "endswith": (_searched(pc.ends_with), (_TEXTS,)),
     "contains": (_searched(pc.match_substring), (_TEXTS,)),
     "like": (_searched(_like), (_TEXTS,)),
+    "rlike": (_searched(_rlike), (_TEXTS,)),
 }

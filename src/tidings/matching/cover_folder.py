@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from tidings.files import make_private
 from tidings.filters.form import Form
 from tidings.matching.cover_join import CoverJoin, Prepared
 from tidings.matching.coverage import Block, Finder, Pairs
@@ -42,13 +43,13 @@ class Piece(msgspec.Struct, frozen=True):
 
 def write_finder(folder: Path, finder: Finder) -> None:
     """Write all that is needed to find coverers, but for the filters, to a new folder."""
-    folder.mkdir()
+    folder.mkdir(0o700)
     _write_arrays(folder / "hulls", finder.join.hulls)
     _write_arrays(folder / "prepared", finder.join.prepared)
     _write_arrays(folder / "boxes", finder.boxes.rows)
-    np.save(folder / "starts.npy", finder.boxes.starts)
-    np.save(folder / "order.npy", finder.order)
-    np.save(folder / "first.npy", finder.first)
+    np.save(make_private(folder / "starts.npy"), finder.boxes.starts)
+    np.save(make_private(folder / "order.npy"), finder.order)
+    np.save(make_private(folder / "first.npy"), finder.first)
 
 
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
@@ -60,9 +61,9 @@ def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
 
 
 def _write_arrays(folder: Path, arrays: msgspec.Struct) -> None:
-    folder.mkdir()
+    folder.mkdir(0o700)
     for name in arrays.__struct_fields__:
-        np.save(folder / f"{name}.npy", getattr(arrays, name))
+        np.save(make_private(folder / f"{name}.npy"), getattr(arrays, name))
 
 
 def _opened(folder: Path, kind: type[Arrays]) -> Arrays:

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tidings.filters.boxes import Effort
 from tidings.filters.covering import covers
 from tidings.filters.form import Form
 from tidings.matching.cover_join import Found, hulls_alike
@@ -25,6 +26,8 @@ from tidings.matching.hulls import Boxes, Hulls
 Array = npt.NDArray[Any]
 ROOM = 1 << 20  # pairs of one hull that are looked at together
 KEPT = 1 << 20  # answers that are kept for the join
+LEAST_EFFORT = 2_000_000  # comparisons, of a microsecond or two, for what is asked one by one,
+EFFORT_EACH = 10_000  # and for each filter
 
 
 class Asker:
@@ -34,6 +37,7 @@ class Asker:
     def __init__(self, forms: Sequence[Form], boxes: Boxes) -> None:
         self._forms = forms
         self._decider = Decider(boxes)
+        self._effort = Effort(LEAST_EFFORT + EFFORT_EACH * len(forms))
         self._known: dict[int, bool] = {}
 
     def confirmed(self, found: Found, keep: bool = False) -> Array:
@@ -46,7 +50,7 @@ class Asker:
             pair = above * len(self._forms) + below
             answer = self._known.get(pair)
             if answer is None:
-                answer = covers(self._forms[above], self._forms[below])
+                answer = covers(self._forms[above], self._forms[below], self._effort)
                 if keep and len(self._known) < KEPT:
                     self._known[pair] = answer
             kept[at] = answer

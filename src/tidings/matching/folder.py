@@ -1,6 +1,6 @@
 """A directory of Arrow files with a manifest: written whole or not at all, mapped when it is read.
 
-    manifest.json    format, version, whatever the owner notes, size and checksum of every file
+    manifest.json    format, version, whatever the owner notes, size and digest of every file
     NAME.arrow       a table each
 
 Files are written to a new directory that then takes the place of the old one, which goes:
@@ -12,49 +12,32 @@ Files are written to a new directory that then takes the place of the old one, w
 Between the two renames there is none at the path, for a moment or, if the process was killed just
 then, until the next save; who opens it takes the old one, which is whole. Files are opened one
 after the other, so a reader looks afterwards whether it is still the same directory, and otherwise
-begins anew. Every process that opens it maps the same pages.
+begins anew. Every process that opens it maps the same pages, once their digests were compared
+(manifest.py): kernels follow the offsets in them without a look.
+
+Files say who wants what, so they are made for their owner alone.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
+from tidings.files import make_folder, make_private
+from tidings.matching.manifest import MANIFEST, SnapshotError
 from tidings.model import TidingsError
 
-MANIFEST = "manifest.json"
 ASIDE = "snapshot"  # the name of a snapshot that was moved aside, in a folder of its own
 TRIES = 20  # at a snapshot that is replaced while it is opened
 Made = TypeVar("Made")
-
-
-class SnapshotError(TidingsError):
-    """A snapshot that can't be read: missing, cut short, altered, or of another version."""
-
-
-class Manifest(msgspec.Struct):
-    format: str
-    version: int
-    notes: dict[str, Any]
-    files: dict[str, tuple[int, str]]  # bytes, checksum
-
-    def count(self, name: str) -> int:
-        """A number that was noted."""
-        found = self.notes.get(name)
-        if type(found) is not int:
-            raise SnapshotError(f"the manifest has {found!r:.40} for {name}, expected a number")
-        return found
 
 
 def need_place(path: Path) -> None:
@@ -66,7 +49,7 @@ def need_place(path: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new directory to write to; at the end of the block it takes the place of the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     need_place(path)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -84,11 +67,18 @@ def read_whole(path: Path, read: Callable[[Path], Made]) -> Made:
         before = _identity(folder)
         try:
             found = read(folder)
-        except Exception:
+        except Exception as problem:
             now = _identity(folder if before is not None else _standing(path))
-            if now == before:
+            if now != before:
+                continue
+            if isinstance(problem, TidingsError | OSError | MemoryError):
                 raise
-            continue
+            # digests agree, so it was written like this: by the format before, whose manifest has
+            # no digest of its own, or by a program that was not well
+            raise SnapshotError(
+                f"snapshot '{path}' can't be read: {type(problem).__name__}: {problem}; "
+                f"build it anew"
+            ) from problem
         if before is not None and _identity(folder) == before:
             return found
     raise SnapshotError(f"snapshot '{path}' was replaced again and again while it was opened")
@@ -129,47 +119,10 @@ def _identity(folder: Path) -> tuple[Any, ...] | None:
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     """Write one file, of one record batch."""
     table = pa.table(dict(columns))
+    make_private(path)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=max(1, table.num_rows))
     _sync(path)
-
-
-def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
-    """Write the manifest of all files in a directory, the last of them."""
-    paths = sorted(folder.glob("*.arrow"))
-    sums = _checksums(paths)
-    files = {p.name: (p.stat().st_size, one) for p, one in zip(paths, sums, strict=True)}
-    manifest = Manifest(kind, version, notes, files)
-    with (folder / MANIFEST).open("wb") as out:
-        out.write(msgspec.json.format(msgspec.json.encode(manifest)))
-        out.flush()
-        os.fsync(out.fileno())
-
-
-def read_manifest(path: Path, kind: str, version: int, *, verify: bool) -> Manifest:
-    """The manifest, once all files are there as it says; `verify` compares checksums too."""
-    manifest = _manifest(path)
-    if manifest.format != kind or manifest.version != version:
-        raise SnapshotError(
-            f"snapshot '{path}' is of {manifest.format} version {manifest.version}, expected "
-            f"{kind} version {version}"
-        )
-    for name, (size, _) in manifest.files.items():
-        file = path / name
-        if not file.is_file():
-            raise SnapshotError(f"snapshot '{path}': the file {name} is missing")
-        have = file.stat().st_size
-        if have != size:
-            raise SnapshotError(
-                f"snapshot '{path}': {name} has {have:,} bytes, expected {size:,}; "
-                f"it was cut short or altered"
-            )
-    if verify:
-        sums = _checksums([path / name for name in manifest.files])
-        for (name, (_, expected)), found in zip(manifest.files.items(), sums, strict=True):
-            if found != expected:
-                raise SnapshotError(f"snapshot '{path}': {name} was altered, its checksum differs")
-    return manifest
 
 
 def read_table(path: Path) -> Any:
@@ -185,31 +138,9 @@ def as_array(column: Any) -> Any:
     return column.chunk(0).to_numpy() if column.num_chunks else np.asarray(column)
 
 
-def _manifest(path: Path) -> Manifest:
-    try:
-        raw = (path / MANIFEST).read_bytes()
-    except OSError:
-        raise SnapshotError(f"'{path}' is not a snapshot: it has no {MANIFEST}") from None
-    try:
-        return msgspec.json.decode(raw, type=Manifest)
-    except msgspec.DecodeError as problem:
-        raise SnapshotError(f"snapshot '{path}': the manifest can't be read: {problem}") from None
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
-
-
-def _checksums(paths: Sequence[Path]) -> list[str]:
-    """Of several files at once: hashing leaves Python's lock alone."""
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        return list(pool.map(_checksum, paths))
-
-
 def _take_place(folder: Path, path: Path) -> None:
-    folder.chmod(0o755)
     if path.exists():
+        folder.chmod(path.stat().st_mode & 0o777)  # it may have been opened to others on purpose
         aside = Path(tempfile.mkdtemp(prefix=_aside_prefix(path), dir=path.parent)) / ASIDE
         try:
             path.rename(aside)

@@ -51,6 +51,7 @@ SEAL_AT = 1024  # fresh filters that are made a part of their own in the backgro
 MOST_PARTS = 4
 TRIES = 4  # looks without the lock, when filters change all the time
 WATCH_EVERY = 16  # single events of which one is counted
+CROWD = 64  # fresh filters that match one event: then a part is made of them before they are many
 LET_IN_EVERY = 128  # single events after which background work gets a turn; counted ones
 
 
@@ -79,7 +80,10 @@ class Matcher:
         self._dead_count = 0
         self._changes = 0  # odd while one is being made
         self._asked = 0
+        self._crowded = False  # an event matched very many fresh filters, each of which takes long
         self._worker: threading.Thread | None = None
+        self.set_aside: dict[str, str] = {}
+        """Filters of the snapshot that are refused now and match nothing, with the reason."""
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -275,6 +279,7 @@ class Matcher:
         state = self._state
         return (
             state.fresh_count >= SEAL_AT
+            or (self._crowded and state.fresh_count > 0)
             or len(state.parts) > MOST_PARTS
             or self._wasteful(state.register)
             or any(sealed.statistics.due() for sealed in state.parts)
@@ -288,6 +293,7 @@ class Matcher:
     def merge(self) -> None:
         """Make one part of all, without what was removed. Matching goes on meanwhile."""
         with self._merging, giving_way():
+            self._crowded = False
             self._seal()
             with self._sealing, self._lock:  # no part is under way that has slots of this moment
                 before = self._state
@@ -362,12 +368,14 @@ class Matcher:
         *,
         functions: Functions | None = None,
         background: bool = True,
-        verify: bool = True,
     ) -> Matcher:
-        """A matcher over a snapshot, mapped into memory. `verify=False` skips the checksums."""
-        found = snapshot.read(Path(path), attributes, functions, verify=verify)
+        """A matcher over a snapshot, mapped into memory once its checksums were compared."""
+        found = snapshot.read(Path(path), attributes, functions)
         matcher = cls(attributes, functions=functions, background=background)
         matcher._hold(Part(found.segment, ready=found.probe), Register(found.ids, found.texts))
+        matcher.set_aside = {
+            found.texts[slot].as_py(): reason for slot, reason in found.aside.items()
+        }
         return matcher
 
     @classmethod
@@ -442,6 +450,9 @@ class Matcher:
             with self._lock:  # so that no filter is between fresh and sealed
                 state = self._state
                 fresh = [slot for one in state.fresh for slot in one.match(event)]
+            if len(fresh) > CROWD and not self._crowded:
+                self._crowded = True
+                self._tidy()
         register = state.register
         watch = self._is_watched()
         ids: list[Hashable] = [register.id(slot) for slot in fresh]

@@ -18,23 +18,17 @@ import pyarrow as pa
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.dialects import Context
+from tidings.filters.form import NEVER
 from tidings.filters.sets import ValueSet
 from tidings.filters.sql import parse_term
-from tidings.matching.folder import (
-    SnapshotError,
-    as_array,
-    read_manifest,
-    read_table,
-    read_whole,
-    replacing,
-    write_manifest,
-    write_table,
-)
+from tidings.matching.folder import as_array, read_table, read_whole, replacing, write_table
+from tidings.matching.manifest import SnapshotError, need_files, read_manifest, write_manifest
 from tidings.matching.probe import ROW, Probe
 from tidings.matching.ranks import Ranks
 from tidings.matching.segment import Arrays, Rest, Segment, Term
+from tidings.model import LimitError
 
-FORMAT, VERSION = "tidings-matcher", 3
+FORMAT, VERSION = "tidings-matcher", 4
 MOST_BYTES = 2**31 - 2**20  # of texts that positions of 32 bits reach
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # the same for texts
@@ -47,6 +41,7 @@ class Opened(msgspec.Struct, frozen=True):
     probe: Probe
     ids: Any
     texts: Any
+    aside: Mapping[int, str] = {}  # by slot, why a filter is refused now
 
 
 def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
@@ -114,27 +109,25 @@ def read(
     path: Path,
     attributes: Attributes | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
-    *,
-    verify: bool = True,
 ) -> Opened:
-    """Open a snapshot. `verify` reads every byte once to compare checksums."""
+    """Open a snapshot, once its digests were compared."""
     context = Context(attributes, functions or {})
-    return read_whole(path, lambda folder: _read_files(folder, context, verify))
+    return read_whole(path, lambda folder: _read_files(folder, context))
 
 
-def _read_files(path: Path, context: Context, verify: bool) -> Opened:
-    manifest = read_manifest(path, FORMAT, VERSION, verify=verify)
+def _read_files(path: Path, context: Context) -> Opened:
+    manifest = read_manifest(path, FORMAT, VERSION)
+    need_files(path, manifest)
     arrays = Arrays(**{n: _array(path / f"{n}.arrow") for n in Arrays.__struct_fields__})
     rows = {n: _array(path / f"{n}.arrow") for n in Probe.__struct_fields__}
     probe = Probe(**{n: a.reshape(-1, ROW[n]) if n in ROW else a for n, a in rows.items()})
     filters = read_table(path / "filters.arrow")
     texts = filters.column("text")
-    rest, opaque = _read_rest(path, texts, context)
-    segment = Segment(
-        _read_terms(path, context), arrays, rest, opaque, manifest.count("slots"),
-        _array(path / "many.arrow"),
-    )  # fmt: skip
-    return Opened(segment, probe, filters.column("id"), texts)
+    rest, opaque, aside = _read_rest(path, texts, context)
+    many = _array(path / "many.arrow")
+    manifest.need(path, slots=len(many), filters=len(texts))
+    segment = Segment(_read_terms(path, context), arrays, rest, opaque, len(many), many)
+    return Opened(segment, probe, filters.column("id"), texts, aside)
 
 
 def _array(path: Path) -> Any:
@@ -150,19 +143,33 @@ def _read_terms(path: Path, context: Context) -> tuple[Term, ...]:
     return tuple(found)
 
 
-def _read_rest(path: Path, texts: Any, context: Context) -> tuple[dict[int, Rest], dict[str, Any]]:
+def _read_rest(
+    path: Path, texts: Any, context: Context
+) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
+    """What is left to evaluate, its terms, and by slot why a filter is set aside: the language has
+    become stricter since it was compiled. A box of such a filter holds nothing."""
     rest: dict[int, Rest] = {}
     opaque: dict[str, Any] = {}
+    aside: dict[int, str] = {}
     for row in read_table(path / "rest.arrow").to_pylist():
-        if row["tests"] is None:
-            rest[row["box"]] = Rest(form=_filter(texts[row["slot"]].as_py(), context).form)
-            continue
-        tests = []
-        for text, cuts in msgspec.msgpack.decode(row["tests"]):
-            opaque[text] = opaque.get(text) or parse_term(text, context)
-            tests.append((text, ValueSet(tuple(tuple(cut) for cut in cuts))))
-        rest[row["box"]] = Rest(tests=tuple(tests))
-    return rest, opaque
+        try:
+            rest[row["box"]] = _one_rest(row, texts, context, opaque)
+        except LimitError as problem:
+            aside[row["slot"]] = problem.reason
+    for row in read_table(path / "rest.arrow").to_pylist() if aside else ():
+        if row["slot"] in aside:
+            rest[row["box"]] = Rest(form=NEVER)
+    return rest, opaque, aside
+
+
+def _one_rest(row: dict[str, Any], texts: Any, context: Context, opaque: dict[str, Any]) -> Rest:
+    if row["tests"] is None:
+        return Rest(form=_filter(texts[row["slot"]].as_py(), context).form)
+    tests = []
+    for text, cuts in msgspec.msgpack.decode(row["tests"]):
+        opaque[text] = opaque.get(text) or parse_term(text, context)
+        tests.append((text, ValueSet(tuple(tuple(cut) for cut in cuts))))
+    return Rest(tests=tuple(tests))
 
 
 def _filter(text: str, context: Context) -> Filter:

@@ -5,6 +5,7 @@ from tidings.model.errors import (
     EnvironmentProblem,
     FilterError,
     GraphError,
+    LimitError,
     NotificationError,
     TidingsError,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "FilterError",
     "GraphError",
     "Id",
+    "LimitError",
     "NotificationError",
     "Scalar",
     "TidingsError",

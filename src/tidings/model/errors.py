@@ -38,6 +38,12 @@ class FilterError(TidingsError):
         return f"{shown}\n{' ' * (self.position - start)}^"
 
 
+class LimitError(FilterError):
+    """A filter that is right, and more than what is done for one: a regular expression that no
+    linear engine has, a pattern or a list that is too large, too much work to find its place. Such
+    rules may become stricter, and what is stored and refused by one now is set aside."""
+
+
 class AttributesError(TidingsError):
     """A declaration of attributes that makes no sense."""
 

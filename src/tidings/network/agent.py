@@ -16,7 +16,7 @@ import contextlib
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -24,14 +24,16 @@ import msgspec
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.addresses import parse_address
 from tidings.network.link import Link
+from tidings.network.lives import draw_life
 from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing import frames, messages as m
 from tidings.routing.cache import Cache
 from tidings.routing.downstream import Name, Sent
 from tidings.routing.limits import NONE
+from tidings.routing.lineage import Break, Span
 from tidings.routing.publisher import Publisher
 from tidings.routing.router import Router, Times
-from tidings.routing.subscriber import Break, Lost, Phase, Subscriber, Told
+from tidings.routing.subscriber import Lost, Phase, Subscriber, Told
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
@@ -49,6 +51,21 @@ def check_payload(payload: object) -> None:
 
 class Refusal(TidingsError):
     """The router, or the rendezvous point, did not take something; the sentence says why."""
+
+
+class Broken(TidingsError):
+    """The journal of the rendezvous point has gone back in time: what was published under `stamps`
+    was acknowledged, and is gone. Raised by the next `publish`, which publishes nothing, unless the
+    agent was given an `on_break`."""
+
+    def __init__(self, what: Break) -> None:
+        spans = [f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
+                 for one in what.stamps[:10]]  # fmt: skip
+        more = f" and {len(what.stamps) - 10:,} more" if len(what.stamps) > 10 else ""
+        super().__init__(
+            f"{what.reason}: the stamps {', '.join(spans)}{more}; publish those again that matter"
+        )
+        self.stamps: tuple[Span, ...] = what.stamps
 
 
 class Subscription:
@@ -113,13 +130,15 @@ class Agent:
         token: str = "",
         tls: ssl.SSLContext | None = None,
         times: Times | None = None,
+        on_break: Callable[[Break], object] | None = None,
     ) -> None:
         self.name = name
+        self._on_break = on_break
         self._address = host, port
         self._tls = tls
         self._hello = m.Hello(name, channel, token)
         self._times = times or Times()
-        self._router = Router(name, UPSTREAM, self._times, Cache(1000), time.time_ns(), NONE)
+        self._router = Router(name, UPSTREAM, self._times, Cache(1000), draw_life(), NONE)
         # each life of an agent counts what it publishes from 1 on
         self._life = uuid.uuid4().hex
         self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times)
@@ -129,7 +148,7 @@ class Agent:
         self._refusal = ""
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
-        self._acks: dict[int, asyncio.Future[None]] = {}
+        self._acks: dict[int, asyncio.Future[int]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- what an application does --------------------------------------------------------------
@@ -179,20 +198,23 @@ class Agent:
             self._router.drop(number)
             self._sent(self._router.taken())
 
-    async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> None:
-        """Publish a notification; when this returns, it is on the disk of the rendezvous point.
-        Refusal where it did not take it."""
-        await self.publish_soon(attributes, payload)
+    async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
+        """Publish a notification; when this returns, it is on the disk of the rendezvous point. Its
+        stamp: the first one of this agent has 1. Refusal where it was not taken; Broken where it is
+        not published because others are gone that were acknowledged."""
+        return await self.publish_soon(attributes, payload)
 
     def publish_soon(
         self, attributes: Mapping[str, Any], payload: bytes = b""
-    ) -> asyncio.Future[None]:
+    ) -> asyncio.Future[int]:
         """Publish a notification without waiting: what is given back is done when it is."""
         return self.publish_content(msgspec.json.encode(attributes), payload)
 
-    def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[None]:
+    def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[int]:
         """The same, of attributes that are JSON already."""
         check_payload(payload)
+        if self._publisher.breaks:
+            raise Broken(self._publisher.breaks.popleft())
         size = len(content) + len(payload)
         if size > LARGEST:
             raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
@@ -218,7 +240,9 @@ class Agent:
         try:
             async with asyncio.timeout(patience):
                 _, link = await loop.create_connection(
-                    lambda: Link(self._received, self._ended, patience=patience),
+                    lambda: Link(
+                        self._received, self._ended, patience=patience, largest=frames.LARGEST_DOWN
+                    ),
                     host,
                     port,
                     ssl=self._tls,
@@ -271,7 +295,7 @@ class Agent:
             if isinstance(message, m.Welcome):
                 link.name = UPSTREAM
                 self._link = link
-                self._publisher.name = f"{message.publisher or self.name}/{self._life}"
+                self._publisher.base = f"{message.publisher or self.name}/{self._life}"
                 self._sent(self._router.connected(self._now))
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
@@ -319,6 +343,9 @@ class Agent:
                 subscription.wake()
 
     def _acknowledge(self) -> None:
+        while self._on_break is not None and self._publisher.breaks:
+            what = self._publisher.breaks.popleft()
+            asyncio.get_running_loop().call_soon(self._on_break, what)
         for one in self._publisher.refused:  # those before it may not be acknowledged yet
             waiting = self._acks.pop(one.stamp, None)
             if waiting is not None and not waiting.done():
@@ -329,7 +356,7 @@ class Agent:
                 break
             done = self._acks.pop(stamp)
             if not done.done():
-                done.set_result(None)
+                done.set_result(stamp)
 
 
 @contextlib.asynccontextmanager
@@ -341,6 +368,7 @@ async def connect(
     tls: ssl.SSLContext | None = None,
     authorities: Path | None = None,
     times: Times | None = None,
+    on_break: Callable[[Break], object] | None = None,
 ) -> AsyncIterator[Agent]:
     """An agent of the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" where the router has a certificate.
@@ -348,6 +376,9 @@ async def connect(
     `name` tells the agent apart from others, and `token` lets it in where routers ask for one.
     `authorities` is a file with the certificates of those whose word for the router is taken, in
     place of those that this machine trusts; `tls` a context in place of one that is made here.
+    `on_break` is called with a `Break` that names the stamps of publications that were acknowledged
+    and are gone, as the journal of the rendezvous point has gone back in time; without it the next
+    `publish` raises `Broken`.
     """
     host, port, channel, _ = place = parse_address(address)
     tls = context_for(place, tls, authorities)
@@ -359,6 +390,7 @@ async def connect(
         token=token,
         tls=tls,
         times=times,
+        on_break=on_break,
     )
     await agent.start()
     try:

@@ -26,11 +26,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tidings.model import EnvironmentProblem
+from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agent import Agent, Refusal, Subscription, check_payload, connect
 from tidings.network.tls import Path
+from tidings.routing.lineage import Break
 from tidings.routing.router import Times
-from tidings.routing.subscriber import Break, Lost, Told
+from tidings.routing.subscriber import Lost, Told
 
 MOST_UNDER_WAY = 10_000  # publications that are not acknowledged; then publishing waits
 AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter ends
@@ -110,7 +111,7 @@ class BlockingAgent:
         self._lock = threading.Condition()
         self._is_closed = False
         self._under_way = 0
-        self._todo: deque[tuple[bytes, bytes, Future[None]]] = deque()
+        self._todo: deque[tuple[bytes, bytes, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
         # a daemon: an interpreter that ends does not wait for it
@@ -118,18 +119,19 @@ class BlockingAgent:
 
     # -- what an application does --------------------------------------------------------------
 
-    def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> None:
-        """Publish a notification; when this returns, it is on the disk of the rendezvous point.
-        Refusal where it did not take it."""
+    def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
+        """Publish a notification; when this returns, it is on the disk of the rendezvous point. Its
+        stamp: the first one of this agent has 1. Refusal where it was not taken; Broken where it is
+        not published because others are gone that were acknowledged."""
         self.check_thread()
-        self.publish_soon(attributes, payload).result()
+        return self.publish_soon(attributes, payload).result()
 
-    def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[None]:
+    def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[int]:
         """Publish a notification without waiting, unless 10,000 are under way: what is given back
         is done when it is on the disk."""
         check_payload(payload)
         content = msgspec.json.encode(attributes)  # here: the caller may change them afterwards
-        done: Future[None] = Future()
+        done: Future[int] = Future()
         done.set_running_or_notify_cancel()  # nobody can take it back
         with self._lock:
             while self._under_way >= MOST_UNDER_WAY and not self._is_closed:
@@ -149,7 +151,7 @@ class BlockingAgent:
         many there were. Refusal at the first that was not taken, when all before it, and those that
         were under way, are done with."""
         self.check_thread()
-        waiting: deque[Future[None]] = deque()
+        waiting: deque[Future[int]] = deque()
         done = 0
 
         def settle(most: int) -> None:
@@ -166,7 +168,7 @@ class BlockingAgent:
                 waiting.append(self.publish_soon(attributes, payload))
                 settle(MOST_UNDER_WAY)
             settle(0)
-        except Refusal:
+        except TidingsError:
             for one in waiting:
                 one.exception()
             raise
@@ -290,19 +292,20 @@ class BlockingAgent:
         for content, payload, done in todo:
             try:
                 acknowledged = self._agent.publish_content(content, payload)
-            except Refusal as problem:
+            except TidingsError as problem:
                 self._settle(done, problem)
             else:
                 acknowledged.add_done_callback(partial(self._acknowledged, done))
 
-    def _acknowledged(self, done: Future[None], one: asyncio.Future[None]) -> None:
-        self._settle(done, Refusal(_CLOSED) if one.cancelled() else one.exception())
+    def _acknowledged(self, done: Future[int], one: asyncio.Future[int]) -> None:
+        problem = Refusal(_CLOSED) if one.cancelled() else one.exception()
+        self._settle(done, one.result() if problem is None else problem)
 
-    def _settle(self, done: Future[None], problem: BaseException | None) -> None:
-        if problem is None:
-            done.set_result(None)
+    def _settle(self, done: Future[int], how: int | BaseException) -> None:
+        if isinstance(how, int):
+            done.set_result(how)
         else:
-            done.set_exception(problem)
+            done.set_exception(how)
         with self._lock:
             self._under_way -= 1
             if self._under_way in (0, MOST_UNDER_WAY // 2):  # not for each of them
@@ -320,13 +323,16 @@ def connect_blocking(
     tls: ssl.SSLContext | None = None,
     authorities: Path | None = None,
     times: Times | None = None,
+    on_break: Callable[[Break], object] | None = None,
 ) -> BlockingAgent:
     """An agent of the router at an address, for code without `async`: see `connect`. It is
-    connected when this returns; close it, or use it in a `with` statement."""
+    connected when this returns; close it, or use it in a `with` statement. `on_break` is called in
+    the thread of the agent, and can't wait there for the agent itself."""
     agent = BlockingAgent(
         lambda: connect(
-            address, name=name, token=token, tls=tls, authorities=authorities, times=times
+            address, name=name, token=token, tls=tls, authorities=authorities, times=times,
+            on_break=on_break,
         )
-    )
+    )  # fmt: skip
     agent.start()
     return agent

@@ -17,7 +17,7 @@ from enum import Enum
 
 from tidings.model import TidingsError
 from tidings.network import scanning
-from tidings.network.tls import sentence_of
+from tidings.network.tls import names_in, sentence_of
 from tidings.routing import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
@@ -124,10 +124,7 @@ class Link(asyncio.Protocol):
         found = None if transport is None else transport.get_extra_info("peercert")
         if not found:
             return frozenset()
-        names = {value for kind, value in found.get("subjectAltName", ()) if kind == "DNS"}
-        for part in found.get("subject", ()):
-            names |= {value for kind, value in part if kind == "commonName"}
-        return frozenset(names)
+        return names_in(found)
 
     def close(self, reason: str) -> None:
         """End the link, after what was sent before; the other end is told why. One that does not

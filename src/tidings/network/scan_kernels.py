@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tidings.matching.compiling import short_kernel
+from tidings.routing.frames import VERSION
 
 DONE, UNKNOWN, SHORT = 0, 1, 2
 _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
@@ -28,7 +29,7 @@ def split_frames(data: Any, largest: int, starts: Any) -> Any:
             | np.int64(data[at + 3]) << 24
         )  # fmt: skip
         kind = data[at + 4]
-        if data[at + 5] != 1 or kind < 1 or kind > 2 or length < 2 or length > largest:
+        if data[at + 5] != VERSION or kind < 1 or kind > 2 or length < 2 or length > largest:
             return -1, at
         if at + 4 + length > size:
             break

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from os import PathLike
+from typing import Any
+from urllib.parse import unquote
 
 from tidings.model import EnvironmentProblem
 from tidings.network.addresses import Place
 
 Path = str | PathLike[str]
+OURS = "tidings:router/"  # what a URI begins with that names a router
 
 _SENTENCES = {
     "WRONG_VERSION_NUMBER": "it does not speak TLS",
@@ -80,6 +84,18 @@ def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
         raise EnvironmentProblem(
             f"the authorities {authorities} can't be used: {_reason_of(problem)}"
         ) from None
+
+
+def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
+    """The names that a certificate gives to whoever shows it, as `getpeercert` has it: those in
+    URIs of ours, or, where it has none, its common name. DNS names are those of hosts: they say
+    where somebody may listen, not who it is."""
+    uris = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"}
+    names = {unquote(value.removeprefix(OURS)) for value in uris if value.startswith(OURS)}
+    if names:
+        return frozenset(names)
+    parts = (part for group in certificate.get("subject", ()) for part in group)
+    return frozenset(value for kind, value in parts if kind == "commonName")
 
 
 def sentence_of(problem: BaseException) -> str:

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from tidings.routing import messages as m
+from tidings.routing.claims import behind
 from tidings.routing.digests import Tally, mix_edges
 from tidings.routing.label_graph import Label, LabelGraph
 from tidings.routing.limits import Limits, work_of
+from tidings.routing.lineage import Standing
 from tidings.routing.merging import merged
 from tidings.routing.ways import Forwarding, Labels, Way, ways_of
 
@@ -29,7 +31,8 @@ Name = Hashable
 Sent = tuple[Name, m.Message]
 MOST_NUMBERS = 4000  # that are looked for at once: who means well asks for fewer
 CHUNK = 64  # notifications of one answer,
-CHUNK_BYTES = 4 << 20  # and of their payloads
+CHUNK_BYTES = 4 << 20  # and of their payloads and marks,
+MARK_BYTES = 32  # of which each is about so many
 GRAPH = 5000  # nodes of one drawing
 SLICE = 1000  # nodes whose edges are looked at with a beat
 MOST_WAYS = 100_000  # headers of which it is known where they go
@@ -74,7 +77,9 @@ class Downstream(ABC):
         self.graph: LabelGraph[Name] = LabelGraph()
         self.neighbours: dict[Name, Neighbour] = {}
         self.wants: dict[int, set[Name]] = {}  # who wants a node
-        self.epoch = 0
+        # an answer to a question of a life before must not be taken for one to this
+        self._next_request = ((life & 0x7FFFFFFF) << 32) + 1
+        self.standing = Standing(times, self._next_request, hands_on=True)
         self.serial = 0  # up to which the totals of nodes are right,
         self.lagging: dict[int, int] = {}  # but for these, which are right up to another
         self.begun: float | None = None  # when the first message came
@@ -82,11 +87,11 @@ class Downstream(ABC):
         self.ignored = 0  # messages that made no sense
         self.beyond: Counter[str] = Counter()  # what was not done, by the limit that it was beyond
         self.queued: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
+        self.owner_of: Callable[[Name], str] = lambda _: ""  # of what a neighbour asks for;
+        # empty where the neighbour says so itself, as routers do
         self.unsynced_bytes = 0  # of publications that wait for the disk here
         self.version = 0  # of the graph: it counts its changes
         self._requests: dict[int, Request] = {}
-        # an answer to a question of a life before must not be taken for one to this
-        self._next_request = ((life & 0x7FFFFFFF) << 32) + 1
         self._publishers: dict[str, Name] = {}
         self._ways: dict[Labels, dict[Name, Way]] = {}
         self._moved: dict[int, int] = {}  # what sums have of nodes whose totals are others by now
@@ -94,6 +99,19 @@ class Downstream(ABC):
         self.many_publishers = self.limits.publishers // 2
         self._out: list[Sent] = []
         self._single = 0  # messages among them that may become one
+
+    @property
+    def epoch(self) -> int:
+        """The life of the rendezvous point, as far as it is known here."""
+        return self.standing.life
+
+    @epoch.setter
+    def epoch(self, life: int) -> None:
+        self.standing.life = life
+
+    def seen(self) -> int:
+        """The highest serial of which anything is known here."""
+        return max(self.serial, self.standing.serial)
 
     # -- what subclasses say -------------------------------------------------------------------
 
@@ -163,7 +181,7 @@ class Downstream(ABC):
         totals = {node: changed[node] for node in few if node in many}
         beat = m.Beat(
             self.epoch, self._serial_for(name), totals, known.tally.digest(), known.tally.sum,
-            self._edges_of(known, name) if edges else None,
+            self._edges_of(known, name) if edges else None, self.seen(),
         )  # fmt: skip
         self.send(name, beat)
 
@@ -267,11 +285,10 @@ class Downstream(ABC):
             return
         known = self.heard_of(sender)
         if isinstance(message, m.Up) and message.epoch != self.epoch:
-            if self.may_ask(sender):
+            if self.epoch and self.may_ask(sender):
                 self.charge(sender, 1 + len(known.nodes))
-                self.other_epoch(sender, message.epoch)
-            if message.epoch != self.epoch:
-                return
+                self.tell_epoch(sender)
+            return
         handler(self, sender, message)
 
     def heard_of(self, name: Name) -> Neighbour:
@@ -283,13 +300,29 @@ class Downstream(ABC):
         known.heard = self.now
         return known
 
-    def other_epoch(self, sender: Name, _: int) -> None:
-        """A neighbour speaks of another epoch: it is told of this one."""
+    def tell_epoch(self, sender: Name) -> None:
+        """A neighbour speaks of another life: it is told of this one, and will ask."""
         self.beat_to(sender, {})
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Forget everything that has a name of the old one, and tell the neighbours."""
-        self.epoch = epoch
+    def _on_trace(self, sender: Name, message: m.Trace) -> None:
+        """The lineage, where it is known: nobody may judge by one that was not taken up here."""
+        lives = self.standing.lineage.lives
+        if lives and self.may_ask(sender):
+            self.charge(sender, len(lives))
+            self.send(sender, m.Lineage(self.epoch, message.request, lives))
+
+    def go_on(self) -> None:
+        """There is another life in which everything goes on: tell the neighbours, which judge for
+        themselves. Questions of the old one are not answered any more; and what a neighbour needs
+        it says again, as it may be one that does not go on."""
+        self._requests.clear()
+        for neighbour in self.neighbours.values():
+            neighbour.questions = neighbour.done = 0
+        self.beat({})
+
+    def begin_epoch(self) -> None:
+        """There is another life, in which nothing that is known is right: forget everything, and
+        tell the neighbours."""
         self.serial = 0
         self.lagging.clear()
         self.graph = LabelGraph()
@@ -342,7 +375,7 @@ class Downstream(ABC):
             part = nodes[at : at + GRAPH]
             parents = {node: self.parents_for(node, sender) for node in part}
             totals = {node: self.total(node) for node in part}
-            self.send(sender, m.Graph(self.epoch, serial, parents, totals))
+            self.send(sender, m.Graph(self.epoch, serial, parents, totals, self.seen()))
 
     def _on_publish(self, sender: Name, message: m.Publish) -> None:
         self.know_publisher(message.publisher, sender)
@@ -364,7 +397,33 @@ class Downstream(ABC):
             work = work_of(message.interest) if isinstance(message, m.Ask) else 1
             number = self._remember(sender, message.request, work)
             if number is not None:
+                message = self.stamped(sender, message) if isinstance(message, m.Ask) else message
                 self.ask_above(msgspec.structs.replace(message, request=number))
+
+    def stamped(self, sender: Name, message: m.Ask) -> m.Ask:
+        """A question with the name of whose it is: nobody but a router says that of another."""
+        owner = self.owner_of(sender) or behind(sender, message.owner)
+        return msgspec.structs.replace(message, owner=owner)
+
+    def ask_who(self, nodes: Iterable[int]) -> dict[str, list[int]]:
+        """Which of some nodes are wanted by owners whose links end here. Routers are asked."""
+        asked, found = set(nodes), dict[str, list[int]]()
+        for name, known in self.neighbours.items():
+            mine = sorted(asked & known.nodes)
+            owner = self.owner_of(name)
+            if mine and owner:
+                found.setdefault(owner, []).extend(mine)
+            elif mine:
+                self.send(name, m.Who(self.epoch, tuple(mine)))
+        return found
+
+    def _on_whose(self, sender: Name, message: m.Whose) -> None:
+        if self.owner_of(sender):  # it is no router
+            self.ignored += 1
+        else:
+            self.charge(sender, len(message.nodes))
+            owner = behind(sender, message.owner)
+            self.ask_above(msgspec.structs.replace(message, owner=owner))
 
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
         if not self.may_ask(sender):
@@ -385,11 +444,12 @@ class Downstream(ABC):
         part: list[m.Notification] = []
         size = 0
         for one in found:
-            if part and (len(part) == CHUNK or size + len(one.payload) > CHUNK_BYTES):
+            more = len(one.payload) + MARK_BYTES * len(one.marks)
+            if part and (len(part) == CHUNK or size + more > CHUNK_BYTES):
                 self.send(to, m.Recovered(self.epoch, request, tuple(part)))
                 part, size = [], 0
             part.append(one)
-            size += len(one.payload)
+            size += more
         if part:
             self.send(to, m.Recovered(self.epoch, request, tuple(part)))
 
@@ -433,6 +493,7 @@ class Downstream(ABC):
             self.charge(request.neighbour, _entries(message))
         else:
             for notification in message.notifications:
+                self.standing.saw(notification.serial)
                 self.cache.put(notification)
         answer = msgspec.structs.replace(message, request=request.number)
         self.send(request.neighbour, answer)
@@ -501,7 +562,7 @@ class Downstream(ABC):
         parents, children = self.graph.around(node, name)
         self.charge(name, 1 + len(parents) + len(children))
         total, serial = self.total(node), self.lagging.get(node, self.serial)
-        self.send(name, m.Setup(self.epoch, node, parents, children, total, serial))
+        self.send(name, m.Setup(self.epoch, node, parents, children, total, serial, self.seen()))
 
     def parents_for(self, node: int, name: Name) -> Label:
         """The parents that a node has in the graph of a neighbour that is subscribed to it."""
@@ -550,7 +611,8 @@ class Downstream(ABC):
     _UP: ClassVar[dict[type, Callable[[Any, Any, Any], None]]] = {
         m.Subscribe: _on_subscribe, m.Unsubscribe: _on_unsubscribe, m.Wanted: _on_wanted,
         m.Resubscribe: _on_resubscribe, m.Redraw: _on_redraw, m.Publish: _on_publish,
-        m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover,
+        m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
+        m.Whose: _on_whose,
     }  # fmt: skip
 
 

@@ -6,7 +6,7 @@
     6   u16  marks                                 of a notification only, from here on
     8   u32  bytes of the labels
     12  u32  bytes of the publisher's name
-    16  u64  epoch
+    16  u64  epoch: the life of the rendezvous point
     24  u64  serial
     32  u64  stamp
     40       for each mark: u64 node, u64 number
@@ -29,22 +29,27 @@ import msgspec
 
 from tidings.model import TidingsError
 from tidings.routing import messages as m
+from tidings.routing.marks import in_turn
 
-VERSION = 1
+VERSION = 2
 NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
 """Bytes of the largest frame that is taken, unless another bound is given."""
+LARGEST_DOWN = 32 << 20
+"""The same of one from above: beside the largest payload there is room for as large a header."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
 _MARK = struct.Struct("<QQ")
 _COUNT = struct.Struct("<H")
 _LENGTH = struct.Struct("<I")
 _SHORT = struct.Struct("<IBB")
+_PLACE = struct.Struct("<QQ")  # epoch and serial,
+_PLACE_AT = 16  # and where they are
 _FIRST = struct.Struct("<IH")  # length, and kind and version as one number
 _KINDS = NOTIFICATION | VERSION << 8, OTHER | VERSION << 8
 HEAD = _HEAD.size
 SHORTEST = _SHORT.size
-_MOST_MARKS = (1 << 16) - 1
+MOST_MARKS = (1 << 16) - 1
 
 Other = TypeVar("Other", bound=m.Message)
 _OTHERS: msgspec.msgpack.Decoder[m.UP | m.DOWN | m.LINK] = msgspec.msgpack.Decoder(
@@ -76,17 +81,23 @@ def encode(message: m.Message) -> bytes:
 
 
 def _encode_notification(message: m.Notification) -> bytes:
-    if len(message.marks) > _MOST_MARKS:
-        raise FrameError(f"found {len(message.marks)} marks, expected at most {_MOST_MARKS}")
-    marks = b"".join(_MARK.pack(mark.node, mark.number) for mark in message.marks)
     labels = encode_labels([mark.label for mark in message.marks])
+    return encode_marked(message, message.marks, labels)
+
+
+def encode_marked(message: m.Notification, marks: Sequence[m.Mark], labels: bytes) -> bytes:
+    """A notification with other marks than its own, whose labels are these."""
+    count = len(marks)
+    if count > MOST_MARKS:
+        raise FrameError(f"found {count} marks, expected at most {MOST_MARKS}")
+    packed = struct.pack(f"<{2 * count}Q", *in_turn(marks))
     name = message.publisher.encode()
-    length = HEAD - 4 + len(marks) + len(labels) + len(name) + len(message.payload)
+    length = HEAD - 4 + len(packed) + len(labels) + len(name) + len(message.payload)
     head = _HEAD.pack(
-        length, NOTIFICATION, VERSION, len(message.marks), len(labels), len(name),
+        length, NOTIFICATION, VERSION, count, len(labels), len(name),
         message.epoch, message.serial, message.stamp,
     )  # fmt: skip
-    return b"".join((head, marks, labels, name, message.payload))
+    return b"".join((head, packed, labels, name, message.payload))
 
 
 def encode_labels(labels: Sequence[m.Label]) -> bytes:
@@ -156,6 +167,15 @@ def front_of(buffer: bytes | memoryview, start: int) -> Front:
     if first + labels + name > end:
         raise FrameError("found a notification that is shorter than its parts")
     return Front(start, marks, first, first + labels, end)
+
+
+def place_of(buffer: bytes, start: int) -> tuple[int, int]:
+    """The epoch and the serial of the notification that begins at a place; FrameError where it has
+    none."""
+    if size_at(buffer, start) < HEAD:
+        raise FrameError("found a notification that is shorter than its head")
+    epoch, serial = _PLACE.unpack_from(buffer, start + _PLACE_AT)
+    return epoch, serial
 
 
 def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:

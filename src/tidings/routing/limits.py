@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 
 Some = Annotated[int, msgspec.Meta(ge=1)]
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,6 +22,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strangers: Some = 256  # that have not said yet who they are; the oldest goes for the next
     greeting_bytes: Some = 4096  # of what a stranger says
     neighbours: Some = 10_000
+    guest_percent: Percent = 50  # of them, that come with one and the same token of guests
+    bound_percent: Percent = 10  # of them, that no guest gets, and
+    router_percent: Percent = 5  # that nobody gets but routers
     frame_bytes: Some = 16 << 20
     queue_bytes: Some = 32 << 20  # that wait for one neighbour; twice that ends the link
     all_queues_bytes: Some = 1 << 30  # the longest queue ends
@@ -35,12 +39,22 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # of a rendezvous point
     filter_bytes: Some = 64 << 10
+    filter_parts: Some = 1_500  # attributes, comparisons and calls of one filter
+    long_filter_bytes: Some = 8 << 20  # of filters beyond 4 KiB; they take up to 30 times that
+    match_millis: Some = 50  # of work on long texts and lists; beyond it costly filters go
     new_nodes: Some = 10_000  # that a neighbour asked for, and nobody wants yet
     all_new_nodes: Some = 100_000
     all_nodes: Some = 2_000_000
+    marks: Some = 256  # of one notification, for the filters of one subscriber
+    all_marks: Some = 65_535  # for those of all
+    matches: Some = 4096  # filters of one subscriber that match one notification
+    filters_bytes: Some = 128 << 20  # of all filters of one subscriber, as `work_of` has them
     unsynced_bytes: Some = 64 << 20  # of publications that are not on the disk; then none is read
 
-    kept: Some = 1_000_000  # notifications that stay on the disk for those that are behind
+    kept: Some = 1_000_000  # notifications that stay on the disk for those that are behind,
+    kept_bytes: Some = 4 << 30  # of the journal with them; beyond these the oldest go,
+    kept_seconds: Some = 7 * 86_400  # and those that are older
+    disk_bytes: Some = 8 << 30  # that the journal may take in all; beyond these nothing is taken
 
     # of answers
     answer_bytes: Some = 8 << 20  # of payloads that one question for lost ones gives
@@ -49,7 +63,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     work: Some = 200_000  # and each second
 
 
-NONE = Limits(**dict.fromkeys(Limits.__struct_fields__, 1 << 62))
+NONE = Limits(
+    **dict.fromkeys(Limits.__struct_fields__, 1 << 62)
+    | {"guest_percent": 100, "bound_percent": 0, "router_percent": 0}
+)
 """For routers whose neighbours are all of one application."""
 
 

@@ -1,11 +1,15 @@
-"""What routers and agents say to each other. A message that goes down names the epoch of its
-rendezvous point: the life of one set of numbers, which ends when the point loses its disk.
+"""What routers and agents say to each other. A message that goes down names the life of its
+rendezvous point as its epoch, see lineage.py.
 
     up      Subscribe Unsubscribe               which nodes a neighbour wants
             Resubscribe Wanted Redraw           that it still does; all of them; what is their graph
+            Trace                               which lives there were
             Ask Count Recover Publish           questions that are passed on towards the root
+            Whose                               which nodes an owner wants
     down    Setup Gone Refuse                   where a node belongs; that it is dropped
             Beat Which Graph                    how much there was; which are wanted; the graph
+            Lineage                             the lives that there were
+            Who                                 whose are nodes that are wanted?
             Notification                        what it is all for
             Answer Counted Recovered Settled Published
 
@@ -23,8 +27,10 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """Of a node, a notification, a request: whatever is counted. Others are refused when read."""
 MOST_NODES = 2_000_000  # in one message
 MOST_RANGES = 1024
+MOST_LIVES = 256  # of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
-Called = Annotated[str, msgspec.Meta(max_length=255)]
+MOST_CALLED = 255  # letters
+Called = Annotated[str, msgspec.Meta(max_length=MOST_CALLED)]
 """The name of a node or a publisher, which others remember."""
 
 
@@ -50,6 +56,13 @@ class Range(NamedTuple):
     node: Number
     first: Number
     last: Number
+
+
+class Life(NamedTuple):
+    """A start of a rendezvous point: a number drawn at random, and the first serial after it."""
+
+    life: Number
+    first: Number
 
 
 class Slice(NamedTuple):
@@ -161,8 +174,14 @@ class Report(Message, frozen=True, tag="report"):
 # -- up --------------------------------------------------------------------------------------------
 
 
+class Trace(Message, frozen=True, tag="trace"):
+    """Which lives did the rendezvous point have? The sender judges by them itself."""
+
+    request: Number
+
+
 class Up(Message, frozen=True):
-    """Names of nodes are those of an epoch."""
+    """The life that the sender believes the rendezvous point to be in."""
 
     epoch: Number
 
@@ -194,10 +213,12 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node is that of an interest? Nobody on the way reads it."""
+    """Which node is that of an interest? Nobody on the way reads it. Whose it is says the node that
+    the asker is linked to, whatever was said before; routers pass on what those below them said."""
 
     request: Number
     interest: bytes
+    owner: Called = ""
 
 
 class Count(Up, frozen=True, tag="count"):
@@ -211,6 +232,13 @@ class Count(Up, frozen=True, tag="count"):
 class Recover(Up, frozen=True, tag="recover"):
     request: Number
     ranges: Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_RANGES)]
+
+
+class Whose(Up, frozen=True, tag="whose"):
+    """An owner wants some of the nodes that were asked for."""
+
+    owner: Called
+    nodes: Label
 
 
 class Publish(Message, frozen=True, tag="publish"):
@@ -241,13 +269,14 @@ class Notification(Down, frozen=True, tag="notification"):
 
 class Setup(Down, frozen=True, tag="setup"):
     """Where a node belongs among those that the neighbour subscribes to, and how many notifications
-    matched it up to a serial."""
+    matched it up to a serial, and perhaps some after it, up to the one that was seen."""
 
     node: Number
     parents: Label
     children: Label
     total: Number
     serial: Number
+    seen: Number = 0
 
 
 class Gone(Down, frozen=True, tag="gone"):
@@ -272,6 +301,7 @@ class Beat(Down, frozen=True, tag="beat"):
     subscribed: Digest
     sum: Number  # of the totals of all nodes
     edges: Edges | None = None
+    seen: Number = 0  # no total has more than what came up to here
 
 
 class Graph(Down, frozen=True, tag="graph"):
@@ -281,10 +311,24 @@ class Graph(Down, frozen=True, tag="graph"):
     serial: Number
     parents: dict[Number, Label]
     totals: dict[Number, Number]
+    seen: Number = 0
 
 
 class Which(Down, frozen=True, tag="which"):
     """Send me all nodes that you want: when digests differ."""
+
+
+class Lineage(Down, frozen=True, tag="lineage"):
+    """The lives of the rendezvous point, the last of which is the epoch."""
+
+    request: Number
+    lives: Annotated[tuple[Life, ...], msgspec.Meta(max_length=MOST_LIVES)]
+
+
+class Who(Down, frozen=True, tag="who"):
+    """Say whose neighbours of yours want these nodes."""
+
+    nodes: Label
 
 
 class Answer(Down, frozen=True, tag="answer"):
@@ -321,16 +365,20 @@ class Settled(Down, frozen=True, tag="settled"):
 
 
 class Published(Down, frozen=True, tag="published"):
-    """All from `since` up to this one are on the disk; or this one was refused, and says nothing of
-    others."""
+    """All from `since` up to this one are on the disk, with serials up to one; or this one was
+    refused, which says nothing of others; or the rendezvous point expects one that the publisher
+    has done with: it lacks that and those after it."""
 
     publisher: str
     stamp: Number
     refusal: str = ""
     since: Number = 0
+    serial: Number = 0
+    expected: Number = 0
 
 
 LINK = Hello | Welcome | Goodbye | Watch | Report
-UP = Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Ask | Count | Recover | Publish
-DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Answer | Counted | Recovered
-        | Settled | Published)  # fmt: skip
+UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
+      | Publish | Whose)  # fmt: skip
+DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
+        | Counted | Recovered | Settled | Published)  # fmt: skip

@@ -7,31 +7,47 @@ Nothing that was said may be taken back by a crash, so whatever depends on somet
 until that is on the disk: acknowledgments, notifications, and the names of nodes. The owner writes
 what the journal was given, and says `stored` when it is there.
 
+Whatever goes wrong with one message, also by a mistake that nobody thought of, is refused in a
+sentence to whoever sent it and logged; what others were promised is kept. So nothing is changed
+before all that can go wrong is behind: a publisher's stamp is advanced when its notification is in
+the journal's hands.
+
 What is counted, for each node: `counts`, the notifications of which it was a lowest node, which is
 what numbers are; and `totals`, those that matched it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
 import msgspec
 
 from tidings.model import TidingsError
-from tidings.routing import frames, messages as m, ways
+from tidings.routing import frames, messages as m, shares, ways
 from tidings.routing.cache import Cache
+from tidings.routing.claims import Claims
 from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
+from tidings.routing.lineage import Lineage
+from tidings.routing.marks import Marks, columns
 from tidings.routing.router import Times
+from tidings.routing.stamps import MOST_FIRST, Stamps
 
 MOST_KNOWN = 10_000  # headers, and all nodes above them
-MOST_OF_MARK = 64 + 8 * (ways.MOST_ABOVE + 1)  # bytes in a header
-LARGEST = frames.LARGEST - (1 << 16)  # bytes of a notification, but for its frame
+LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload: for headers there is room besides
+FEW = 8  # marks that are better taken one by one
+ROUNDS = 4  # of setting filters aside for one notification; the next one goes on with it
+MARKS, MATCH = "give marks to", "match"  # what filters do that are too many
+RETIRED = 20, 500  # nodes that were set aside and are taken out: with a publication, with a tick
 NEW_NODE = 100  # what a new node costs, in entries of an answer
+
+_log = logging.getLogger(__name__)
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -44,6 +60,14 @@ class Placed(msgspec.Struct, frozen=True):
     also: tuple[Placed, ...] = ()
 
 
+class TooMuchWork(TidingsError):
+    """Finding the filters of a notification takes too long, because of those of some nodes."""
+
+    def __init__(self, sentence: str, nodes: Label) -> None:
+        super().__init__(sentence)
+        self.nodes = nodes
+
+
 class Interests(Protocol):
     """The preprocessor of a channel: interests and notifications to nodes."""
 
@@ -51,16 +75,33 @@ class Interests(Protocol):
         """The node of an interest, made where there is none; TidingsError where it is refused."""
 
     def tag(self, content: bytes) -> Iterable[int]:
-        """The lowest nodes that match a notification; TidingsError where it is refused."""
+        """The lowest nodes that match a notification; TidingsError where it is refused,
+        TooMuchWork where that is due to the filters of some nodes."""
 
     def remove(self, node: int) -> None:
         """Nobody wants a node any more."""
+
+    def set_aside(self, nodes: Iterable[int]) -> None:
+        """Nothing is tagged with these any more; they are removed later, or brought back."""
+
+    def bring_back(self, node: int) -> None:
+        """A node that was set aside counts again."""
+
+    def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
+        """The identity of an interest, and its node if there is one; TidingsError where it is
+        refused."""
+
+    def identity(self, node: int) -> bytes:
+        """That of the interest of a node."""
 
 
 class Journal(Protocol):
     """What a rendezvous point writes down, in order. It may be lost until it is on the disk."""
 
-    def add_node(self, node: int, interest: bytes) -> None: ...
+    def add_node(self, node: int, interest: bytes, owner: str) -> None: ...
+    def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
+        """From now on a node is theirs."""
+
     def drop_node(self, node: int) -> None: ...
     def append(self, record: Record) -> None: ...
     def find(
@@ -82,26 +123,29 @@ class Record(msgspec.Struct, frozen=True):
     serial: int
     publisher: str
     stamp: int
-    marks: tuple[m.Mark, ...]
+    marks: Sequence[m.Mark]
     matched: Label  # all nodes that match it
     payload: bytes
 
     def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
         """With its own marks, or with other labels at them."""
-        marks = self.marks if marks is None else marks
+        marks = tuple(self.marks) if marks is None else marks
         return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)
 
 
 class Memory(msgspec.Struct):
-    """What a rendezvous point had written down when it was started."""
+    """What a rendezvous point had written down when it was started. The last life is that of the
+    start; after a loss of which the journal knows, it is the only one."""
 
-    epoch: int
+    lineage: tuple[m.Life, ...]
     serial: int = 0
     placed: list[Placed] = []  # each after its parents
     counts: dict[int, int] = {}
     totals: dict[int, int] = {}
     latest: dict[int, int] = {}  # the serial of the last notification of a node
     publishers: dict[str, int] = {}  # the last stamp of each
+    owners: dict[int, tuple[str, ...]] = {}  # of each node,
+    sizes: dict[int, int] = {}  # and the bytes of its filter
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -124,20 +168,32 @@ class Rendezvous(Downstream):
         memory: Memory,
         times: Times | None = None,
         cache: Cache | None = None,
-        life: int = 1,
         limits: Limits | None = None,
     ) -> None:
+        """The life of this start is on the disk, as the last one of the memory."""
+        life = memory.lineage[-1].life
         super().__init__(name, times or Times(), Cache() if cache is None else cache, life, limits)
         self.interests = interests
         self.journal = journal
-        self.epoch = memory.epoch
+        self.standing.life, self.standing.lineage = life, Lineage(memory.lineage)
         self.serial = memory.serial
         self.counts = dict(memory.counts)
         self.totals = dict(memory.totals)
         self.latest = dict(memory.latest)
-        self.publishers = dict(memory.publishers)
+        self._stamps = Stamps(memory.publishers)
         for one in memory.placed:
             self.graph.insert(one.node, one.parents, one.children)
+        self.claims = Claims()
+        self._last_node = 0
+        for one in memory.placed:
+            self._last_node = max(self._last_node, one.node)
+            self.claims.measure(one.node, memory.sizes.get(one.node, 0))
+            self.claims.replace(one.node, memory.owners.get(one.node, ()))
+        self.claims.pass_time(float("-inf"), self._last_node, 0.0)
+        self._aside: dict[int, int] = {}  # nodes that are to be taken out, after which serial
+        self._who: dict[int, set[str]] = {}  # nodes of which it was asked whose they are,
+        self._who_since = 0.0  # when, and what was said
+        self._most_marks = min(self.limits.all_marks, frames.MOST_MARKS)
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
         self._retired: dict[int, Retired] = {}
         self._makers: dict[int, Name] = {}  # of them, those that are new: who asked for them
@@ -145,17 +201,23 @@ class Rendezvous(Downstream):
         self._promised = 0  # entries of answers that wait until something is stored
         self._unsynced: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
         self._written = 0  # things that were given to the journal
-        self._held: list[tuple[int, Record | Sent]] = []  # what waits until so many are stored
+        self._held: deque[tuple[int, Record | Sent]] = deque()  # waits for so many
         self._changed: dict[int, int] = {}  # totals since the last beat
+        self._uncounted: dict[Label, int] = {}  # what went out and is not in the totals yet
         self._given = self.serial  # the last serial that has a number
         self._given_counts = dict(self.counts)
-        self._acks: dict[str, tuple[int, int]] = {}  # of publishers: stamps that are on the disk
-        self._solid: dict[str, int] = {}  # of a publisher: none since this stamp was refused
+        # of publishers: stamps that are on the disk, and the serial of the last
+        self._acks: dict[str, tuple[int, int, int]] = {}
         self._failed = ""  # why nothing can be written any more
         self._above: dict[Label, Label] = {}
         self._first: dict[int, Label] = {}
         self._beaten = float("-inf")
         self._checked = float("-inf")
+
+    @property
+    def publishers(self) -> dict[str, int]:
+        """The last stamp of each."""
+        return self._stamps.known
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -176,19 +238,18 @@ class Rendezvous(Downstream):
     def stored(self, count: int, now: float) -> list[Sent]:
         """The first `count` things that the journal was given are on the disk."""
         self.now = now
-        ready = 0
-        for needed, what in self._held:
-            if needed > count:
-                break
-            ready += 1
+        while self._held and self._held[0][0] <= count:
+            _, what = self._held.popleft()
             if isinstance(what, Record):
                 self._records.popleft()
-                self._announce(what)
+                with self._careful("tell of a notification"):
+                    self._announce(what)
             else:
+                self._count_all()
                 self.send(*what)
                 if isinstance(what[1], m.Answer):
                     self._promised -= len(what[1].counts)
-        del self._held[:ready]
+        self._count_all()
         for publisher in [*self._acks]:
             self._send_acknowledged(publisher)
         while self._unsynced and self._unsynced[0][0] <= count:
@@ -198,21 +259,41 @@ class Rendezvous(Downstream):
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `beat`."""
         self.now = now
+        if not self._failed:
+            self._retire_aside(RETIRED[1])
+            self._settle_owners()
+        self.claims.pass_time(now, self._last_node, self.times.expire)
         if now - self._checked >= self.times.retry:
             if self._checked < 0:  # nodes of a life before, which nobody may want any more
                 there = self.graph.nodes.keys() - self.wants.keys() - self._unwanted.keys()
                 self._unwanted |= dict.fromkeys(there, now)
             self._checked = now
-            self.expire()
+            with self._careful("forget who is gone"):
+                self.expire()
             if not self._failed:
                 self._forget_unwanted()
                 self._forget_publishers()
-            self.journal.prune(max(self.done(), self.serial - self.limits.kept))
+            with self._careful("prune the journal"):
+                self.journal.prune(max(self.done(), self.serial - self.limits.kept))
         if now - self._beaten >= self.times.beat:
             self._beaten = now
             changed, self._changed = self._changed, {}
             self.beat(changed)
         return self.taken()
+
+    @contextlib.contextmanager
+    def _careful(self, what: str) -> Iterator[None]:
+        """Whatever goes wrong is logged, and what comes after it is done all the same."""
+        try:
+            yield
+        except Exception:
+            self._problem(what)
+
+    def _problem(self, what: str) -> str:
+        """An exception that nobody expected: it is logged; the sentence for whom it concerns."""
+        self.beyond["problems"] += 1
+        _log.exception("%s: could not %s", self.name, what)
+        return f"the rendezvous point could not {what}, by a mistake of its own; see its log"
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -222,10 +303,11 @@ class Rendezvous(Downstream):
         elif not self.may_ask(sender):
             return
         elif isinstance(message, m.Ask):
+            message = self.stamped(sender, message)
             if not self._refused(sender, message):
                 self._place(sender, message)
         elif message.epoch != self.epoch:
-            self.other_epoch(sender, message.epoch)
+            self.tell_epoch(sender)
         elif message.node not in self.graph:
             self.send(sender, m.Refuse(self.epoch, (message.node,)))
         else:
@@ -240,10 +322,9 @@ class Rendezvous(Downstream):
         """Take a publication, and count what waits for the disk: whoever reads from neighbours
         stops while that is too much."""
         if len(self.publishers) > self.many_publishers:
-            last = self.publishers.pop(message.publisher, None)
-            if last is not None:
-                self.publishers[message.publisher] = last  # those that are silent are in front
-        self.know_publisher(message.publisher, sender)
+            self._stamps.heard(message.publisher)
+        if self._aside and not self._failed:
+            self._retire_aside(RETIRED[0])
         before = self._written
         self._publish(sender, message)
         if self._written > before:
@@ -272,9 +353,46 @@ class Rendezvous(Downstream):
         elif self._promised > limits.burst:
             self.beyond["work"] += 1
             return True
+        else:
+            refusal = self._beyond_share(message)
         if refusal:
             self.send(sender, m.Answer(self.epoch, message.request, refusal=refusal))
         return bool(refusal)
+
+    def stamped(self, sender: Name, message: m.Ask) -> m.Ask:
+        message = super().stamped(sender, message)
+        return message if message.owner else msgspec.structs.replace(message, owner=str(sender))
+
+    def _beyond_share(self, message: m.Ask) -> str:
+        """Why an owner may not have one filter more; empty if it may, or has it."""
+        limits, owner = self.limits, message.owner
+        held = self.claims.holding(owner)
+        size = held.size + work_of(message.interest)
+        if not held.aside and size <= limits.filters_bytes and held.nodes < limits.nodes:
+            return ""
+        try:
+            key, node = self.interests.look_up(message.interest)
+        except TidingsError:
+            return ""  # placing it says why
+        there = node is not None and node not in self._aside
+        if there and owner in self.claims.owners(node or 0):
+            return ""
+        if size > limits.filters_bytes:
+            self.beyond["filters_bytes"] += 1
+            return (
+                f"the filters of {shares.whose(owner)} have {size:,} bytes with this one, of which "
+                f"those beyond the first 1,024 of a filter count eightfold, expected at most "
+                f"{limits.filters_bytes:,}; drop others first"
+            )
+        if held.nodes >= limits.nodes:
+            self.beyond["nodes"] += 1
+            return (
+                f"{shares.whose(owner)} has {held.nodes:,} filters, expected at most "
+                f"{limits.nodes:,}; drop others first"
+            )
+        refusal = self.claims.is_refused(owner, key)
+        self.beyond["marks"] += bool(refusal)
+        return refusal
 
     def _place(self, sender: Name, message: m.Ask) -> None:
         if self._failed:
@@ -282,19 +400,31 @@ class Rendezvous(Downstream):
             return
         try:
             placed = self.interests.place(message.interest)
+            is_new = placed.node not in self.graph
+            if is_new:
+                self._make(sender, placed, message)
         except TidingsError as problem:
             self.send(sender, m.Answer(self.epoch, message.request, refusal=str(problem)))
             return
+        except Exception:
+            refusal = self._problem("place the filter")
+            self.send(sender, m.Answer(self.epoch, message.request, refusal=refusal))
+            return
         node = placed.node
-        if node not in self.graph:
-            for one in (placed, *placed.also):
-                self.graph.insert(one.node, one.parents, one.children)
+        self._last_node = max(self._last_node, node)
+        self.claims.measure(node, work_of(message.interest))
+        if node in self._aside:  # whoever asks now is another one, or has room again
+            del self._aside[node]
+            self.interests.bring_back(node)
             self.graph_changed()
-            self.journal.add_node(node, message.interest)
+            self._own(node, (message.owner,))
+        elif is_new:
+            self.claims.add(node, message.owner)
+        elif node not in self.wants and node not in self._makers:
+            self._own(node, (message.owner,))  # those whose it was have left
+        elif self.claims.add(node, message.owner):
+            self.journal.set_owners(node, self.claims.owners(node))
             self._written += 1
-            self._makers[node] = sender
-            self.neighbours[sender].made += 1
-            self.charge(sender, NEW_NODE)
         if node not in self.wants:
             self._unwanted[node] = self.now  # from now on someone may
         # all numbers that were given by now are on the disk when this is sent
@@ -309,8 +439,31 @@ class Rendezvous(Downstream):
         )  # fmt: skip
         self._hold((sender, answer))
 
+    def _make(self, sender: Name, placed: Placed, message: m.Ask) -> None:
+        """Put a new node into the graph and the journal, or nowhere."""
+        node = placed.node
+        try:
+            for one in (placed, *placed.also):
+                self.graph.insert(one.node, one.parents, one.children)
+            self.journal.add_node(node, message.interest, message.owner)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self.interests.remove(node)
+            if node in self.graph:
+                self.graph.remove(node)
+            self.graph_changed()
+            raise
+        self._written += 1
+        self.graph_changed()
+        self._makers[node] = sender
+        self.neighbours[sender].made += 1
+        self.charge(sender, NEW_NODE)
+
     def ask_above(self, message: m.Message) -> None:
         """A question that no cache here could answer: it is for the journal."""
+        if isinstance(message, m.Whose):
+            for node in self._who.keys() & message.nodes:
+                self._who[node].add(message.owner)
         if not isinstance(message, m.Recover):
             return
         try:
@@ -344,96 +497,231 @@ class Rendezvous(Downstream):
 
     def _publish(self, sender: Name, message: m.Publish) -> None:
         who, stamp = message.publisher, message.stamp
-        self._publishers[who] = sender
-        # one whose acknowledgments are remembered by nobody but itself is believed
-        expected = max(self.publishers.get(who, 0) + 1, message.first)
+        expected = self._expected(sender, message)
+        if expected is None:
+            return
         if stamp < expected:  # it came before; the acknowledgment may be on its way
             answer = self._said_before(message, expected - 1)
-            if answer.refusal:
+            if answer is not None and answer.refusal:
                 self.send(sender, answer)
-            else:
+            elif answer is not None:
                 self._hold((sender, answer))
             return
         if self._failed:
-            self.send(sender, m.Published(self.epoch, who, stamp, self._failed))
+            self._skip(sender, message, self._failed)
             return
         if stamp > expected:  # one before it was lost; the publisher will say both again
             return
-        self.publishers[who] = stamp
+        refusal = ""
         try:
-            lowest = self._tagged(message)
+            try:
+                record = self._record(message)
+            except TidingsError as problem:  # said again it would be refused again, so it is done
+                refusal, record = str(problem), Record(0, who, stamp, (), (), b"")
+            self.journal.append(record)
         except TidingsError as problem:
-            self._solid[who] = stamp + 1
-            self._write(Record(0, who, stamp, (), (), b""))
-            self._hold((sender, m.Published(self.epoch, who, stamp, str(problem))))
+            self._skip(sender, message, str(problem))
             return
-        self._solid.setdefault(who, stamp)
-        self._given += 1
-        marks = []
-        for node in lowest:
-            count = self._given_counts[node] = self._given_counts.get(node, 0) + 1
-            marks.append(m.Mark(node, count, (node,)))
-        record = Record(
-            self._given, who, stamp, tuple(marks), self._all_above(lowest), message.payload
-        )
-        self._write(record)
+        except Exception:
+            self._skip(sender, message, self._problem("match the notification"))
+            return
+        self._written += 1
+        self._stamps.advance(who, stamp, refused=bool(refusal))
+        # not before: a stamp that was made up would lead acknowledgments to who made it up
+        self.know_publisher(who, sender)
+        if refusal:
+            self._hold((sender, m.Published(self.epoch, who, stamp, refusal)))
+            return
+        self._given = record.serial
+        self._given_counts.update(zip(*columns(record.marks), strict=True))
         self._held.append((self._written, record))
 
+    def _expected(self, sender: Name, message: m.Publish) -> int | None:
+        """The stamp that comes next of a publisher; None where it is told what is wrong."""
+        who, first = message.publisher, message.first
+        expected = self._stamps.expected(who, first)
+        if expected is None and who in self.publishers:
+            lacks = self.publishers[who] + 1
+            self.send(sender, m.Published(self.epoch, who, 0, expected=lacks))
+        elif expected is None:
+            refusal = f"found {first:,} as the first stamp, expected at most {MOST_FIRST:,}"
+            self.send(sender, m.Published(self.epoch, who, message.stamp, refusal))
+        return expected
+
+    def _skip(self, sender: Name, message: m.Publish, refusal: str) -> None:
+        """Refuse a publication without a word in the journal."""
+        self._stamps.skip(message.publisher, message.stamp, message.first)
+        self.send(sender, m.Published(self.epoch, message.publisher, message.stamp, refusal))
+
+    def _record(self, message: m.Publish) -> Record:
+        """What a publication becomes; nothing is changed by it."""
+        lowest = self._tagged(message)
+        return Record(
+            self._given + 1, message.publisher, message.stamp, self._number(lowest),
+            self._all_above(lowest), message.payload,
+        )  # fmt: skip
+
     def _tagged(self, message: m.Publish) -> Label:
-        """The lowest nodes of a publication; TidingsError where it is refused: also where it would
-        not fit into a frame with the longest header that it can have on its way."""
-        lowest = tuple(sorted(self.interests.tag(message.content)))
-        size = len(message.payload) + MOST_OF_MARK * len(lowest)
-        if size > LARGEST:
+        """The lowest nodes of a publication; TidingsError where it is refused. That it matches many
+        filters is no reason: those that are beyond a share are set aside."""
+        if len(message.payload) > LARGEST:
             raise TidingsError(
-                f"found a notification of {len(message.payload):,} bytes that matches "
-                f"{len(lowest):,} nodes, expected at most {LARGEST:,} bytes with its header"
+                f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
             )
+        limits, tag = self.limits, self._tag
+        lowest = tag(message.content)
+        rounds = 0
+        known = self._above
+        while (
+            len(lowest) > limits.marks
+            or len(known.get(lowest) or self._all_above(lowest)) > limits.matches
+        ):
+            rounds += 1
+            late = rounds > ROUNDS and len(lowest) <= self._most_marks
+            if late or not self._set_aside(lowest):
+                break
+            lowest = tag(message.content)
         return lowest
 
-    def _said_before(self, message: m.Publish, last: int) -> m.Published:
+    def _tag(self, content: bytes) -> Label:
+        """Those that the filters say; some that make it too much work are set aside."""
+        half = True
+        while True:
+            try:
+                return tuple(sorted(self.interests.tag(content)))
+            except TooMuchWork as problem:
+                costly = [node for node in problem.nodes if node not in self._aside]
+                verdict = shares.lighten(self.claims, costly, self.wants.__contains__, half=half)
+                if not self._apply(verdict) and not verdict.less:
+                    raise
+                half = False
+
+    def _set_aside(self, lowest: Label) -> bool:
+        """Set aside what is beyond a share of the nodes of a notification; False if nothing is."""
+        limits, wanted = self.limits, self.wants.__contains__
+        verdict = shares.judge(self.claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
+        if not verdict.aside:
+            matched = self._all_above(lowest)
+            more = shares.judge(
+                self.claims, matched, limits.matches, limits.all_nodes, wanted, MATCH
+            )
+            verdict = more if more.aside else verdict
+        return self._apply(verdict)
+
+    def _apply(self, verdict: shares.Verdict) -> bool:
+        """Set aside what is to be; False if nothing is."""
+        for node, owners in verdict.less.items():
+            self._own(node, owners)
+        for node, (owner, why) in verdict.aside.items():
+            self.claims.set_aside(owner, self.interests.identity(node), why)
+            self._aside[node] = self._given
+            self._unwanted.pop(node, None)
+            self._settle(node)
+            self.refuse_all(node)
+        if verdict.aside:
+            self.beyond["marks"] += len(verdict.aside)
+            self.interests.set_aside(verdict.aside)
+            self.graph_changed()
+        if verdict.doubts and not self._who:
+            self._who = {node: set() for node in verdict.doubts}
+            self._who_since = self.now
+            for owner, nodes in self.ask_who(self._who).items():
+                for node in nodes:
+                    self._who[node].add(owner)
+        return bool(verdict.aside)
+
+    def _own(self, node: int, owners: Iterable[str]) -> None:
+        if self.claims.replace(node, owners):
+            self.journal.set_owners(node, self.claims.owners(node))
+            self._written += 1
+
+    def _settle_owners(self) -> None:
+        """All that know whose nodes are have said it by now."""
+        if self._who and self.now - self._who_since >= self.times.retry:
+            for node, owners in self._who.items():
+                if node in self.graph and node not in self._aside:
+                    self._own(node, owners)
+                    self.claims.confirm(node, self.now)
+            self._who = {}
+
+    def _retire_aside(self, most: int) -> None:
+        """Take out some of the nodes that were set aside, once all that they were marks of went
+        out."""
+        for node, serial in [*islice(self._aside.items(), most)]:
+            if serial > self.serial:
+                break
+            del self._aside[node]
+            self._retire(node)
+
+    def _number(self, lowest: Label) -> Sequence[m.Mark]:
+        """The marks of a notification; they count once it is in the journal's hands."""
+        given = self._given_counts
+        if len(lowest) < FEW:
+            return tuple(m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest)
+        return Marks(lowest, tuple([given.get(node, 0) + 1 for node in lowest]))
+
+    def _said_before(self, message: m.Publish, last: int) -> m.Published | None:
         """The acknowledgment of one that was taken, or refused, before. That one was refused need
-        not be remembered: it would be again."""
+        not be remembered: it would be again. None where that can't be said now."""
         who, stamp = message.publisher, message.stamp
-        solid = self._solid.get(who)
-        if solid is not None and stamp >= solid:
-            return m.Published(self.epoch, who, last, since=solid)
+        solid = self._stamps.solid(who, stamp)
+        if solid is not None:
+            return m.Published(self.epoch, who, last, since=solid, serial=self._given)
         try:
             self._tagged(message)
         except TidingsError as problem:
             return m.Published(self.epoch, who, stamp, str(problem))
-        return m.Published(self.epoch, who, stamp, since=stamp)
+        except Exception:
+            self._problem("match the notification")
+            return None
+        return m.Published(self.epoch, who, stamp, since=stamp, serial=self._given)
 
     def _announce(self, record: Record) -> None:
         """A notification is on the disk: it counts, it is acknowledged, and it goes out."""
         self.serial = record.serial
-        for mark in record.marks:
-            self.counts[mark.node] = mark.number
-            self.latest[mark.node] = record.serial
-        for node in record.matched:
-            before = self.totals.get(node, 0)
-            self.moved(node, before)
-            self._changed[node] = self.totals[node] = before + 1
-        self._acknowledge(record.publisher, record.stamp)
-        if record.marks:
-            first = self._first_label
-            marks = [m.Mark(mark.node, mark.number, first(mark.node)) for mark in record.marks]
-            self.release(record.notification(self.epoch, tuple(marks)))
+        self._acknowledge(record)
+        uncounted = self._uncounted
+        uncounted[record.matched] = uncounted.get(record.matched, 0) + 1
+        nodes: Label = ()
+        if len(record.marks) < FEW:
+            for node, number, _ in record.marks:
+                self.counts[node] = number
+                self.latest[node] = record.serial
+                nodes = (*nodes, node)
+        else:
+            nodes, numbers = columns(record.marks)
+            self.counts.update(zip(nodes, numbers, strict=True))
+            self.latest.update(dict.fromkeys(nodes, record.serial))
+        if nodes:
+            self.release(record, nodes)
 
-    def _acknowledge(self, publisher: str, stamp: int) -> None:
+    def _count_all(self) -> None:
+        """Count what went out. Most notifications match the same nodes as others before."""
+        totals, moved, changed = self.totals, self._moved, self._changed
+        for matched, times in self._uncounted.items():
+            for node in matched:
+                before = totals.get(node, 0)
+                if node not in moved:
+                    moved[node] = before
+                changed[node] = totals[node] = before + times
+        self._uncounted.clear()
+
+    def _acknowledge(self, record: Record) -> None:
         """One is on the disk. Those that follow each other are acknowledged together."""
-        first, last = self._acks.get(publisher, (stamp, stamp - 1))
+        publisher, stamp = record.publisher, record.stamp
+        first, last, _ = self._acks.get(publisher, (stamp, stamp - 1, 0))
         if stamp != last + 1:
             self._send_acknowledged(publisher)
             first = stamp
-        self._acks[publisher] = first, stamp
+        self._acks[publisher] = first, stamp, record.serial
 
     def _send_acknowledged(self, publisher: str) -> None:
-        first, last = self._acks.pop(publisher)
+        first, last, serial = self._acks.pop(publisher)
         to = self._publishers.get(publisher)
         if to is not None:
-            since = min(self._solid.get(publisher, first), first)
-            self.send(to, m.Published(self.epoch, publisher, last, since=since))
+            solid = self._stamps.solid(publisher, first)
+            since = first if solid is None else solid
+            self.send(to, m.Published(self.epoch, publisher, last, since=since, serial=serial))
 
     def _first_label(self, node: int) -> Label:
         found = self._first.get(node)
@@ -441,14 +729,16 @@ class Rendezvous(Downstream):
             found = self._first[node] = ways.first_label(self.graph, node, self.forwarding)
         return found
 
-    def release(self, notification: m.Notification) -> None:
-        """Let a notification out."""
+    def release(self, record: Record, nodes: Label) -> None:
+        """Let a notification out, with the labels that its marks begin their way with."""
+        labels = [self._first_label(node) for node in nodes]
+        marks = [
+            m.Mark(mark.node, mark.number, label)
+            for mark, label in zip(record.marks, labels, strict=True)
+        ]
+        notification = record.notification(self.epoch, tuple(marks))
         self.cache.put(notification)
         self.forward(notification)
-
-    def _write(self, record: Record) -> None:
-        self.journal.append(record)
-        self._written += 1
 
     def _hold(self, sent: Sent) -> None:
         """Send something when all that was written by now is on the disk."""
@@ -460,24 +750,21 @@ class Rendezvous(Downstream):
         self._failed = reason
         for _, what in self._held:
             if isinstance(what, Record):
-                self._take_back(what.publisher, what.stamp)
+                self._stamps.take_back(what.publisher, what.stamp)
                 to = self._publishers.get(what.publisher)
                 if to is not None:
                     self.send(to, m.Published(self.epoch, what.publisher, what.stamp, reason))
             elif isinstance(what[1], m.Answer):
                 self.send(what[0], m.Answer(self.epoch, what[1].request, refusal=reason))
             elif isinstance(what[1], m.Published) and what[1].refusal:
-                self._take_back(what[1].publisher, what[1].stamp)
+                self._stamps.take_back(what[1].publisher, what[1].stamp)
                 self.send(*what)  # it was refused for another reason
         self._held.clear()
         self._promised = self.unsynced_bytes = 0
         self._unsynced.clear()
         self._records.clear()
+        self._given = self.serial  # no acknowledgment may speak of what is not there
         return self.taken()
-
-    def _take_back(self, publisher: str, stamp: int) -> None:
-        self.publishers[publisher] = min(self.publishers.get(publisher, 0), stamp - 1)
-        self._solid.pop(publisher, None)
 
     @property
     def failed(self) -> bool:
@@ -489,11 +776,12 @@ class Rendezvous(Downstream):
     def admitted(self, name: Name, nodes: Iterable[int]) -> list[int]:
         """Nodes that are not there are refused, all at once."""
         asked = list(nodes)
-        unknown = tuple(node for node in asked if node not in self.graph)
+        aside = self._aside
+        unknown = tuple(node for node in asked if node not in self.graph or node in aside)
         if unknown:
             self.beyond["no such node"] += len(unknown)
             self.send(name, m.Refuse(self.epoch, unknown))
-            asked = [node for node in asked if node in self.graph]
+            asked = [node for node in asked if node in self.graph and node not in aside]
         return super().admitted(name, asked)
 
     def wanted(self, node: int) -> None:
@@ -505,6 +793,16 @@ class Rendezvous(Downstream):
     def unwanted(self, node: int) -> None:
         if node in self.graph:
             self._unwanted[node] = self.now
+            self.claims.dropped(node)
+
+    def _unsubscribe(self, sender: Name, node: int) -> None:
+        super()._unsubscribe(sender, node)
+        owner = self.owner_of(sender)
+        if owner and node in self.wants and owner in self.claims.owners(node):
+            left = {self.owner_of(name) for name in self.wants[node]}
+            if owner not in left:  # what others want is theirs from now on
+                others = {*self.claims.owners(node)} - {owner}
+                self._own(node, others or left - {""})
 
     def total(self, node: int) -> int:
         return self.totals.get(node, 0)
@@ -518,7 +816,11 @@ class Rendezvous(Downstream):
         """The nodes of a header and all that cover them; known until the graph changes."""
         found = self._above.get(lowest)
         if found is None:
-            above = set(lowest).union(*(self.graph.ancestors(node) for node in lowest))
+            nodes = self.graph.nodes
+            above = set(lowest).union(
+                *(self.graph.ancestors(node) for node in lowest if nodes[node].parents)
+            )
+            above -= self._aside.keys()
             if len(self._above) >= MOST_KNOWN:
                 self._above.clear()
             found = self._above[lowest] = tuple(sorted(above))
@@ -547,22 +849,28 @@ class Rendezvous(Downstream):
         for node, since in [*self._unwanted.items()]:
             if since < late and node not in in_use:
                 del self._unwanted[node]
-                self._settle(node)
-                self.interests.remove(node)
-                above = {*self.graph.ancestors(node)}
-                self.graph.remove(node)
-                self.graph_changed()
-                count, latest = self.counts.get(node, 0), self.latest.get(node, 0)
-                self._retired[node] = Retired(above, count, latest, self.now)
-                self.journal.drop_node(node)
-                self._written += 1
-                for table in (self.counts, self._given_counts, self.totals, self.latest):
-                    table.pop(node, None)
+                with self._careful(f"forget node {node}"):
+                    self._retire(node)
         late, done = self.now - 3 * self.times.expire, self.done()
         many = len(self._retired) - self.limits.all_new_nodes
         for at, (node, one) in enumerate([*self._retired.items()]):
             if at < many or (one.since < late and one.latest <= done):
                 del self._retired[node]
+
+    def _retire(self, node: int) -> None:
+        """Take out a node that nobody wants; somebody may still have to hear of its numbers."""
+        self._settle(node)
+        self.interests.remove(node)
+        self.claims.remove(node)
+        above = {*self.graph.ancestors(node)}
+        self.graph.remove(node)
+        self.graph_changed()
+        count, latest = self.counts.get(node, 0), self.latest.get(node, 0)
+        self._retired[node] = Retired(above, count, latest, self.now)
+        self.journal.drop_node(node)
+        self._written += 1
+        for table in (self.counts, self._given_counts, self.totals, self.latest):
+            table.pop(node, None)
 
     def _settle(self, node: int) -> None:
         """A node is wanted, or gone: it is not new any more."""
@@ -575,9 +883,5 @@ class Rendezvous(Downstream):
         back says itself which of its publications it knows to be acknowledged."""
         many = len(self.publishers) - self.limits.publishers
         if many > 0:
-            names = list(islice(self.publishers, many))
-            for name in names:
-                del self.publishers[name]
-                self._solid.pop(name, None)
-            self.journal.forget_publishers(names)
+            self.journal.forget_publishers(self._stamps.forget(many))
             self.beyond["publishers"] += many

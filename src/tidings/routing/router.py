@@ -25,6 +25,7 @@ from tidings.routing.cache import Cache
 from tidings.routing.digests import Tally, mix_edges
 from tidings.routing.downstream import Downstream, Name, Sent
 from tidings.routing.limits import Limits
+from tidings.routing.lineage import Verdict
 from tidings.routing.transitions import Action, Event, State, next_step
 
 
@@ -82,27 +83,37 @@ class Router(Downstream):
         if isinstance(message, m.Down):
             if sender != self.upstream:
                 self.ignored += 1
-            elif self._is_current(message):
+            elif isinstance(message, m.Lineage):
+                self._judge(message)
+            elif self.standing.takes(message.epoch, now):
                 handler = self._DOWN.get(type(message))
                 if handler is not None:
                     handler(self, message)
                 else:
                     self.pass_down(message)
+            self._trace()
         elif sender != self.upstream:
             self.from_below(sender, message)
         return self.taken()
 
     def connected(self, now: float) -> list[Sent]:
-        """There is a link to the one above, the first or another: say what is wanted."""
+        """There is a link to the one above, the first or another: ask which lives there were, and
+        say what is wanted."""
         self.now = now
+        self._trace(anyway=True)
         self._say_wanted()
         self._resubscribe()
         return self.taken()
+
+    def passed(self, serial: int) -> None:
+        """Notifications of this life went through around the machine, up to a serial."""
+        self.standing.saw(serial)
 
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `retry`."""
         self.now = now
         self.ask_again()
+        self._trace()
         if now - self._checked >= self.times.retry:
             self._checked = now
             self.expire()
@@ -111,20 +122,29 @@ class Router(Downstream):
             self._resubscribe()
         return self.taken()
 
-    def _is_current(self, message: m.Down) -> bool:
-        if message.epoch > self.epoch:
-            if self.epoch:
-                self.begin_epoch(message.epoch)
-            self.epoch = message.epoch
-        return message.epoch == self.epoch
+    def _trace(self, *, anyway: bool = False) -> None:
+        question = self.standing.question(self.now, anyway=anyway)
+        if question is not None:
+            self.send(self.upstream, question)
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Forget everything: the names of nodes are new ones."""
+    def _judge(self, message: m.Lineage) -> None:
+        """Take up another life: with everything, or with nothing."""
+        verdict = self.standing.judge(message, self.now)
+        if verdict is Verdict.NOTHING:
+            return
+        if verdict is Verdict.BROKEN:
+            self.begin_epoch()
+        else:
+            self.go_on()
+        self._say_wanted()
+        self._resubscribe()
+
+    def begin_epoch(self) -> None:
         self.held.clear()
         self._mine.clear()
         for nodes in self._in.values():
             nodes.clear()
-        super().begin_epoch(epoch)
+        super().begin_epoch()
 
     # -- below: what neighbours want -----------------------------------------------------------
 
@@ -148,6 +168,7 @@ class Router(Downstream):
 
     def _on_setup(self, message: m.Setup) -> None:
         self._told = message
+        self.standing.saw(max(message.serial, message.seen))
         if message.node in self.held:
             self.lagging[message.node] = message.serial
         self._learn({message.node: message.total})
@@ -162,11 +183,13 @@ class Router(Downstream):
             self._step(node, Event.REFUSED)
 
     def _on_notification(self, message: m.Notification) -> None:
+        self.standing.saw(message.serial)
         self.cache.put(message)
         self.forward(message)
 
     def _on_beat(self, message: m.Beat) -> None:
         self.heard = self.now
+        self.standing.saw(max(message.serial, message.seen))
         changed = self._learn(message.totals)
         if message.subscribed != self._mine.digest():
             if self.now - self._said_wanted >= self.times.retry:
@@ -204,7 +227,12 @@ class Router(Downstream):
     def _on_which(self, _: m.Which) -> None:
         self._say_wanted()
 
+    def _on_who(self, message: m.Who) -> None:
+        for owner, nodes in self.ask_who(message.nodes).items():
+            self.ask_above(m.Whose(self.epoch, owner, tuple(nodes)))
+
     def _on_graph(self, message: m.Graph) -> None:
+        self.standing.saw(max(message.serial, message.seen))
         mine = {node: parents for node, parents in message.parents.items() if node in self.held}
         for node in mine:
             if node not in self.graph:
@@ -311,6 +339,7 @@ class Router(Downstream):
     _DOWN: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         m.Setup: _on_setup, m.Gone: _on_gone, m.Refuse: _on_refuse, m.Beat: _on_beat,
         m.Notification: _on_notification, m.Which: _on_which, m.Graph: _on_graph,
+        m.Who: _on_who,
     }  # fmt: skip
     _ACTIONS: ClassVar[dict[Action, Callable[[Any, int], None]]] = {
         Action.ASK: _ask, Action.JOIN: _join, Action.LEAVE: _leave, Action.FORGET: _forget,

@@ -1,8 +1,9 @@
 """One interest of an application: it gets every notification that matches, once, and knows of every
 one that it does not get.
 
-    ASKING ──Answer──> JOINING ──Setup──> ON          Refuse, a new epoch: ASKING again, and the
-                                                      application is told that there was a break
+    ASKING ──Answer──> JOINING ──Setup──> ON          Refuse, a life that does not hold what was
+                                                      heard: ASKING again, and the application is
+                                                      told that there was a break
 How a loss is noticed: a gap in the numbers of a node, at once; otherwise by the next beat, which
 says how many notifications there were, and then the rendezvous point says which. What is missing is
 asked for, from the nearest router that has it, until it comes or is said to be nowhere.
@@ -20,11 +21,14 @@ import msgspec
 from tidings.routing import messages as m
 from tidings.routing.digests import digest
 from tidings.routing.downstream import Name, Sent
+from tidings.routing.lineage import Break, Standing, Verdict
+from tidings.routing.publisher import without_incarnation
 from tidings.routing.router import Times
 from tidings.routing.tracker import Tracker
 
 MOST_RANGES = 256  # that are asked for at once,
 MOST_NUMBERS = 2000  # and numbers in them
+WENT_BACK = "the rendezvous point does not have any more what was heard from it"
 RECENT = 4096  # identities that are remembered: more than a publisher has under way
 
 
@@ -50,12 +54,6 @@ class Lost(msgspec.Struct, frozen=True):
     numbers: int
 
 
-class Break(msgspec.Struct, frozen=True):
-    """The rendezvous point did not know the subscription any more: what came between is unknown."""
-
-    reason: str
-
-
 class Subscriber:
     """See the top of the module. What the application is told collects in `inbox`."""
 
@@ -77,14 +75,14 @@ class Subscriber:
         self.phase = Phase.STOPPED
         self.inbox: deque[Told | Lost | Break] = deque()
         self.refusal = ""
-        self.epoch = 0
+        self._standing = Standing(self.times)
         self.node = 0
         self.begun = 0  # the serial after which notifications are due
         self.complete = 0  # the serial up to which nothing is missing
         self._tracker = Tracker({})
         self._total = 0  # of the node, up to there
         self._came: list[int] = []  # the serials after it that came
-        self._recent: dict[tuple[str, int], None] = {}  # what came last, across epochs
+        self._recent: dict[tuple[str, int], None] = {}  # what came last, across breaks
         self._request = 0
         self._counting: float | None = None  # when it was asked
         self._recovering: float | None = None
@@ -113,18 +111,19 @@ class Subscriber:
     def receive(self, message: m.Message, now: float) -> list[Sent]:
         self._now = now
         if isinstance(message, m.Down) and self.phase not in (Phase.STOPPED, Phase.REFUSED):
-            if message.epoch > self.epoch:
-                if self.epoch:
-                    self._restart("the rendezvous point lost its memory")
-                self.epoch = message.epoch
             handler = self._HANDLERS.get(type(message))
-            if handler is not None and message.epoch == self.epoch:
+            if isinstance(message, m.Lineage):
+                self._judge(message)
+            elif self._standing.takes(message.epoch, now) and handler is not None:
                 handler(self, message)
+            self._trace()
         return self._taken()
 
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `retry`."""
         self._now = now
+        if self.phase not in (Phase.STOPPED, Phase.REFUSED):
+            self._trace()
         late = now - self._asked > self.times.retry
         if self.phase is Phase.ASKING and late:
             self._ask()
@@ -146,9 +145,40 @@ class Subscriber:
         if room and self._recovering is not None and now - self._recovering > self.times.retry:
             self._recover()
 
+    @property
+    def epoch(self) -> int:
+        """The life of the rendezvous point, as far as it is known here."""
+        return self._standing.life
+
+    def _trace(self) -> None:
+        question = self._standing.question(self._now)
+        if question is not None:
+            self._send(question)
+
+    def _judge(self, message: m.Lineage) -> None:
+        verdict = self._standing.judge(message, self._now)
+        if verdict is Verdict.BROKEN:
+            self._restart(WENT_BACK)
+        elif verdict is not Verdict.NOTHING:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Another life has everything that was heard. What was asked in the one before is asked
+        again: its answers are not heard any more."""
+        self._resubscribed = float("-inf")
+        if self.phase is Phase.ASKING:
+            self._ask()
+        elif self.phase is Phase.JOINING:
+            self._join()
+        elif self._recovering is not None:
+            self._recover()
+        elif self._counting is not None:
+            self._count()
+
     def _on_answer(self, message: m.Answer) -> None:
         if self.phase is not Phase.ASKING or message.request != self._request:
             return
+        self._standing.saw(message.serial)
         if message.refusal:
             self.phase, self.refusal = Phase.REFUSED, message.refusal
             return
@@ -161,6 +191,7 @@ class Subscriber:
 
     def _on_setup(self, message: m.Setup) -> None:
         if self.phase is Phase.JOINING and message.node == self.node:
+            self._standing.saw(message.serial)
             self.phase = Phase.ON
             self._heard = self._now
             self._count()  # what came while routers on the way did not know of us
@@ -176,6 +207,7 @@ class Subscriber:
         mine = [mark for mark in message.marks if self.node in mark.label]
         if len(self.inbox) >= self.most:
             return
+        self._standing.saw(message.serial)
         if mine and self._tracker.see(mine):
             self._deliver(message)
         if not self._tracker.is_complete() and self._recovering is None:
@@ -185,6 +217,7 @@ class Subscriber:
         if self.phase is not Phase.ON:
             return
         self._heard = self._now
+        self._standing.saw(message.serial)
         if message.subscribed != digest((self.node,)):
             self._send(m.Wanted(self.epoch, (self.node,)))
             return
@@ -203,6 +236,7 @@ class Subscriber:
         if message.request != self._request or message.node != self.node:
             return
         self._counting = None
+        self._standing.saw(message.serial)
         self._tracker.learn(message.counts)
         if not self._tracker.is_complete():
             self._recover()
@@ -224,6 +258,7 @@ class Subscriber:
         for notification in message.notifications:
             if len(self.inbox) >= self.most:
                 return
+            self._standing.saw(notification.serial)
             missing = self._tracker.wants(notification.marks)
             if missing and not self._tracker.has_any(notification.marks):
                 self._deliver(notification)
@@ -248,8 +283,8 @@ class Subscriber:
 
     def _deliver(self, message: m.Notification) -> None:
         self._came.append(message.serial)
-        identity = message.publisher, message.stamp
-        if identity in self._recent:  # published again, after the rendezvous point lost its disk
+        identity = without_incarnation(message.publisher), message.stamp
+        if identity in self._recent:  # published again, after the journal has gone back in time
             return
         self._recent[identity] = None
         if len(self._recent) > RECENT:
@@ -257,7 +292,8 @@ class Subscriber:
         self.inbox.append(Told(self.epoch, message.serial, message.payload))
 
     def _restart(self, reason: str) -> None:
-        self.inbox.append(Break(reason))
+        if self.phase is not Phase.ASKING:  # or else it was told, or nothing was promised yet
+            self.inbox.append(Break(reason))
         self._counting = self._recovering = None
         self._ask()
 

@@ -26,9 +26,9 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.filters.form import Form
 from tidings.matching import Matcher
 from tidings.matching.coverage import Blocks, cover_hulls, in_threads
-from tidings.matching.folder import SnapshotError
 from tidings.matching.hull_gathering import Gathered, HullGathering
 from tidings.matching.hull_segment import segment_of_hulls
+from tidings.matching.manifest import SnapshotError
 from tidings.matching.segment import Segment
 from tidings.model import FilterError, Id, TidingsError, id_pairs, need_id
 

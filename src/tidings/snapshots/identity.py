@@ -1,15 +1,26 @@
-"""Which snapshot lies in a directory: one that replaces another, at the same version, is not it."""
+"""Which snapshot lies in a directory, and whether it is whole.
+
+One that replaces another, at the same version, is not the same.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
-from tidings.matching.folder import MANIFEST, SnapshotError
+from tidings.matching import snapshot as index
+from tidings.matching.manifest import (
+    MANIFEST,
+    Manifest,
+    SnapshotError,
+    need_files,
+    read_manifest,
+)
+from tidings.snapshots.snapshot import FORMAT, VERSION
 
 
 def identity_of(path: str | Path) -> str:
-    """A digest of what the manifests say, with the checksums of all files.
+    """A digest of what the manifests say, with the digests of all files.
 
     Cost: two small files are read.
     """
@@ -20,3 +31,14 @@ def identity_of(path: str | Path) -> str:
         except OSError:
             raise SnapshotError(f"'{path}' is not a snapshot: it has no {MANIFEST}") from None
     return found.hexdigest()[:32]
+
+
+def need_whole(path: Path) -> Manifest:
+    """SnapshotError unless every byte is as it was written; the manifest.
+
+    Cost: all bytes are read, once in a process; after that, the manifests and where files lie.
+    """
+    manifest = read_manifest(path, FORMAT, VERSION)
+    need_files(path, manifest)
+    need_files(path / "index", read_manifest(path / "index", index.FORMAT, index.VERSION))
+    return manifest

@@ -1,13 +1,14 @@
 """A snapshot: the subscriptions of a channel at one version, compiled; immutable.
 
-    manifest.json          number of the version, counts, declared attributes, checksums
+    manifest.json          number of the version, counts, declared attributes, digests
     nodes.arrow            number, key, parents (places of nodes), first member
     subscriptions.arrow    id of each, node by node
     index/                 the matcher over the nodes; their texts are in there
 
 A notification is tagged with the *lowest* nodes that match it; whoever subscribed to a node or to
 one above it is told. Files are mapped, so processes on one machine share their pages, and opening
-costs no more than checking the bytes.
+costs no more than comparing digests, once in a process: 0.5 s on two busy cores for the 270 MB of
+1,000,000 `mixed` filters.
 
 Honest cost: 8 bytes per node for its number, 4 per edge, 16 for starts, a key of 32, and the index
 (100 bytes per `mixed` filter).
@@ -25,21 +26,14 @@ import pyarrow as pa
 
 from tidings.filters import Attributes, Filter
 from tidings.matching import Matcher
-from tidings.matching.folder import (
-    as_array,
-    read_manifest,
-    read_table,
-    read_whole,
-    replacing,
-    write_manifest,
-    write_table,
-)
+from tidings.matching.folder import as_array, read_table, read_whole, replacing, write_table
+from tidings.matching.manifest import need_files, read_manifest, write_manifest
 from tidings.model import GraphError, Id
 from tidings.snapshots.building import Distinct, Functions, Nodes, build_nodes, gather
 from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]
-FORMAT, VERSION = "tidings-snapshot", 1
+FORMAT, VERSION = "tidings-snapshot", 2
 
 
 class Snapshot:
@@ -81,8 +75,9 @@ class Snapshot:
         distinct = gather(subscriptions, Distinct(attributes, functions))
         return cls(number, *build_nodes(distinct, numbers, progress, threads))
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to a directory, in the place of a snapshot that is there."""
+    def save(self, path: str | Path, beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """Write everything to a directory, in the place of a snapshot that is there. `beside` are
+        further files, with their columns."""
         nodes = self._nodes
         attributes = self.matcher.attributes
         with replacing(Path(path)) as folder:
@@ -100,6 +95,8 @@ class Snapshot:
                 },
             )
             write_table(folder / "subscriptions.arrow", {"id": self._ids})
+            for name, columns in (beside or {}).items():
+                write_table(folder / name, columns)
             write_manifest(
                 folder, FORMAT, VERSION, number=self.number, nodes=len(nodes.numbers),
                 edges=len(nodes.parents), subscriptions=len(self._ids),
@@ -113,28 +110,24 @@ class Snapshot:
         attributes: Attributes | None = None,
         *,
         functions: Functions | None = None,
-        verify: bool = True,
     ) -> Snapshot:
-        """A snapshot from a directory, mapped into memory. `verify=False` skips the checksums.
+        """A snapshot from a directory, mapped into memory once its checksums were compared.
 
         Attributes that were declared are known from the snapshot; functions must be given again.
         """
-        snapshot = read_whole(
-            Path(path), lambda folder: cls._read(folder, attributes, functions, verify)
-        )
+        snapshot = read_whole(Path(path), lambda folder: cls._read(folder, attributes, functions))
         snapshot.path = Path(path).absolute()
         return snapshot
 
     @classmethod
     def _read(
-        cls, folder: Path, attributes: Attributes | None, functions: Functions | None, verify: bool
+        cls, folder: Path, attributes: Attributes | None, functions: Functions | None
     ) -> Snapshot:
-        manifest = read_manifest(folder, FORMAT, VERSION, verify=verify)
+        manifest = read_manifest(folder, FORMAT, VERSION)
+        need_files(folder, manifest)
         if attributes is None and manifest.notes.get("attributes") is not None:
             attributes = Attributes.from_declared(manifest.notes["attributes"])
-        matcher = Matcher.open(
-            folder / "index", attributes, functions=functions, background=False, verify=verify
-        )
+        matcher = Matcher.open(folder / "index", attributes, functions=functions, background=False)
         table = read_table(folder / "nodes.arrow")
         ids = read_table(folder / "subscriptions.arrow").column("id").combine_chunks()
         parents = table.column("parents").combine_chunks()
@@ -146,6 +139,8 @@ class Snapshot:
             np.append(as_array(table.column("members")), len(ids)),
             ids,
         )
+        manifest.need(folder, nodes=len(matcher), edges=len(nodes.parents), subscriptions=len(ids))
+        manifest.need(folder, nodes=len(nodes.numbers))
         return cls(manifest.count("number"), nodes, matcher)
 
     # -- what is in it -------------------------------------------------------------------------

@@ -64,6 +64,11 @@ class SparkCheckpoint:
         self._synced = there
         return hashlib.sha256(content).hexdigest()[:32]
 
+    def last(self) -> int:
+        """The last batch that Spark noted as done; -1 without one."""
+        names = [path.name for path in (self.path / "commits").glob("[0-9]*")]
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
+
     def files(self, batch: int) -> list[Path]:
         """The files that a batch is read from, where the source is a folder of files.
 

@@ -3,15 +3,20 @@ was compiled and for each set of columns that it was compiled with.
 
     snapshots/00000000000000001000-5d41402abc4b/    version 1000; the columns, as a digest
         identities.arrow                            those that the log had, by number
+        aside.json                                  subscriptions that are refused now
+    snapshots/aside/                                those that were found damaged
 
 Filters mean what the columns make of them, so a snapshot is good only for pipelines that have the
 same columns. Under other columns a version is compiled anew, and both stay: a path never comes to
 mean something else, for processes keep open what they opened.
+
+A snapshot that is damaged is moved aside, and its version is compiled anew from the log.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import shutil
 import uuid
 from contextlib import suppress
@@ -21,17 +26,22 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from tidings.files.durable import replace_file
 from tidings.filters import Attributes
-from tidings.matching.folder import as_array, read_manifest, read_table, write_table
+from tidings.matching.folder import as_array, read_table
+from tidings.matching.manifest import SnapshotError, read_manifest
 from tidings.model import FilterError
-from tidings.snapshots import Snapshot
+from tidings.snapshots import Snapshot, need_whole
 from tidings.snapshots.building import Distinct, build_nodes
 from tidings.snapshots.snapshot import FORMAT, VERSION
 from tidings.spark.durable import sync
-from tidings.spark.restated import Travelling, numbers_of, unfit
-from tidings.store import ChangeLog
+from tidings.spark.restated import Aside, Travelling, aside, numbers_of, unfit
+from tidings.store import ChangeLog, LogError
 
+_log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
+ASIDE = "aside.json"
+LANGUAGE = 2  # one more when a rule becomes stricter: what was compiled before is compiled anew
 
 
 def home_of(log: Path) -> Path:
@@ -56,13 +66,17 @@ def all_versions(home: Path) -> list[int]:
 
 def latest_attributes(home: Path) -> Attributes | None:
     """The columns of the snapshot that a pipeline made or began with last."""
-    found = max(home.glob("[0-9]*"), key=lambda path: path.stat().st_mtime_ns, default=None)
+    found = _used_last(home)
     return None if found is None else attributes_of(found)
+
+
+def _used_last(home: Path) -> Path | None:
+    return max(home.glob("[0-9]*"), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 def attributes_of(snapshot: Path) -> Attributes | None:
     """The columns that a snapshot was compiled with."""
-    notes = read_manifest(snapshot, FORMAT, VERSION, verify=False).notes
+    notes = read_manifest(snapshot, FORMAT, VERSION).notes
     declared = notes.get("attributes")
     return None if declared is None else Attributes.from_declared(declared)
 
@@ -77,15 +91,20 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     distinct = Distinct(log.attributes, log.functions)
     state = log.state(version)
     filters: list[tuple[str, bytes, int]] = []
+    refused: list[Aside] = []
     for id_, (text, node) in state.subscriptions.items():
         try:
             filters.append((text, distinct.add(id_, text), node))
         except FilterError as problem:
-            raise unfit(id_, text, problem) from problem
+            one = aside(id_, text)
+            if one is None:
+                raise unfit(id_, text, problem) from problem
+            refused.append(one)
     beside = home / f".{path.name}.{uuid.uuid4().hex}"
     numbers = numbers_of(filters, state.identities)
-    Snapshot(version, *build_nodes(distinct, numbers)).save(beside)
-    write_table(beside / IDENTITIES, {"key": pa.array(state.identities, pa.binary(16))})
+    keys = {"key": pa.array(state.identities, pa.binary(16))}
+    Snapshot(version, *build_nodes(distinct, numbers)).save(beside, {IDENTITIES: keys})
+    replace_file(beside / ASIDE, msgspec.json.encode(refused))
     try:
         beside.rename(path)  # fails when there is one
         sync(home)
@@ -94,6 +113,64 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
         if not path.exists():
             raise
     return path
+
+
+def set_aside(log: ChangeLog) -> list[Aside]:
+    """The subscriptions of a log that pipelines leave out, as far as one has looked at them: those
+    of the snapshot that was used last, and of what changed since."""
+    home = home_of(log.path)
+    found = _used_last(home)
+    if found is None:
+        return []
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        before = msgspec.json.decode((found / ASIDE).read_bytes(), type=list[Aside])
+        by_id = {one.id: one for one in before}
+        for change in log.changes(_version(found)):
+            by_id.pop(change.id, None)
+            one = None if change.filter is None else aside(change.id, change.filter)
+            if one is not None:
+                by_id[change.id] = one
+        return list(by_id.values())
+    return []
+
+
+def is_whole(log: ChangeLog, version: int, home: Path) -> bool:
+    """Whether the snapshot of a version is as it was written. A damaged one is moved aside; one of
+    the format before, which does not speak for all of its files, is compiled anew where the log can
+    still do it."""
+    path = path_of(home, version, log.attributes)
+    try:
+        manifest = need_whole(path)
+        if manifest.notes.get("number") != version:
+            found = manifest.notes.get("number")
+            raise SnapshotError(f"snapshot '{path}' is of version {found}, expected {version}")
+        if _digest(attributes_of(path)) != _digest(log.attributes):
+            raise SnapshotError(f"snapshot '{path}' was compiled with other columns")
+    except SnapshotError as problem:
+        if path.exists():
+            _log.warning("%s; it is moved to %s", problem, move_aside(path))
+        return False
+    if IDENTITIES not in manifest.files:
+        _renew(log, version, path)
+    return True
+
+
+def _renew(log: ChangeLog, version: int, path: Path) -> None:
+    try:
+        log.state(version)
+    except LogError:  # it was forgotten: the old one is all that there is
+        return
+    remove(path)
+    compile_version(log, version, path.parent)
+
+
+def move_aside(path: Path) -> Path:
+    """Move a snapshot out of the way; nobody opens it there, and nobody removes it."""
+    place = path.parent / "aside" / f"{path.name}.{uuid.uuid4().hex[:8]}"
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    path.rename(place)
+    sync(path.parent)
+    return place
 
 
 def travelling_from(snapshot: Path, attributes: Attributes | None) -> Travelling:
@@ -127,5 +204,5 @@ def _version(path: Path) -> int:
 
 def _digest(attributes: Attributes | None) -> str:
     declared = None if attributes is None else attributes.declared()
-    told = msgspec.json.encode(declared, order="deterministic")
+    told = msgspec.json.encode([LANGUAGE, declared], order="deterministic")
     return hashlib.sha256(told).hexdigest()[:12]

@@ -1,20 +1,31 @@
-"""Writing files that survive a crash of the process and of the machine.
+"""Writing files that survive a crash of the process and of the machine, and that show when they
+were altered.
 
 A file written here is either there whole or not there: its bytes are on the disk before it gets its
-name, and its name is before the call returns.
+name, and its name is before the call returns. Files and folders are made for their owner alone.
+
+    sealed    9f86d081884c7d659a2feaa0c55ad015 {"batch":42,...}
+              digest                           and what it is of, in one line
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
+
+from tidings.files import private_file
+from tidings.files.durable import make_durable_folder as make_folder, sync
+from tidings.model import TidingsError
+
+__all__ = ["digest_of", "make_folder", "read_sealed", "sync", "write_sealed", "write_whole"]
 
 
 def write_whole(path: Path, data: bytes) -> None:
     """Replace the file at `path` by one that holds `data`; its folder is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
+    with private_file(beside, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -22,10 +33,28 @@ def write_whole(path: Path, data: bytes) -> None:
     sync(path.parent)
 
 
-def sync(path: Path) -> None:
-    """Make a file durable; or the names in a folder: new files, renamed ones, removed ones."""
-    handle = os.open(path, os.O_RDONLY)
+def write_sealed(path: Path, data: bytes) -> None:
+    """The same, with a digest in front."""
+    write_whole(path, b"%b %b\n" % (_seal(data), data))
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """What was sealed; None when there is no file, TidingsError when it was altered."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    data = raw[33:-1]
+    if raw != b"%b %b\n" % (_seal(data), data):
+        raise TidingsError(f"the file {path} of the outbox was altered, its checksum differs")
+    return data
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _seal(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest()[:32].encode()

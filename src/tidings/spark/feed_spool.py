@@ -30,6 +30,7 @@ from typing import Annotated
 
 import msgspec
 
+from tidings.files import make_folder, private_file
 from tidings.model import EnvironmentProblem
 from tidings.spark.durable import sync, write_whole
 from tidings.spark.feed_documents import Entry, Validators
@@ -69,9 +70,9 @@ class Spool:
     def __init__(self, folder: Path, owner: str = "") -> None:
         self._folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             _need_own(folder)
-            self._lock = (folder / "lock").open("a")
+            self._lock = private_file(folder / "lock", "ab")
         except OSError as error:
             raise EnvironmentProblem(f"The spool {folder} cannot be used: {error}.") from error
         self._take_lock()

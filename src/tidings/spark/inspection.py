@@ -103,7 +103,7 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
         len(view.ids),
         int(alive.sum()),
         str(outbox.path),
-        len(outbox.commits()),
+        outbox.batches(),
         sample,
     )
 

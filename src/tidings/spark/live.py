@@ -6,7 +6,8 @@
 A batch asks for one version. Changes since the snapshot travel with its tasks; once there are many,
 a new snapshot is compiled in a process of its own, and batches go on meanwhile. The last few
 snapshots are kept, so that a batch that is done again finds one that is old enough; compiled.py
-says where.
+says where. Every byte of one is compared with its digest before a batch is matched with it, here
+and in each worker.
 
 A pipeline uses only what was compiled with its own columns. When they were changed in its file, the
 latest version is compiled anew before the first batch. A batch that was begun with the columns
@@ -17,11 +18,13 @@ that were put under other columns are numbered.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,18 +35,22 @@ from tidings.spark.compiled import (
     attributes_of,
     compile_version,
     home_of,
+    is_whole,
     path_of,
     remove,
+    set_aside,
     travelling_from,
     versions_in,
 )
-from tidings.spark.restated import Clash, Travelling
+from tidings.spark.restated import Aside, Clash, Travelling
 from tidings.spark.worker import Change, Pinned, view_of
 from tidings.store import ChangeLog, LogError
 
 KEPT = 3  # snapshots
 LEFT_OVER = 3600.0  # seconds after which an unfinished snapshot was left behind by a dead process
+MOST_TOLD = 100  # subscriptions that are set aside with a line each
 WAIT = 30.0  # seconds that a compilation is given to end when its pipeline stops
+_log = logging.getLogger(__name__)
 
 
 class Fixed:
@@ -51,7 +58,10 @@ class Fixed:
 
     def __init__(self, path: Path) -> None:
         self.path = str(path.absolute())
-        self.version = Snapshot.open(path).number
+        snapshot = Snapshot.open(path)
+        self.version = snapshot.number
+        refused = snapshot.matcher.set_aside.items()
+        tell_aside([Aside(None, text, reason) for text, reason in refused])
         self.identity = identity_of(path)
 
     def pinned(self, version: int) -> Pinned:
@@ -86,10 +96,11 @@ class Followed:
         self.rebuild_after = rebuild_after
         self._compiler: subprocess.Popen[bytes] | None = None
         self._travelling: tuple[Path, Travelling] | None = None
-        if not self._compiled():
+        if self._base(self.log.version) is None:
             compile_version(self.log, self.log.version, self.home)
         with suppress(FileNotFoundError):  # these columns are the ones that count now
             os.utime(self._path(self._compiled()[-1]))
+        tell_aside(set_aside(self.log))
 
     @property
     def version(self) -> int:
@@ -98,7 +109,7 @@ class Followed:
 
     def pinned(self, version: int) -> Pinned:
         """A version as tasks are told of it, from the latest snapshot that is old enough."""
-        base = max((number for number in self._compiled() if number <= version), default=None)
+        base = self._base(version)
         try:
             if base is None:  # a batch is done again that is older than all snapshots
                 raise LogError("there is no snapshot to begin with")
@@ -110,6 +121,11 @@ class Followed:
             self._compile(version, base)
         path = self._path(base)
         return Pinned(str(path), version, changes, identity_of(path))
+
+    def _base(self, version: int) -> int | None:
+        """The latest snapshot that is old enough, and whole: workers map what is named here."""
+        older = [number for number in self._compiled() if number <= version]
+        return next((one for one in reversed(older) if is_whole(self.log, one, self.home)), None)
 
     def _since(self, base: int, version: int) -> tuple[Change, ...]:
         """The changes after a snapshot, up to a version."""
@@ -156,6 +172,18 @@ class Followed:
         command = [sys.executable, "-m", "tidings.spark.live", *told]
         # in a session of its own: Ctrl-C at the terminal is for the pipeline alone
         self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def tell_aside(found: Sequence[Aside]) -> None:
+    """A line for each subscription that is left out, as far as there are few."""
+    for one in found[:MOST_TOLD]:
+        who = "a subscription" if one.id is None else f"the subscription {one.id!r}"
+        _log.warning(
+            "%s is set aside, its filter is refused now: %s, in %.200r; put another in its place, "
+            "or drop it", who, one.reason, one.filter,
+        )  # fmt: skip
+    if len(found) > MOST_TOLD:
+        _log.warning("%d subscriptions are set aside in all", len(found))
 
 
 def main() -> int:

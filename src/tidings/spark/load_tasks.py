@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.files import make_private
 from tidings.filters import Attributes, Filter, parse
 from tidings.matching.cover_folder import open_finder, pairs_path, write_pairs
 from tidings.matching.coverage import Finder
@@ -71,7 +72,7 @@ def gatherer(files: list[str], folder: str, attributes: Attributes | None) -> Ta
                 for text in batch.column(0).drop_null().to_pylist():
                     gathering.add(parse(text, attributes=attributes).form)
             path = Path(folder, CHUNK.format(number))
-            path.write_bytes(gathering.packed())
+            make_private(path).write_bytes(gathering.packed())
             yield pa.RecordBatch.from_pydict({"count": pa.array([len(gathering)], pa.int64())})
 
     return gather

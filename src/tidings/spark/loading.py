@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidings.files import make_folder
 from tidings.filters import Attributes
 from tidings.filters.dialects import Context
 from tidings.filters.sql import parse_term
@@ -112,7 +113,7 @@ def build_snapshot(
         snapshot = build.compiled(number)
         build.told("saving")
         snapshot.save(target)
-    return Snapshot.open(target, attributes, verify=False)
+    return Snapshot.open(target, attributes)
 
 
 def skipped_path(path: str | Path) -> Path:
@@ -211,7 +212,7 @@ class _Build:
         """The hulls of the texts of all files, in their order."""
         self.told("gathering")
         folder = self.work / "hulls"
-        folder.mkdir()
+        make_folder(folder)
         self._run(len(files), gatherer(files, str(folder), self.attributes))
         hulls = HullGathering()
         node_of = partial(parse_term, context=Context(self.attributes, {}))
@@ -321,9 +322,8 @@ def _quoted(name: str) -> str:
 @contextmanager
 def _work_folder(target: Path) -> Iterator[Path]:
     """A folder beside the target, for as long as the block runs."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}.work.", dir=target.parent))
-    work.chmod(0o755)
     try:
         yield work
     finally:

@@ -4,9 +4,11 @@
     dead/00000042-ATTEMPT/                rows that were refused, with the reason
     _tidings/stream                       which stream writes here
     _tidings/pins/00000042.json           what it is made of: version of the subscriptions, time
-    _tidings/commits/00000042.json        what it came to, and the counters of its nodes after it
+    _tidings/commits/                     what each came to, its files, and the counters of its
+                                          nodes after it: a log, see commits.py
     _tidings/counters/00000100.json       all counters after a batch, now and then
     _tidings/work/00000042-ATTEMPT/       files of an attempt that is under way
+    _tidings/aside/                       what was found that no commit names; see outbox_start.py
 
 Invariants. A batch is there when its commit is, in the attempt that the commit names; readers look
 at no other. Files are made in the work folder of an attempt, and whoever commits moves those that
@@ -14,7 +16,9 @@ he was told of; what a process that was thought dead still writes is never seen.
 before anything of its batch and never changed, so a batch that is done again sees the same
 subscriptions. Whoever writes holds the lock, for as long as a commit of his can still come.
 Commits follow each other without a gap, so the counters after a batch are known from its commit and
-those before it. Every file is written beside its place, synced, and renamed.
+those before it. Every file is written beside its place, synced, and renamed; pins and counters have
+a digest in them, and the files of a batch have theirs in its commit. Nothing that was placed is
+ever removed.
 """
 
 from __future__ import annotations
@@ -25,21 +29,33 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-import pyarrow.parquet as pq
 
+from tidings.files import open_private
+from tidings.files.private import FOLDER
 from tidings.model import TidingsError
 from tidings.spark.checkpoint import STREAM
-from tidings.spark.durable import sync, write_whole
+from tidings.spark.commits import Commit, Commits, DataFile
+from tidings.spark.durable import (
+    digest_of,
+    make_folder,
+    read_sealed,
+    sync,
+    write_sealed,
+    write_whole,
+)
 from tidings.spark.filing import Filed
+from tidings.store.groups import Position
+
+__all__ = ["Commit", "Kept", "Outbox", "Pin"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
-_NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # as batches are called, in one way only
+NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # as batches are called, in one way only
 Record = TypeVar("Record")
 
 
@@ -53,18 +69,12 @@ class Pin(msgspec.Struct, frozen=True):
     snapshot: str = ""  # which snapshot, where subscriptions stay as they are
 
 
-class Commit(msgspec.Struct, frozen=True):
-    """What a batch came to."""
+class Kept(msgspec.Struct, frozen=True):
+    """All counters after a batch, and where the commits stood."""
 
     batch: int
-    attempt: str
-    version: int
-    micros: int
-    rows: int  # notifications that were read, refused ones aside
-    matched: int  # notifications that matched something
-    told: int  # pairs of notification and subscription
-    refused: int
-    counters: dict[int, int]  # of the nodes that were numbered: the last number of each
+    end: Position
+    counters: dict[int, int]
 
 
 class Outbox:
@@ -73,6 +83,7 @@ class Outbox:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
         self.home = self.path / HOME
+        self.log = Commits(self.home / "commits")
 
     # -- which stream --------------------------------------------------------------------------
 
@@ -107,7 +118,7 @@ class Outbox:
         found = _read(path, Pin)
         if found is None:
             found = Pin(batch, version, micros, offsets, snapshot)
-            write_whole(path, msgspec.json.encode(found))
+            write_sealed(path, msgspec.json.encode(found))
         return found
 
     def pinned(self, batch: int) -> Pin | None:
@@ -117,22 +128,34 @@ class Outbox:
         return self._file("pins", batch)
 
     def committed(self, batch: int) -> Commit | None:
-        return _read(self._file("commits", batch), Commit)
+        return self.log.read(batch)
 
     def commits(self) -> list[int]:
         """The batches that are there, in order."""
-        return self.numbers("commits")
+        return list(range(len(self.log)))
 
     def numbers(self, kind: str) -> list[int]:
         """The batches that have a file of a kind, in order. A file that is not called as those are
         was put there by someone else, and is passed over."""
         stems = (path.stem for path in (self.home / kind).glob("*.json"))
-        return sorted(int(stem) for stem in stems if _NUMBER.fullmatch(stem))
+        return sorted(int(stem) for stem in stems if NUMBER.fullmatch(stem))
+
+    def batches(self) -> int:
+        """How many batches are there, also in an outbox of the format before."""
+        return len(self.numbers("commits")) if self.log.is_before() else len(self.log)
+
+    def attempts(self, home: str) -> list[tuple[int, Path]]:
+        """The folders of batches in `data` or `dead`, in order, whoever made them."""
+        found = list[tuple[int, Path]]()
+        for folder in (self.path / home).glob("*-*"):
+            number = folder.name.partition("-")[0]
+            if NUMBER.fullmatch(number):
+                found.append((int(number), folder))
+        return sorted(found)
 
     def last(self) -> Commit | None:
         """The latest commit."""
-        numbers = self.commits()
-        return self.committed(numbers[-1]) if numbers else None
+        return self.committed(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
         """Where the notifications of a batch go."""
@@ -148,100 +171,132 @@ class Outbox:
     def attempt(self, batch: int) -> str:
         """A new attempt at a batch that is not there, with its work folder."""
         attempt = uuid.uuid4().hex[:12]
-        self.work_folder(batch, attempt).mkdir(parents=True)
+        make_folder(self.work_folder(batch, attempt))
         return attempt
 
-    def place(self, batch: int, attempt: str, rows: Iterable[Filed], dead: Iterable[str]) -> None:
-        """Move the files of an attempt to where they are read."""
+    def place(
+        self, batch: int, attempt: str, rows: Iterable[Filed], dead: Iterable[Filed]
+    ) -> list[DataFile]:
+        """Move the files of an attempt to where they are read; what a commit says of them."""
         work = self.work_folder(batch, attempt)
-        moves = [(filed.name, self.folder(batch, attempt) / filed.grain) for filed in rows]
-        moves += [(name, self.dead_folder(batch, attempt)) for name in dead]
-        for name, folder in moves:
-            folder.mkdir(parents=True, exist_ok=True)
-            (work / name).rename(folder / name)
+        moves = [(one, self.folder(batch, attempt) / one.grain) for one in rows]
+        moves += [(one, self.dead_folder(batch, attempt)) for one in dead]
+        found = list[DataFile]()
+        for one, folder in moves:
+            self._make(folder)
+            (work / one.name).rename(folder / one.name)
+            path = str((folder / one.name).relative_to(self.path))
+            found.append(DataFile(path, one.rows, one.size, one.digest))
+        return found
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder and those above it; the commit syncs them."""
+        if not folder.exists():
+            self._make(folder.parent)
+            folder.mkdir(FOLDER)
 
     def drop_work(self, batch: int, attempt: str) -> None:
         """Remove what is left of an attempt that is over. A task of it that still runs, on a
         machine that was thought lost, then fails to write."""
         shutil.rmtree(self.work_folder(batch, attempt), ignore_errors=True)
 
-    def sweep(self) -> None:
-        """Remove what attempts left behind that no commit names."""
-        shutil.rmtree(self.home / "work", ignore_errors=True)
-        for home in ("data", "dead"):
-            found: dict[int, list[Path]] = {}
-            for folder in (self.path / home).glob("*-*"):
-                number = folder.name.partition("-")[0]
-                if _NUMBER.fullmatch(number):
-                    found.setdefault(int(number), []).append(folder)
-            there = set(self.commits())
-            for batch, folders in found.items():
-                if batch in there and len(folders) == 1:
-                    continue  # it is the one: attempts at the same rows write the same kinds
-                done = self.committed(batch)
-                for folder in folders:
-                    if done is None or folder.name != self.folder(batch, done.attempt).name:
-                        shutil.rmtree(folder, ignore_errors=True)
-
     def commit(self, done: Commit) -> None:
         """From now on the batch is there. Its files are, whole and synced, or this is refused."""
-        there = self.committed(done.batch) is not None
-        follows = done.batch == 0 or self.committed(done.batch - 1) is not None
-        if there or not follows:  # two looks: a list of all commits would grow with the stream
-            last = self.last()
-            expected = 0 if last is None else last.batch + 1
+        expected = len(self.log)
+        if done.batch != expected:
             raise TidingsError(
                 f"found batch {done.batch}, expected {expected}, the next of the outbox {self.path}"
             )
         for home, rows in ((self.folder, done.matched), (self.dead_folder, done.refused)):
             folder = home(done.batch, done.attempt)
-            found = _sync_tree(folder)
+            begin = f"{folder.relative_to(self.path)}/"
+            named = [one for one in done.files if one.path.startswith(begin)]
+            found = sum(one.rows for one in named)
             if found != rows:
                 raise TidingsError(
                     f"{folder} has {found} rows, expected {rows}; the batch is not committed"
                 )
-        write_whole(self._file("commits", done.batch), msgspec.json.encode(done))
+            self._sync(folder, named)
+        self.log.append(done)
+
+    def _sync(self, folder: Path, files: list[DataFile]) -> None:
+        """Files that workers wrote are synced too, before a commit says that they are there."""
+        for one in files:
+            problem = self.missing(one)
+            if problem:
+                raise TidingsError(f"{problem}; the batch is not committed")
+        paths = [self.path / one.path for one in files]
+        if paths:
+            above = {parent for path in paths for parent in path.parents}
+            folders = [one for one in above if one.is_relative_to(folder.parent)]
+            for path in (*paths, *folders, self.path):
+                sync(path)
+
+    def need_files(self, done: Commit) -> None:
+        """DamagedOutbox unless the files of a batch are as they were written, byte for byte."""
+        for one in done.files:
+            path, problem = self.path / one.path, self.missing(one)
+            if not problem and one.digest and digest_of(path) != one.digest:
+                problem = f"{path} was altered, its checksum differs"
+            if problem:
+                raise self.log.damaged(problem)
+
+    def missing(self, one: DataFile) -> str:
+        """A sentence when a file that a commit names is not there in its length; else nothing."""
+        path = self.path / one.path
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return f"the file {path} is missing"
+        return "" if size == one.size else f"{path} has {size:,} bytes, expected {one.size:,}"
 
     # -- counters ------------------------------------------------------------------------------
 
     def counters(self) -> dict[int, int]:
         """The last number of every node, after the last commit."""
-        last = self.last()
-        if last is None:
-            return {}
-        kept = self.numbers("counters")
-        start, found = -1, dict[int, int]()
-        for number in reversed([number for number in kept if number <= last.batch]):
-            read = _read(self._file("counters", number), dict[int, int])
-            if read is not None:
-                start, found = number, read
-                break
-        for number in self.commits():
-            if number > start:
-                commit = self.committed(number)
-                found.update({} if commit is None else commit.counters)
+        kept = self.kept()
+        start, found = (-1, dict[int, int]()) if kept is None else (kept.batch, kept.counters)
+        for commit in self.log.each(start + 1):
+            found.update(commit.counters)
         return found
+
+    def kept(self) -> Kept | None:
+        """The counters that were kept last, at a batch that is there; those that were altered are
+        passed over, as the commits have them too."""
+        for number in reversed(self.numbers("counters")):
+            if number < len(self.log) and (found := self._kept(number)) is not None:
+                return found
+        return None
+
+    def kept_last(self) -> Kept | None:
+        """Those that were kept last, wherever the commits end."""
+        found = (self._kept(number) for number in reversed(self.numbers("counters")))
+        return next((one for one in found if one is not None), None)
+
+    def _kept(self, number: int) -> Kept | None:
+        with suppress(TidingsError):
+            return _read(self._file("counters", number), Kept)
+        return None
 
     def keep_counters(self, batch: int, counters: Mapping[int, int]) -> None:
         """Write all counters down now and then, so that a start need not read every commit."""
         if batch % COUNTERS_EVERY == 0:
-            write_whole(self._file("counters", batch), msgspec.json.encode(dict(counters)))
+            kept = Kept(batch, self.log.end, dict(counters))
+            write_sealed(self._file("counters", batch), msgspec.json.encode(kept))
             for old in self.numbers("counters")[:-2]:
                 self._file("counters", old).unlink(missing_ok=True)
 
     def folders(self) -> Iterator[Path]:
         """The folders of all batches that are there and told someone something."""
-        for batch in self.commits():
-            done = self.committed(batch)
-            if done is not None and done.matched:
-                yield self.folder(batch, done.attempt)
+        for done in self.log.each():
+            if done.matched:
+                yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
         """The folders of the rows that were refused."""
-        for batch in self.commits():
-            done = self.committed(batch)
-            if done is not None and done.refused:
-                yield self.dead_folder(batch, done.attempt)
+        for done in self.log.each():
+            if done.refused:
+                yield self.dead_folder(done.batch, done.attempt)
 
     def hold(self) -> int:
         """Keep other writers out, until `os.close` of what is given back or the process is gone.
@@ -249,8 +304,8 @@ class Outbox:
         It is a bare number, not a file object: those are closed when an interpreter goes down, and
         a thread of it may still be at a commit then.
         """
-        self.home.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        make_folder(self.home)
+        lock = open_private(self.home / "lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -272,23 +327,8 @@ class Outbox:
 
 
 def _read(path: Path, kind: type[Record]) -> Record | None:
+    data = read_sealed(path)
     try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    try:
-        return msgspec.json.decode(raw, type=kind)
+        return None if data is None else msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as problem:
         raise TidingsError(f"the file {path} of the outbox can't be read: {problem}") from None
-
-
-def _sync_tree(folder: Path) -> int:
-    """Files that workers wrote are synced too, before a commit says that they are there; the rows
-    in them."""
-    rows = 0
-    if folder.is_dir():
-        for path in (*folder.rglob("*"), folder, folder.parent):
-            sync(path)
-            if path.suffix == ".parquet":
-                rows += pq.read_metadata(path).num_rows
-    return rows

@@ -23,10 +23,12 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.checkpoint import SparkCheckpoint
 from tidings.spark.contracts import check_columns
-from tidings.spark.filing import Filing, counts_of, file_rows
+from tidings.spark.durable import make_folder
+from tidings.spark.filing import Filing, counts_of, file_rows, refused_of
 from tidings.spark.live import Fixed, Followed
 from tidings.spark.numbering import after
 from tidings.spark.outbox import Commit, Outbox, Pin
+from tidings.spark.outbox_start import take_outbox
 from tidings.spark.restated import Unfit
 from tidings.spark.settings import Files, Settings
 from tidings.spark.sinks import hand_over_to
@@ -74,7 +76,9 @@ class Pipeline:
             return self._start()
         self._lock = self.outbox.hold()
         try:
-            self.outbox.sweep()
+            make_folder(self._checkpoint.path)
+            self.stream_id = self.outbox.belong(self._checkpoint.path)
+            take_outbox(self.outbox, self._checkpoint)
             return self._start()
         except BaseException:
             self._let_go()
@@ -82,8 +86,6 @@ class Pipeline:
 
     def _start(self) -> StreamingQuery:
         checkpoint = self._checkpoint.path
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        self.stream_id = self.outbox.belong(checkpoint)
         trigger = self.settings.trigger
         writer: Any = (
             self.source.df.writeStream.queryName(self.settings.name)
@@ -106,19 +108,26 @@ class Pipeline:
         with self._at_work:
             if self._lock is None:
                 raise TidingsError("the pipeline is closed")
-            pin = self._pin(batch)
             done = self.outbox.committed(batch)
             if done is None:
-                done = self._write(df, pin)
+                done = self._write(df, self._pin(batch))
+            else:
+                self._need_same(done)
             self._hand_over(df.sparkSession, done)
         self.told(done, time.perf_counter() - began)
 
     def _pin(self, batch: int) -> Pin:
         offsets = self._checkpoint.made_of(batch)
-        known = self.outbox.pinned(batch)
+        try:
+            known = self.outbox.pinned(batch)
+        except TidingsError as problem:
+            raise TidingsError(
+                f"{problem}; put it back, or, as nothing of the batch was handed over, remove it "
+                f"to do the batch with the latest version"
+            ) from problem
         if known is None:
             micros = time.time_ns() // 1000  # before the version, so what came earlier is in it
-            version, before = self.subscriptions.version, self.outbox.pinned(batch - 1)
+            version, before = self.subscriptions.version, self.outbox.committed(batch - 1)
             if isinstance(self.subscriptions, Followed) and before and version < before.version:
                 raise TidingsError(
                     f"the log {self.subscriptions.log.path} is at version {version}, but batch "
@@ -132,12 +141,23 @@ class Pipeline:
                 f"back, or, as nothing of the batch was handed over, remove "
                 f"{self.outbox.pin_path(batch)} to do it with the new one"
             )
-        if known.offsets and offsets and known.offsets != offsets:
+        self._need_rows(batch, known.offsets)
+        return known
+
+    def _need_rows(self, batch: int, offsets: str) -> None:
+        now = self._checkpoint.made_of(batch)
+        if offsets and now and offsets != now:
             raise TidingsError(
                 f"batch {batch} was begun with other rows than those that the checkpoint "
                 f"{self._checkpoint.path} now has for it; was an older checkpoint put back?"
             )
-        return known
+
+    def _need_same(self, done: Commit) -> None:
+        """A batch that is handed over again is the one that was committed, of the same rows."""
+        pin = None if done.offsets else self.outbox.pinned(done.batch)  # of the format before
+        self._need_rows(done.batch, done.offsets if pin is None else pin.offsets)
+        if self.settings.sinks:
+            self.outbox.need_files(done)
 
     def _write(self, df: DataFrame, pin: Pin) -> Commit:
         self._need_files(pin.batch)
@@ -157,9 +177,8 @@ class Pipeline:
             filed = file_rows(
                 df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
             )
-            self.outbox.place(
-                pin.batch, attempt, filed, (one.dead for one in staged if one.dead is not None)
-            )
+            refused = [file for one in staged for file in refused_of(one)]
+            files = self.outbox.place(pin.batch, attempt, filed, refused)
         finally:
             self.outbox.drop_work(pin.batch, attempt)
         new = after(counters, map(counts_of, staged))
@@ -170,6 +189,9 @@ class Pipeline:
             told=sum(one.told for one in staged),
             refused=sum(one.refused for one in staged),
             counters=new,
+            files=files,
+            ended=time.time_ns() // 1000,
+            offsets=pin.offsets,
         )  # fmt: skip
         self.outbox.commit(done)
         counters.update(new)
@@ -209,6 +231,7 @@ class Pipeline:
     def _let_go(self) -> None:
         with self._at_work:
             if self._lock is not None:
+                self.outbox.log.close()
                 os.close(self._lock)
             self._lock = None
 

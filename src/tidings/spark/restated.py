@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
+import msgspec
+
 from tidings.filters import Attributes, parse
 from tidings.model import FilterError, Id, TidingsError
 from tidings.spark.worker import Change
@@ -32,6 +34,24 @@ BEYOND = 1 << 52
 
 class Unfit(TidingsError):
     """A filter of the log that can't be had with the columns of the pipeline."""
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """A subscription of the log that the language itself refuses now, whatever the columns: a rule
+    has become stricter since it was put. It is set aside, and the others go on."""
+
+    id: Id | None  # None: of a snapshot, where nobody asked whose it is
+    filter: str
+    reason: str
+
+
+def aside(id_: Id, text: str) -> Aside | None:
+    """The subscription as one that is set aside; None for one that the language takes."""
+    try:
+        parse(text)
+    except FilterError as problem:
+        return Aside(id_, text, problem.reason)
+    return None
 
 
 class Clash(Exception):
@@ -106,7 +126,8 @@ class Travelling:
         self._known: dict[int, Change | Unfit] = {}  # by version
 
     def read(self, changes: Iterable[KeyedChange]) -> tuple[Change, ...]:
-        """All of them, in order; Unfit when one at the end of them can't be had, and Clash.
+        """All of them, in order; Unfit when one at the end of them can't be had, and Clash. What is
+        set aside travels as an end.
 
         What can't be had and was changed again since travels as an end: no batch has a version in
         between, for it would be refused.
@@ -135,6 +156,8 @@ class Travelling:
         try:
             key = parse(text, attributes=self._attributes).key
         except FilterError as problem:
+            if aside(change.id, text) is not None:
+                return Change(change.version, change.id, None, 0)
             return unfit(change.id, text, problem)
         logged = self._logged(change.node) or self._new.get(change.node)
         number = number_of(text, key, change.node, logged)

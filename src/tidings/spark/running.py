@@ -1,8 +1,9 @@
 """A pipeline that can be ended between two batches, and that says why it failed.
 
 To stop a query in the middle of a batch does no harm: the batch is done again. But it throws away
-work, so the running batch is let through and the next one is refused before anything of it is
-written. Spark has its rows in the checkpoint by then, and gives them again.
+work, so the running batch is let through, if it does not take too long, and the next one is
+refused before anything of it is written. Spark has its rows in the checkpoint by then, and gives
+them again.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Watched(Pipeline):
         self.batch: int | None = None
         """The batch that is worked on."""
         self.failure: Exception | None = None
+        self._cut_off = False  # in the middle of a batch
 
     def run_batch(self, df: DataFrame, batch: int) -> None:
         if self.ending.is_set():
@@ -48,13 +50,16 @@ class Watched(Pipeline):
         try:
             super().run_batch(df, batch)
         except Exception as problem:
+            if self._cut_off:  # what Spark says of it is long, and of no use to anybody
+                raise Ending from None
             self.failure = problem
             raise
         finally:
             self.batch = None
 
-    def end(self, query: StreamingQuery) -> None:
-        """Let the running batch end, and then the query.
+    def end(self, query: StreamingQuery, grace: float = float("inf")) -> None:
+        """Let the running batch end, if that takes no more than so many seconds, and then the
+        query. A batch that is stopped so is done again at the next start.
 
         After a batch Spark notes that it is done; stopped before that, it would hand it over again.
         But a trigger without a batch can also be one that waits for its source, and a source that
@@ -62,16 +67,20 @@ class Watched(Pipeline):
         """
         self.ending.set()
         patience = time.monotonic() + NOTING
-        while query.isActive:
+        latest = time.monotonic() + grace
+        while query.isActive and time.monotonic() < latest:
             if self.batch is not None:
                 patience = time.monotonic() + NOTING
             elif not query.status["isTriggerActive"] or time.monotonic() > patience:
                 break
             time.sleep(PAUSE)
+        self._cut_off = self.batch is not None
         query.stop()
 
     def check(self, query: StreamingQuery) -> None:
         """TidingsError in one sentence, if the query ended because something failed."""
+        if self._cut_off:  # what failed is the batch that was stopped
+            return
         if self.failure is not None:
             raise TidingsError(_told(self.failure)) from self.failure
         problem = query.exception()

@@ -23,8 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidings.files import make_private
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
+from tidings.spark.durable import digest_of
 from tidings.spark.worker import Pinned, joined, view_of
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class Staged(msgspec.Struct):
     partition: int
     rows: str | None = None  # the Arrow file, if anything matched
     dead: str | None = None  # the Parquet file, if anything was refused
+    dead_size: int = 0  # bytes of it
+    dead_digest: str = ""
     size: int = 0  # bytes of the Arrow file
     seen: int = 0  # rows that could be read
     matched: int = 0
@@ -104,17 +108,24 @@ class _Files:
                 writer.close()
         if self.staged.rows is not None:
             self.staged.size = (self._folder / self.staged.rows).stat().st_size
+        if self.staged.dead is not None:
+            path = self._folder / self.staged.dead
+            self.staged.dead_size, self.staged.dead_digest = path.stat().st_size, digest_of(path)
 
     def put_rows(self, rows: pa.RecordBatch) -> None:
         if self._rows is None:
             self.staged.rows = f"{self._name}.arrow"
-            self._rows = pa.ipc.new_file(str(self._folder / self.staged.rows), rows.schema)
+            self._rows = pa.ipc.new_file(
+                str(make_private(self._folder / self.staged.rows)), rows.schema
+            )
         self._rows.write_batch(rows)
 
     def put_dead(self, rows: pa.RecordBatch) -> None:
         if self._dead is None:
             self.staged.dead = f"{self._name}.parquet"
-            self._dead = pq.ParquetWriter(self._folder / self.staged.dead, rows.schema)
+            self._dead = pq.ParquetWriter(
+                make_private(self._folder / self.staged.dead), rows.schema
+            )
         self._dead.write_batch(rows)
 
 

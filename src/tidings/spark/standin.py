@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from tidings.files import make_folder, private_file
 from tidings.model import EnvironmentProblem
 from tidings.spark.durable import sync
 from tidings.spark.handover import Outcome, Point
@@ -39,8 +40,8 @@ class Log:
     """An append-only file of records; what `append` returned from is durable."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a+b")
+        make_folder(path.parent)
+        self._file = private_file(path, "a+b")
         self._failed = False
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

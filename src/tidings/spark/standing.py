@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
 from tidings.spark.outbox import Commit, Outbox, Pin
+from tidings.spark.restated import Aside
 from tidings.spark.settings import Feeds, Settings
 
 ALL = 0  # the counter of all notifications, see numbering.py
@@ -67,6 +68,7 @@ class Standing(msgspec.Struct, frozen=True):
     dead_letters: list[DeadLetter]
     damaged: list[Damaged]  # dead letters that could not be looked at
     feeds: list[str] = []  # what is wrong with those that could not be read at the last look
+    aside: list[Aside] = []  # subscriptions whose filters are refused now
 
 
 def standing(settings: Settings, most: int | None = 10) -> Standing:
@@ -76,11 +78,7 @@ def standing(settings: Settings, most: int | None = 10) -> Standing:
         raise TidingsError(f"outbox.path: {outbox.path} is a file, expected a folder")
     totals, last = Totals(), None
     refusing: list[Commit] = []
-    for batch in outbox.commits():
-        done = outbox.committed(batch)
-        if done is None:  # it was there a moment ago
-            continue
-        last = done
+    for last in outbox.log.each():
         totals.batches += 1
         totals.rows += last.rows
         totals.matched += last.matched
@@ -108,7 +106,18 @@ def standing(settings: Settings, most: int | None = 10) -> Standing:
         letters,
         damaged,
         _feed_problems(settings),
+        _set_aside(settings),
     )
+
+
+def _set_aside(settings: Settings) -> list[Aside]:
+    path = settings.at(settings.subscriptions.log or "")
+    if settings.subscriptions.log is None or not (path / "lock").exists():
+        return []
+    from tidings.spark.compiled import set_aside
+    from tidings.store import ChangeLog
+
+    return set_aside(ChangeLog(path, settings.attributes))
 
 
 def _feed_problems(settings: Settings) -> list[str]:
@@ -160,7 +169,7 @@ def _of_snapshot(
         return None, None, [], {}
     from tidings.snapshots import Snapshot
 
-    one = Snapshot.open(path, verify=False)
+    one = Snapshot.open(path)
     known = set(one.numbers.tolist())
     texts = {node: one.filter(node).sql() for node in nodes if node in known}
     return one.number, len(one), [one.number], texts

@@ -50,7 +50,7 @@ def view_of(pinned: Pinned) -> View:
     with _lock:
         live = _opened.get(key)
         if live is None:
-            live = Live(Snapshot.open(pinned.path, verify=False))
+            live = Live(Snapshot.open(pinned.path))
             if pinned.identity and identity_of(pinned.path) != pinned.identity:
                 raise TidingsError(
                     f"the snapshot {pinned.path} was replaced while it was in use; do it again, or "

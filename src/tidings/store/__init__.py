@@ -2,5 +2,6 @@
 
 from tidings.store.change_log import Change, ChangeLog, KeyedChange, State
 from tidings.store.records import LogError
+from tidings.store.repair import Repair
 
-__all__ = ["Change", "ChangeLog", "KeyedChange", "LogError", "State"]
+__all__ = ["Change", "ChangeLog", "KeyedChange", "LogError", "Repair", "State"]

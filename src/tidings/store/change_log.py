@@ -6,7 +6,13 @@ long as the log keeps it, in any process:
     put, drop ----> [ 1 ][ 2 ][ 3 ] ... [ 7 ]     version = 7
                                                   subscriptions(3), then changes(after=3)
 
-segments.py says how it lies on the disk, tail.py how readers follow, writer.py how writers append.
+It lies on the disk as a log of groups, with checksums, a chain and an end mark (groups/):
+
+    changes/            groups of changes (records.py), the end mark, a checkpoint (checkpoint.py)
+    lock                who may write (locks.py)
+    aside/              what was there before it was rewritten or repaired (settling.py)
+
+reader.py says how readers follow, writer.py how writers append, settling.py what is done first.
 
 Threads that write at the same time share a sync: the first takes the changes of all that wait for
 it and appends them as one group.
@@ -22,20 +28,21 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tidings.files import make_private
+from tidings.files.durable import make_durable_folder
 from tidings.filters import Attributes, Filter, parse
-from tidings.model import FilterError, Id, id_pairs, need_id
-from tidings.store.checkpoint import version_of
-from tidings.store.disk import sync
-from tidings.store.forgetting import forget, state_at
+from tidings.model import EnvironmentProblem, FilterError, Id, id_pairs, need_id
+from tidings.store.checkpoint import state_at
+from tidings.store.forgetting import forget
 from tidings.store.locks import LOCK, shared
-from tidings.store.records import LogError
-from tidings.store.segments import Position, records
+from tidings.store.reader import Reader
+from tidings.store.records import SEGMENT_BYTES, LogError
+from tidings.store.repair import Repair, repair
+from tidings.store.settling import settle
 from tidings.store.state import Subscriptions
-from tidings.store.tail import Tail
 from tidings.store.writer import Wanted, Wish, Writer
 
 Functions = Mapping[str, Callable[..., Any]]
-SEGMENT_BYTES = 8 << 20
 T = TypeVar("T")
 
 
@@ -43,7 +50,7 @@ class Change(msgspec.Struct, frozen=True):
     """One change of one subscription: new, replaced or ended."""
 
     version: int
-    """1, 2, 3 and so on, without gaps."""
+    """1, 2, 3 and so on, without gaps, but for what a repair passes over."""
     id: Id
     """That of the subscription."""
     filter: str | None
@@ -87,15 +94,13 @@ class ChangeLog:
         self.attributes = attributes
         self.functions = functions
         try:
-            missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
-            self.path.mkdir(parents=True, exist_ok=True)
-            for one in missing:  # a directory is only as lasting as its name in the one above
-                sync(one.parent)
+            make_durable_folder(self.path)
             if not (self.path / LOCK).exists():
-                (self.path / LOCK).touch()
+                make_private(self.path / LOCK)
         except OSError as problem:
             raise LogError(f"'{path}' can't be a log: {problem.strerror}") from problem
-        self._tail = Tail(self.path)
+        self._reader = Reader(self.path)
+        self._is_settled = False
         self._writer = Writer(self.path, segment_bytes)
         self._writing = threading.Lock()
         self._waiting: deque[Wanted] = deque()
@@ -147,7 +152,8 @@ class ChangeLog:
     def _commit_waiting(self) -> None:
         wanted = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            self._tail.move(self._writer.commit(wanted))
+            self._settle()
+            self._writer.commit(wanted)
         except Exception as problem:
             for one in wanted:  # an error of its own for each thread, with its own traceback
                 one.error = one.error or _refusal(problem)
@@ -165,20 +171,34 @@ class ChangeLog:
         From then on `subscriptions` answers for this version and later ones, and `changes` as far
         back as there are files.
         """
-        end = self._steady(self._tail.end)
-        self._need_version(version, end)
+        self._need_version(version, self.version)
         if version:
             try:
-                forget(self.path, version, end)
-            except OSError as problem:
+                forget(self.path, version)
+            except (OSError, EnvironmentProblem) as problem:
                 raise LogError(f"the log can't drop files: {problem}") from problem
+
+    def repair(self) -> Repair:
+        """Go on with a log that is damaged: what is good is kept, what is not is moved aside.
+
+        Versions and numbers of nodes that may have been given are not given again; whoever asks for
+        a version that was lost is told so. Nothing is done to a log that is whole.
+        """
+        with self._writing:
+            try:
+                done = repair(self.path)
+            except (OSError, EnvironmentProblem) as problem:
+                raise LogError(f"the log can't be repaired: {problem}") from problem
+            self._reader = Reader(self.path)
+            self._writer = Writer(self.path, self._writer.segment_bytes)
+            return done
 
     # -- reading -------------------------------------------------------------------------------
 
     @property
     def version(self) -> int:
         """The latest that is acknowledged, by whichever process."""
-        return self._steady(self._tail.end).version
+        return self._steady(self._reader.end).value
 
     @property
     def id_kind(self) -> type[str] | type[int] | None:
@@ -198,14 +218,14 @@ class ChangeLog:
         """The same, and with each change whose node is new the identity of its filter."""
 
         def read() -> list[KeyedChange]:
-            end = self._tail.end()
-            last = end.version if upto is None else upto
-            self._need_version(after, end)
-            self._need_version(last, end)
+            end = self._reader.end()
+            last = end.value if upto is None else upto
+            self._need_version(after, end.value)
+            self._need_version(last, end.value)
             found: list[KeyedChange] = []
             if after >= last:
                 return found
-            for record in records(self.path, after, end, self._tail.marks()):
+            for record in self._reader.changes(after, end):
                 if record.version > last:
                     break
                 change = Change(record.version, record.id, record.filter, record.node)
@@ -225,23 +245,18 @@ class ChangeLog:
         """Subscriptions, and the identities of nodes, at a version or the latest."""
 
         def read() -> State:
-            end = self._tail.end()
-            at = end.version if version is None else version
-            self._need_version(at, end)
-            oldest = version_of(self.path)
-            if at < oldest:
-                raise LogError(
-                    f"the state at version {at} was forgotten, expected a version from {oldest} on"
-                )
+            end = self._reader.end()
+            at = end.value if version is None else version
+            self._need_version(at, end.value)
             found = state_at(self.path, at, end)
-            return State(found.subscriptions, list(found.nodes.numbers))
+            return State(found.subscriptions, found.keys)
 
         return self._steady(read)
 
-    def _need_version(self, version: int, end: Position) -> None:
-        if type(version) is not int or not 0 <= version <= end.version:
+    def _need_version(self, version: int, latest: int) -> None:
+        if type(version) is not int or not 0 <= version <= latest:
             raise LogError(
-                f"found the version {version!r}, expected one of 0 to {end.version}, the latest "
+                f"found the version {version!r}, expected one of 0 to {latest}, the latest "
                 f"in '{self.path}'"
             )
 
@@ -249,17 +264,24 @@ class ChangeLog:
         """Read; when segments were dropped meanwhile, read again while nobody can drop any."""
         try:
             try:
+                self._settle()
                 return read()
             except (LogError, FileNotFoundError):
+                settle(self.path)
                 with shared(self.path):
                     return read()
-        except OSError as problem:
+        except (OSError, EnvironmentProblem) as problem:
             raise LogError(f"the log can't be read: {problem}") from problem
+
+    def _settle(self) -> None:
+        if not self._is_settled:
+            settle(self.path)
+            self._is_settled = True
 
 
 def _refusal(problem: Exception) -> Exception:
     sentence = str(problem)
-    if isinstance(problem, OSError):
+    if isinstance(problem, OSError | EnvironmentProblem):
         sentence = f"the log can't be written: {problem}; nothing was acknowledged"
     elif not isinstance(problem, LogError):
         return problem

@@ -1,141 +1,106 @@
 """The state at one version, in a file, so that older segments need not be kept.
 
-    checkpoint.jsonl    {"format":..., "version":..., "subscriptions":N, "nodes":M}
-                        N lines [id, text, node]
-                        M lines: the identities of the nodes 1 to M
+    changes/checkpoint    magic, size of the body, its digest, the body
 
-Each line has a checksum, as in a segment. The file is written beside the old one, synced, and takes
-its place at once: there is always one whole checkpoint, or none.
+It says where in the log of groups it stands. Written beside the old one, synced, it takes its place
+at once: there is always one whole checkpoint, or none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+import struct
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from tidings.model import Id
-from tidings.store.disk import sync
-from tidings.store.records import LogError, body_of, encode, line_of
-from tidings.store.state import Nodes, Subscriptions
+from tidings.files.durable import replace_file
+from tidings.store.groups import START, GroupLog, Mark, end_of
+from tidings.store.records import CHANGES, LogError, Point, damage, read_groups
+from tidings.store.state import Nodes, Subscriptions, apply
 
-NAME, BESIDE = "checkpoint.jsonl", "checkpoint.new"
-FORMAT = "tidings-changes-1"
-
-
-class Header(msgspec.Struct, frozen=True):
-    """The first line."""
-
-    format: str
-    version: int
-    subscriptions: int
-    nodes: int
+NAME = "checkpoint"
+_HEAD = struct.Struct("<8sQ16s")
+_MAGIC = b"tidingsC"
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """What a checkpoint holds; without a file, the state before the first change."""
+    """The state at a version; without a file, that before the first change."""
 
-    version: int
-    subscriptions: Subscriptions
-    nodes: Nodes
+    version: int = 0
+    log: int = 0
+    """The id of the log of groups that it belongs to."""
+    point: Point = Point(0, START)
+    """Where changes after it are: behind a group, the last one that has none of them."""
+    subscriptions: Subscriptions = {}
+    keys: list[bytes] = []
+    """The identities of nodes, from 1 on."""
+    lost: list[tuple[int, int]] = []
+    """First and last of versions that were lost, when the log was repaired."""
 
 
-_entry = msgspec.json.Decoder(tuple[Id, str, int])
-_key = msgspec.json.Decoder(bytes)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Checkpoint).decode
 
 
-def write(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint beside the one that is there; `take_place` makes it the one."""
-    path = folder / BESIDE
-    texts, keys = checkpoint.subscriptions, checkpoint.nodes.numbers
+def write(folder: Path, checkpoint: Checkpoint) -> None:
+    """Put a checkpoint into the folder of a log of groups."""
+    body = _encode(checkpoint)
+    replace_file(folder / NAME, _HEAD.pack(_MAGIC, len(body), _digest(body)) + body)
+
+
+def read(folder: Path, mark: Mark) -> Checkpoint:
+    """The checkpoint of a log whose end is at a mark; LogError when it is damaged or missing."""
+    path = folder / CHANGES / NAME
+    found = load(path)
+    if isinstance(found, str):
+        raise damage(folder, found, 0, mark.value)
+    if found.version > mark.value or (found.version and found.log != mark.log):
+        raise damage(folder, f"{path} is of another log or of another time", 0, mark.value)
+    if not found.version and mark.oldest > 1:
+        raise damage(folder, f"{path} is missing", 0, mark.value)
+    return found
+
+
+def load(path: Path) -> Checkpoint | str:
+    """What a file has; a sentence where it was altered."""
     try:
-        with path.open("wb") as file:
-            header = Header(FORMAT, checkpoint.version, len(texts), len(keys))
-            file.write(line_of(encode(header)))
-            file.writelines(line_of(encode((id_, *rest))) for id_, rest in texts.items())
-            file.writelines(line_of(encode(key)) for key in keys)
-        sync(path)
-    except OSError as problem:
-        path.unlink(missing_ok=True)
-        raise LogError(f"'{path}' can't be written: {problem.strerror}") from problem
-    return path
-
-
-def take_place(folder: Path) -> None:
-    """Make the checkpoint that was written beside the other the one that counts."""
-    (folder / BESIDE).rename(folder / NAME)
-    sync(folder)
-
-
-def version_of(folder: Path) -> int:
-    """The version of the checkpoint, 0 without one."""
-    try:
-        with (folder / NAME).open("rb") as file:
-            return _header(_Lines(file, folder / NAME)).version
+        data = path.read_bytes()
     except FileNotFoundError:
-        return 0
+        return Checkpoint()
+    body = data[_HEAD.size :]
+    if data[: _HEAD.size] != _HEAD.pack(_MAGIC, len(body), _digest(body)):
+        return f"{path} was altered"
+    return _decode(body)
 
 
-def read(folder: Path, *, ids_only: bool = False) -> Checkpoint:
-    """The checkpoint; `ids_only` leaves out texts and nodes, which a writer has no use for."""
-    path = folder / NAME
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return Checkpoint(0, {}, Nodes())
-    with file:
-        lines = _Lines(file, path)
-        header = _header(lines)
-        entries = (_entry.decode(body) for body in lines.take(header.subscriptions))
-        subscriptions: Subscriptions
-        if ids_only:
-            subscriptions = dict.fromkeys((id_ for id_, _, _ in entries), ("", 0))
-        else:
-            subscriptions = {id_: (text, node) for id_, text, node in entries}
-        nodes = Nodes(_key.decode(body) for body in lines.take(header.nodes))
-        lines.end()
-    return Checkpoint(header.version, subscriptions, nodes)
+def state_at(folder: Path, version: int, mark: Mark) -> Checkpoint:
+    """The state at a version that is not beyond the end; LogError when it was forgotten."""
+    base = read(folder, mark)
+    if version < base.version:
+        raise LogError(
+            f"the state at version {version} {fate_of(version, base)}, expected a version from "
+            f"{base.version} on"
+        )
+    nodes, subscriptions, point = Nodes(base.keys), dict(base.subscriptions), base.point
+    walk = GroupLog(folder / CHANGES).walk(base.point.at, end_of(mark))
+    for behind, records in read_groups(walk, base.point.version, folder, mark.value):
+        for record in records:
+            if base.version < record.version <= version:
+                nodes.apply(record, folder)
+                apply(record, subscriptions)
+        if behind.version > version:
+            break
+        point = behind
+    return Checkpoint(version, mark.log, point, subscriptions, list(nodes.numbers), base.lost)
 
 
-class _Lines:
-    """The lines of a checkpoint, each checked; an error names it."""
-
-    def __init__(self, file: Any, path: Path) -> None:
-        self._file = file
-        self._path = path
-        self._number = 0
-
-    def take(self, count: int) -> Iterator[bytes]:
-        there = 0
-        for line in islice(self._file, count):
-            self._number += 1
-            there += 1
-            body = body_of(line)
-            if body is None:
-                raise self.damage("was altered, its checksum differs")
-            yield body
-        if there < count:
-            self._number += 1
-            raise self.damage("is missing, the file was cut short")
-
-    def end(self) -> None:
-        if self._file.read(1):
-            self._number += 1
-            raise self.damage("is one more than there should be")
-
-    def damage(self, problem: str) -> LogError:
-        return LogError(f"the log is damaged: '{self._path}', line {self._number}, {problem}")
+def fate_of(version: int, base: Checkpoint) -> str:
+    """What became of a version that is older than the checkpoint."""
+    if any(first <= version <= last for first, last in base.lost):
+        return "was lost, and the log repaired without it"
+    return "was forgotten"
 
 
-def _header(lines: _Lines) -> Header:
-    (body,) = lines.take(1)
-    try:
-        header = msgspec.json.decode(body, type=Header)
-    except msgspec.DecodeError:
-        header = None
-    if header is None or header.format != FORMAT:
-        raise lines.damage(f"is not the first line of {FORMAT}")
-    return header
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16).digest()

@@ -1,58 +1,41 @@
 """Dropping old segments, once a checkpoint has what they add up to.
 
-The checkpoint is on the disk and counts before the first segment goes, and segments go from the
-oldest on. Whenever this is interrupted, the log is whole; the next time drops what was left.
+The checkpoint is on the disk and counts before the end mark says that older segments may be
+missing, and that is before the first goes. Whenever this is interrupted, the log is whole; the next
+time drops what was left.
 """
 
 from __future__ import annotations
 
-import os
-from itertools import pairwise
 from pathlib import Path
 
 from tidings.store import checkpoint
-from tidings.store.checkpoint import Checkpoint
-from tidings.store.disk import sync, sync_end
+from tidings.store.groups import GroupLog, end_of
 from tidings.store.locks import FORGETTING, locked
-from tidings.store.segments import Position, firsts, records, segment_path
-from tidings.store.state import apply
-from tidings.store.tail import look
+from tidings.store.reader import found_mark
+from tidings.store.records import CHANGES, Point, encode_changes
+from tidings.store.settling import take_rest
 
 
-def state_at(folder: Path, version: int, end: Position) -> Checkpoint:
-    """The state at a version that is neither older than the checkpoint nor beyond the end."""
-    base = checkpoint.read(folder)
-    for record in records(folder, base.version, end):
-        if record.version > version:
-            break
-        base.nodes.apply(record, folder)
-        apply(record, base.subscriptions)
-    return Checkpoint(version, base.subscriptions, base.nodes)
-
-
-def forget(folder: Path, version: int, end: Position) -> None:
+def forget(folder: Path, version: int) -> None:
     """Drop every segment that holds only versions up to one that was acknowledged."""
     with locked(folder, FORGETTING):  # writers go on while the state is written
-        newer = version > checkpoint.version_of(folder)
-        if newer:
-            checkpoint.write(folder, state_at(folder, version, end))
+        log = GroupLog(folder / CHANGES)
+        mark = found_mark(folder, log)
+        base = checkpoint.read(folder, mark)
+        if version > base.version:
+            base = checkpoint.state_at(folder, version, mark)
+            checkpoint.write(log.folder, base)
         with locked(folder):
-            if newer:
-                checkpoint.take_place(folder)
-            _begin_segment(folder, version)
-            for first, following in pairwise(firsts(folder)):
-                if following > version + 1:
-                    break
-                segment_path(folder, first).unlink()
-            sync(folder)
-
-
-def _begin_segment(folder: Path, version: int) -> None:
-    """Where the last segment is to go too, begin the next: its name keeps the latest version."""
-    sight = look(folder, None)
-    end = sight.complete
-    if end.version <= version and end.offset and not sight.unfinished:
-        sync_end(folder, end)
-        path = segment_path(folder, end.version + 1)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
-        sync(folder)
+            try:
+                mark = found_mark(folder, log)
+                for _ in take_rest(folder, log, Point(mark.value, end_of(mark))):
+                    pass
+                following = base.point.at.number + 1
+                if log.end.number < following:
+                    # all is to go: a group without changes keeps the version
+                    log.begin_segment()
+                    log.append(encode_changes(base.version + 1, []), base.version)
+                log.drop_before(max(one for one in log.segments() if one <= following))
+            finally:
+                log.close()

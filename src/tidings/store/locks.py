@@ -1,9 +1,9 @@
 """Who may write: locks between processes, on files of the log's directory.
 
-`lock` is held by a writer while it appends, exclusively, and by a reader, shared, only while it
-settles whether the last group was acknowledged. `forgetting.lock` is held by whoever writes a
-checkpoint, which takes long and keeps nobody from appending. They are of flock: the system drops
-them when a process dies, and they hold between the processes of one machine.
+`lock` is held by a writer while it appends, exclusively, and by a reader, shared, when it found
+something wrong and looks again. `forgetting.lock` is held by whoever writes a checkpoint, which
+takes long and keeps nobody from appending. They are of flock: the system drops them when a process
+dies, and they hold between the processes of one machine.
 """
 
 from __future__ import annotations
@@ -14,55 +14,45 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tidings.files import open_private
+
 LOCK, FORGETTING = "lock", "forgetting.lock"
 
 
 @contextmanager
 def locked(folder: Path, name: str = LOCK) -> Iterator[None]:
     """Alone, after waiting for all others."""
-    handle = _taken(folder / name, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)
-    try:
+    with _taken(folder / name, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX):
         yield
-    finally:
-        _leave(handle)
 
 
 @contextmanager
 def shared(folder: Path) -> Iterator[None]:
     """With other readers and no writer, after waiting for that."""
-    handle = _taken(folder / LOCK, os.O_RDONLY, fcntl.LOCK_SH)
-    try:
+    with _taken(folder / LOCK, os.O_RDONLY, fcntl.LOCK_SH):
         yield
-    finally:
-        _leave(handle)
 
 
 @contextmanager
-def shared_at_once(folder: Path) -> Iterator[bool]:
-    """With other readers and no writer; false when there is a writer now."""
+def locked_at_once(folder: Path) -> Iterator[bool]:
+    """Alone; false when somebody else has the lock now."""
     try:
-        handle = _taken(folder / LOCK, os.O_RDONLY, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with _taken(folder / LOCK, os.O_RDWR, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            yield True
     except BlockingIOError:
         yield False
-        return
-    try:
-        yield True
-    finally:
-        _leave(handle)
 
 
-def _taken(path: Path, how: int, operation: int) -> int:
+@contextmanager
+def _taken(path: Path, how: int, operation: int) -> Iterator[None]:
     # A file of its own for each holding: threads of one process exclude each other like processes.
-    handle = os.open(path, how | os.O_CLOEXEC, 0o644)
+    handle = open_private(path, how)
     try:
         fcntl.flock(handle, operation)
-    except BaseException:
+        try:
+            yield
+        finally:
+            # Not left to the closing: a process that was forked meanwhile has the file open too.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+    finally:
         os.close(handle)
-        raise
-    return handle
-
-
-def _leave(handle: int) -> None:
-    # Not left to the closing: a process that was forked meanwhile has the file open too.
-    fcntl.flock(handle, fcntl.LOCK_UN)
-    os.close(handle)

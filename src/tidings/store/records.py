@@ -1,73 +1,110 @@
-"""One line of the log: a checksum, a blank, and one change as a JSON array.
+"""Changes as the records of a log of groups.
 
-    6b8a1f02 [7,0,0,"sub-1","price > 90",3,"Nf1oD+I25AkzL5FwNUfzeg=="]
-    crc32    |  | | id      text         | the identity of the filter, where its node is new
-             |  | | (null: it ended)     the number of its node (0 when it ended)
-             |  | how many changes of its group come after it; 0: the group is complete
-             |  how many changes of its group come before it
-             its version
+    group    what was acknowledged together: all of it is there, or none
+    record   [version of the first, [[id, text, node, identity], ...]]        up to 256 changes
+                                         |     |     of the filter, where its node is new
+                                         |     0 when the subscription ended
+                                         null: it ended
 
-A group is what was acknowledged together: all of it is there, or none. The checkpoint has lines
-with the same checksum and other arrays.
+So what is altered spoils few changes, and those around it tell which ones. A group whose record has
+no changes keeps the version where all files with older changes are dropped.
 """
 
 from __future__ import annotations
 
-from zlib import crc32
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
 from tidings.model import Id, TidingsError
+from tidings.store.groups import GroupLog, Position, Walk
+
+CHANGES = "changes"  # the log of groups, in the folder of a log of changes
+SEGMENT_BYTES = 8 << 20
+MOST = 256  # changes in a record
+
+Entry = tuple[Id, str | None, int, bytes | None]
 
 
 class LogError(TidingsError):
     """A log that is damaged, that can't be written, or that does not have what was asked for."""
 
 
-class Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A change as it stands in a segment."""
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """A change, and the identity of its filter where its node is new."""
 
     version: int
-    before: int
-    left: int
     id: Id
     filter: str | None
     node: int
     key: bytes | None = None
 
-
-_decoder = msgspec.json.Decoder(Record)
-encode = msgspec.json.Encoder().encode
-
-
-def line_of(body: bytes) -> bytes:
-    """A body with its checksum, as a line."""
-    return b"%08x %b\n" % (crc32(body), body)
+    @property
+    def entry(self) -> Entry:
+        return self.id, self.filter, self.node, self.key
 
 
-def body_of(line: bytes) -> bytes | None:
-    """What a line holds; None when it is not whole."""
-    body = line[9:-1]
-    if line[-1:] == b"\n" and line[:9] == b"%08x " % crc32(body):
-        return body
-    return None
+class Point(msgspec.Struct, frozen=True):
+    """The end of a group, and the last version up to there."""
+
+    version: int
+    at: Position
 
 
-def record_of(line: bytes) -> Record | None:
-    """The record of a line; None when it is not whole."""
-    body = body_of(line)
-    if body is None:
-        return None
-    try:
-        return _decoder.decode(body)
-    except msgspec.DecodeError:
-        return None
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(tuple[int, list[Entry]])
 
 
-def lost_its_end(line: bytes) -> bool:
-    """Whether an unfinished last line is a whole one whose line feed was altered.
+def encode_changes(first: int, entries: Sequence[Entry]) -> list[bytes]:
+    """Changes that have versions from one on, as the records of a group."""
+    starts = range(0, len(entries) or 1, MOST)
+    return [_encode((first + at, entries[at : at + MOST])) for at in starts]
 
-    A write that was cut off leaves the beginning of a line. A whole record and one more byte that
-    is no line feed is not the beginning of any.
-    """
-    return record_of(line[:-1] + b"\n") is not None
+
+def decode_changes(record: bytes) -> tuple[int, list[Record]]:
+    """The version that the changes of a record begin with, and the changes."""
+    first, entries = _decoder.decode(record)
+    return first, [Record(first + at, *entry) for at, entry in enumerate(entries)]
+
+
+def begin_log(folder: Path) -> GroupLog:
+    """A log of groups in a folder that has none, ready to be added to."""
+    log = GroupLog(folder, segment_bytes=SEGMENT_BYTES)
+    walk = log.walk()
+    for _ in walk:
+        pass
+    log.take_end(walk)
+    return log
+
+
+def read_groups(
+    walk: Walk, version: int, folder: Path, last: int
+) -> Iterator[tuple[Point, list[Record]]]:
+    """The groups of a walk that begins after a version, each with the point behind it; LogError at
+    the first damage. `last` is the latest version that was acknowledged."""
+    for group in walk:
+        found: list[Record] = []
+        for record in group.records:
+            if record is None or walk.damages:
+                break
+            first, some = decode_changes(record)
+            if first != version + 1:
+                problem = f"group {group.number} has version {first}, expected {version + 1}"
+                raise damage(folder, problem, version, last)
+            found += some
+            version += len(some)
+        if walk.damages:
+            raise damage(folder, walk.damages[0], version - len(found), last)
+        yield Point(version, group.end), found
+    if walk.damages:
+        raise damage(folder, walk.damages[0], version, last)
+
+
+def damage(folder: Path, problem: str, good: int, last: int) -> LogError:
+    """What is wrong with a log, what can't be read, and what to do."""
+    gone = f"; of its {last:,} versions those after {good:,} can't be read" if good < last else ""
+    return LogError(
+        f"the log is damaged: {problem}{gone}; put '{folder}' back from a backup, or run "
+        f"`tidings subscriptions repair {folder}`, which keeps what is good"
+    )

@@ -8,19 +8,20 @@ disk has the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from tidings.model import Id, TidingsError
+from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.store import checkpoint
-from tidings.store.disk import Unrepaired, append, cut, sync_end
+from tidings.store.groups import GroupLog, LostEnd, Mark
 from tidings.store.locks import locked
-from tidings.store.records import LogError, Record, encode, line_of
-from tidings.store.segments import Position, firsts, records, start_of
+from tidings.store.reader import found_mark, went_back
+from tidings.store.records import CHANGES, Entry, LogError, Point, encode_changes
+from tidings.store.settling import take_rest
 from tidings.store.state import Ahead, Living, Nodes
-from tidings.store.tail import look
 
 Wish = tuple[Id, str | None, bytes | None]  # id, text, identity; None: the subscription ends
 
@@ -34,76 +35,90 @@ class Wanted(msgspec.Struct):
     done: bool = False
 
 
+class _Known(msgspec.Struct):
+    """What a writer knows of a log, up to a point."""
+
+    log: GroupLog
+    version: int
+    point: Point  # that version may be within the group behind it
+    nodes: Nodes
+    living: Living
+
+
 class Writer:
     """Appends to a log. Not for several threads at once; for several processes."""
 
     def __init__(self, folder: Path, segment_bytes: int) -> None:
         self._folder = folder
-        self._segment_bytes = segment_bytes
+        self.segment_bytes = segment_bytes
         self._refusal: str | None = None
-        self._forget()
+        self._known: _Known | None = None
+        self._latest = 0  # version that was seen
 
-    def _forget(self) -> None:
-        self._nodes: Nodes | None = None
-        self._living = Living()
-        self._version = 0
-        self._end: Position | None = None
-
-    def commit(self, wanted: Iterable[Wanted]) -> Position:
-        """Append all that can be taken as one group; gives the end of the log.
+    def commit(self, wanted: Iterable[Wanted]) -> None:
+        """Append all that can be taken as one group.
 
         What can't be taken has its error set, everything else its version.
         """
         if self._refusal is not None:
             raise LogError(self._refusal)
         try:
-            with locked(self._folder):
-                nodes, end = self._catch_up()
-                taken = self._possible(wanted)
+            with locked(self._folder), self._files_closed():
+                known = self._caught_up()
+                taken = self._possible(known, wanted)
                 if any(one.changes for one in taken):
-                    end = self._append(nodes, end, taken)
+                    self._append(known, taken)
                 for one in taken:
-                    one.version = one.version or end.version
-                return end
-        except Unrepaired as problem:
-            self._refusal = str(problem)
-            raise
-        except LogError:
-            raise  # as before, or as after the last change that could be read
+                    one.version = one.version or known.version
+        except LostEnd as problem:
+            self._refusal = f"{problem}: it takes no more changes until then"
+            raise LogError(self._refusal) from problem
+        except EnvironmentProblem as problem:
+            raise LogError(f"{problem}; nothing of this was acknowledged") from problem
         except BaseException:
             # Interrupted anywhere, the memory may be half changed; the files are right.
-            self._forget()
+            self._known = None
             raise
 
-    def _catch_up(self) -> tuple[Nodes, Position]:
-        """Read what was added since; cut off what is unfinished, so that it can be added to."""
-        there, known = firsts(self._folder), self._version
-        if self._nodes is None or not there or there[0] > self._version + 1:
-            base = checkpoint.read(self._folder, ids_only=True)
-            self._nodes, self._living = base.nodes, Living(base.subscriptions)
-            self._version, self._end = base.version, None
-        sight = look(self._folder, self._end)
-        end = sight.complete
-        if end.version < max(known, self._version) or (there and there[-1] != end.first):
-            before = max(known, self._version, there[-1] - 1 if there else 0)
-            raise LogError(
-                f"the log is damaged: a segment is missing from '{self._folder}', which ends with "
-                f"version {end.version} and was at {before} before"
-            )
-        if sight.unfinished:
-            cut(self._folder, end)
-        if sight.unfinished or end != self._end:
-            sync_end(self._folder, end)
-        for record in records(self._folder, self._version, end):
-            self._nodes.apply(record, self._folder)
-            self._living.apply(record.id, record.filter)
-            self._version = record.version
-        self._end = end
-        return self._nodes, end
+    @contextmanager
+    def _files_closed(self) -> Iterator[None]:
+        """No file stays open: until the next time others may have put another log there."""
+        try:
+            yield
+        finally:
+            if self._known is not None:
+                self._known.log.close(sync=False)
 
-    def _possible(self, wanted: Iterable[Wanted]) -> list[Wanted]:
+    def _caught_up(self) -> _Known:
+        """Read what was added since, and have the log ready to be added to."""
+        known = self._known
+        if known is not None and known.log.marked == known.log.acknowledged() and \
+                not known.log.goes_on(known.point.at):  # fmt: skip
+            return known  # nobody else wrote
+        mark = found_mark(self._folder, GroupLog(self._folder / CHANGES))
+        if mark.value < self._latest:
+            raise LogError(went_back(self._folder, self._latest, mark.value))
+        if known is None or known.log.id != mark.log or known.point.at.segment < mark.oldest:
+            known = self._known = self._load(mark)
+        start = known.version
+        for point, records in take_rest(self._folder, known.log, known.point):
+            for record in records:
+                if record.version > start:
+                    known.nodes.apply(record, self._folder)
+                    known.living.apply(record.id, record.filter)
+            known.point = point
+        self._latest = known.version = max(start, known.point.version)
+        return known
+
+    def _load(self, mark: Mark) -> _Known:
+        base = checkpoint.read(self._folder, mark)
+        log = GroupLog(self._folder / CHANGES, segment_bytes=self.segment_bytes)
+        living = Living(base.subscriptions)
+        return _Known(log, base.version, base.point, Nodes(base.keys), living)
+
+    def _possible(self, known: _Known, wanted: Iterable[Wanted]) -> list[Wanted]:
         """Those that the subscriptions can take, one after the other."""
-        ahead = Ahead(self._living, self._folder)
+        ahead = Ahead(known.living, self._folder)
         taken = []
         for one in wanted:
             try:
@@ -113,32 +128,28 @@ class Writer:
                 one.error = problem
         return taken
 
-    def _append(self, nodes: Nodes, end: Position, taken: list[Wanted]) -> Position:
-        total = sum(len(one.changes) for one in taken)
-        known, new = nodes.numbers, dict[bytes, int]()
-        lines: list[bytes] = []
+    def _append(self, known: _Known, taken: list[Wanted]) -> None:
+        nodes, before = known.nodes.numbers, known.version
+        new: dict[bytes, int] = {}
+        entries: list[Entry] = []
         for one in taken:
             for id_, text, key in one.changes:
                 node, fresh = 0, None
                 if key is not None:
-                    node = known.get(key) or new.get(key) or 0
+                    node = nodes.get(key) or new.get(key) or 0
                     if not node:
-                        node, fresh = len(known) + len(new) + 1, key
+                        node, fresh = len(nodes) + len(new) + 1, key
                         new[key] = node
-                before = len(lines)
-                left = total - before - 1
-                version = end.version + 1 + before
-                record = Record(version, before, left, id_, text, node, fresh)
-                lines.append(line_of(encode(record)))
-            one.version = end.version + len(lines)
-        if end.offset >= self._segment_bytes:
-            end = start_of(end.version + 1)
-        data = b"".join(lines)
-        append(self._folder, end, data)
-        end = Position(end.version + total, end.first, end.offset + len(data))
-        known.update(new)
+                entries.append((id_, text, node, fresh))
+            one.version = before + len(entries)
+        last = before + len(entries)
+        try:
+            group = known.log.append(encode_changes(before + 1, entries), last)
+        except ValueError as problem:
+            raise LogError(f"{problem}; put fewer changes at once") from problem
+        known.point = Point(last, group.end)
+        known.version = self._latest = last
+        nodes.update(new)
         for one in taken:
             for id_, text, _ in one.changes:
-                self._living.apply(id_, text)
-        self._version, self._end = end.version, end
-        return end
+                known.living.apply(id_, text)

@@ -128,7 +128,7 @@ async def _agent(port: int, payload: bytes, window: int, seconds: float) -> tupl
     """How many were acknowledged, and in how many seconds."""
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
         start = time.perf_counter()
-        waiting: deque[asyncio.Future[None]] = deque()
+        waiting: deque[asyncio.Future[int]] = deque()
         count = 0
         while time.perf_counter() - start < seconds:
             while len(waiting) < window:

@@ -169,7 +169,7 @@ def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
         done = outbox.committed(batch)
         if done is None or not done.matched:
             continue
-        there = (outbox.home / "commits" / f"{batch:08d}.json").stat().st_mtime
+        there = done.ended / 1e6
         rows = pq.read_table(outbox.folder(batch, done.attempt), columns=["made"])
         made = rows.column("made").to_numpy() / 1e6
         if made[-1] > since:

@@ -235,9 +235,7 @@ def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
         "workload", "filters#", "quiet p50#", "quiet p99#", "merging p50#", "merging p99#",
         "slowdown#", "merge s#",
     )  # fmt: skip
-    snapshots = plain_table(
-        "workload", "filters#", "save s#", "MB#", "open s#", "open unverified s#"
-    )
+    snapshots = plain_table("workload", "filters#", "save s#", "MB#", "open s#", "open again s#")
     for run in report.runs:
         start = run.workload, f"{run.filters:,}"
         changes.add_row(
@@ -250,7 +248,7 @@ def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
         )  # fmt: skip
         snapshots.add_row(
             *start, number(run.save_seconds), number(run.snapshot_bytes / 1e6),
-            number(run.open_seconds), number(run.open_unverified_seconds),
+            number(run.open_seconds), number(run.open_again_seconds),
         )  # fmt: skip
     return [
         ("Changes: filters loaded from text, then single ones in µs", changes),

@@ -19,7 +19,8 @@ import struct
 from collections.abc import Callable, Iterable
 from zlib import crc32
 
-from tidings.routing.subscriber import Break, Lost, Told
+from tidings.routing.lineage import Break
+from tidings.routing.subscriber import Lost, Told
 
 _HEAD = struct.Struct("<8sQ")
 _MAGIC = b"tm-said:"

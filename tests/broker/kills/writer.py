@@ -25,7 +25,7 @@ WINDOW = 500  # that are not acknowledged
 async def publish(board: Board, publisher: int, address: str, times: Times, pace: int) -> None:
     async with connect(address, name=f"publisher-{publisher}", times=times) as agent:
         await until(lambda: board.stage >= PUBLISH)
-        waiting: deque[asyncio.Future[None]] = deque()
+        waiting: deque[asyncio.Future[int]] = deque()
         number = done = 0
         began = time.monotonic()
         while waiting or board.stage == PUBLISH:

@@ -15,6 +15,7 @@ from tidings import parse
 from tidings.filters import Filter
 from tidings.snapshots import Snapshot
 from tidings.spark.outbox import Commit, Outbox, Pin
+from tidings.spark.outbox_check import OutboxCheck
 
 
 class Judge:
@@ -42,6 +43,9 @@ class Judge:
         assert len(pairs) == len(set(pairs)), "a pair is told once"
         counters = self._numbers(rows)
         assert self.outbox.counters() == counters
+        check = OutboxCheck(Outbox(self.outbox.path))
+        assert len([*check.batches()]) == len(self.commits)
+        assert not check.found.problems
         versions = len({pin.version for pin in self.pins})
         return (
             f"{len(self.commits)} batches with {versions} of {self.pins[-1].version} versions, "

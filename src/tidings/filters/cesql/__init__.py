@@ -21,7 +21,7 @@ from tidings.model import FilterError
 
 def parse_cesql(text: str, context: Context) -> Expression:
     """The expression of a text; FilterError with a position for anything else."""
-    node = parser.read(text, context.attributes)
+    node = parser.read(text, context.attributes, most_parts=context.most_parts)
     translator = Translator(context.attributes)
     kind = translator.kind(node)
     if kind not in (None, "boolean"):

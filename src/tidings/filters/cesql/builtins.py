@@ -20,6 +20,7 @@ from tidings.filters.cesql.values import (
     to_boolean,
     to_integer,
 )
+from tidings.filters.functions import MOST_TEXT
 
 # what Unicode calls white space; Python's strip takes U+001C to U+001F too
 _SPACE = (
@@ -45,6 +46,15 @@ class Builtin(msgspec.Struct, frozen=True):
 
     def parameter(self, place: int) -> Kind | None:
         return self.takes[min(place, len(self.takes) - 1)]
+
+
+def _concat(*texts: str) -> str | Failure:
+    return _joined("", *texts)
+
+
+def _joined(between: str, *texts: str) -> str | Failure:
+    size = sum(map(len, texts)) + len(between) * max(0, len(texts) - 1)
+    return between.join(texts) if size <= MOST_TEXT else Failure("", "functionEvaluation")
 
 
 def _left(text: str, count: int) -> str | Failure:
@@ -87,8 +97,8 @@ def _same(value: Scalar) -> Scalar:
 
 BUILTINS: dict[str, Builtin] = {
     "LENGTH": Builtin(("string",), "integer", len, 1, 1),
-    "CONCAT": Builtin(("string",), "string", lambda *s: "".join(s), 0, None),
-    "CONCAT_WS": Builtin(("string",), "string", lambda d, *s: d.join(s), 1, None),
+    "CONCAT": Builtin(("string",), "string", _concat, 0, None),
+    "CONCAT_WS": Builtin(("string",), "string", _joined, 1, None),
     "LOWER": Builtin(("string",), "string", str.lower, 1, 1),
     "UPPER": Builtin(("string",), "string", str.upper, 1, 1),
     "TRIM": Builtin(("string",), "string", lambda s: s.strip(_SPACE), 1, 1),

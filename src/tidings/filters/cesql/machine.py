@@ -37,6 +37,7 @@ from tidings.filters.cesql.values import (
     pattern_parts,
     typed,
 )
+from tidings.filters.work import spend
 from tidings.model import plain
 
 Outcome = tuple[Scalar, str | None]
@@ -149,9 +150,13 @@ def _member(value: Scalar, options: list[Scalar]) -> bool:
 
 
 def _matches(text: str, pattern: str) -> bool:
+    spend(len(text))
     compiled = like.compiled(like.join(pattern_parts(pattern)))
     assert compiled is not None
-    return compiled.fullmatch(text) is not None
+    held = compiled.holds(text)
+    if held is None:
+        raise Trouble("functionEvaluation", False)
+    return held
 
 
 def _computed(op: str, left: Scalar, right: Scalar) -> int:
@@ -172,6 +177,7 @@ def _called(name: str, args: list[Scalar]) -> Scalar:
     values = [
         arg if kind is None else _as(arg, kind) for arg, kind in zip(args, kinds, strict=True)
     ]
+    spend(sum(len(value) for value in values if isinstance(value, str)))
     found = function.body(*values)
     if isinstance(found, Failure):
         raise Trouble(found.error, found.value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, NoReturn
 
+from tidings.filters import like
 from tidings.filters.attributes import Attributes
 from tidings.filters.cesql.builtins import BUILTINS
 from tidings.filters.cesql.syntax import (
@@ -30,10 +31,10 @@ from tidings.filters.cesql.syntax import (
     Not,
     unquoted,
 )
-from tidings.filters.cesql.values import INT_MAX, INT_MIN, fits
+from tidings.filters.cesql.values import INT_MAX, INT_MIN, fits, pattern_parts
 from tidings.filters.expression import MAX_DEPTH
 from tidings.filters.tokens import MAX_FOREIGN
-from tidings.model import FilterError
+from tidings.model import FilterError, LimitError
 
 _TOKEN = re.compile(
     r"""
@@ -59,13 +60,19 @@ class Token(NamedTuple):
     word: str = ""  # a word in capitals
 
 
-def read(text: str, attributes: Attributes | None = None, *, lenient: bool = False) -> Node:
+def read(
+    text: str,
+    attributes: Attributes | None = None,
+    *,
+    lenient: bool = False,
+    most_parts: int = 1 << 62,
+) -> Node:
     """The node of a text; FilterError with a position for anything else.
 
     A call of a function that does not exist is refused too, unless `lenient`: then it is an error
     of the evaluation, as the specification has it.
     """
-    return _Parser(text, attributes, lenient).whole()
+    return _Parser(text, attributes, lenient, most_parts).whole()
 
 
 def tokenize(text: str) -> list[Token]:
@@ -94,7 +101,10 @@ def tokenize(text: str) -> list[Token]:
 
 
 class _Parser:
-    def __init__(self, text: str, attributes: Attributes | None, lenient: bool) -> None:
+    def __init__(
+        self, text: str, attributes: Attributes | None, lenient: bool, most_parts: int
+    ) -> None:
+        self.left = most_parts
         self.text = text
         self.attributes = attributes
         self.lenient = lenient
@@ -178,6 +188,7 @@ class _Parser:
         return COMPARISON if token.text in _COMPARISONS else ARITHMETIC.get(token.text, 0)
 
     def joined(self, left: Node, token: Token, right: Node) -> Node:
+        self.count(token)
         if token.kind == "word":
             op: Any = token.word
             return Logic(op, (*_links(left, op), *_links(right, op)))
@@ -193,7 +204,7 @@ class _Parser:
             if self.take_word("LIKE"):
                 if self.now.kind != "string":
                     self.fail("a pattern in quotes after LIKE")
-                node = Like(node, self.next().text)
+                node = Like(node, self.pattern(self.next()))
             elif self.take_word("IN"):
                 self.take("(", "an opening bracket after IN")
                 if self.now == Token("op", ")", self.now.position):
@@ -206,6 +217,13 @@ class _Parser:
             if self.height > MAX_DEPTH:
                 self.too_deep(start)
         return node
+
+    def pattern(self, token: Token) -> str:
+        try:
+            like.Like(pattern_parts(token.text))
+        except like.LargeError as problem:
+            raise LimitError(str(problem), self.text, token.position) from None
+        return token.text
 
     def listed(self, what: str) -> tuple[Node, ...]:
         """Expressions up to and with the closing bracket."""
@@ -286,6 +304,7 @@ class _Parser:
         return Name(self.name(token))
 
     def name(self, token: Token) -> str:
+        self.count(token)
         if not _NAME.fullmatch(token.text):
             self.fail("the name of an attribute, of letters and digits", token)
         name = token.text.lower()
@@ -294,7 +313,18 @@ class _Parser:
             raise FilterError(problem, self.text, token.position)
         return name
 
+    def count(self, token: Token) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise LimitError(
+                "the filter has too many parts, that is attributes, comparisons and calls; use "
+                "several filters",
+                self.text,
+                token.position,
+            )
+
     def call(self, token: Token) -> Node:
+        self.count(token)
         if not _FUNCTION.fullmatch(token.text):
             self.fail("the name of a function, of letters and _", token)
         args = () if self.take_op(")") else self.listed(f"the arguments of {token.text[:40]}")

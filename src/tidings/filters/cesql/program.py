@@ -6,14 +6,17 @@ has an error, so as a condition it is true, false or unknown like any other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from tidings.filters.cesql.machine import Trouble, static_kind, value_of
 from tidings.filters.cesql.syntax import Node, Scalar, names_of, text_of
-from tidings.filters.cesql.values import Kind
+from tidings.filters.cesql.values import Kind, typed
 from tidings.filters.expression import Attribute, Call, Expression, Literal
+
+_NESTED = (list, tuple, Mapping)
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -26,7 +29,9 @@ class Program(msgspec.Struct, frozen=True):
     def value(self, values: tuple[Any, ...]) -> Scalar | None:
         """What it is worth on values of the attributes; null for an error."""
         try:
-            return value_of(self.node, dict(zip(self.names, values, strict=True)))
+            # what is nested is written once, however often it is read
+            given = (typed(one) if isinstance(one, _NESTED) else one for one in values)
+            return value_of(self.node, dict(zip(self.names, given, strict=True)))
         except Trouble:
             return None
 

@@ -89,6 +89,16 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
 
 
+def count(node: Node) -> int:
+    """The nodes of an expression that are no constants."""
+    total, stack = 0, [node]
+    while stack:
+        one = stack.pop()
+        total += not isinstance(one, Constant)
+        stack.extend(children(one))
+    return total
+
+
 def names_of(node: Node) -> list[str]:
     """The attributes that an expression reads, in alphabetical order."""
     found: set[str] = set()

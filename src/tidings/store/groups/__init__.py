@@ -6,6 +6,7 @@ log.py        the log itself: begin reading here
 """
 
 from tidings.store.groups.end_mark import Mark
-from tidings.store.groups.log import START, Group, GroupLog, LostEnd, Place, Position, Walk
+from tidings.store.groups.log import GroupLog, LostEnd
+from tidings.store.groups.walk import START, Group, Place, Position, Walk, end_of
 
-__all__ = ["START", "Group", "GroupLog", "LostEnd", "Mark", "Place", "Position", "Walk"]
+__all__ = ["START", "Group", "GroupLog", "LostEnd", "Mark", "Place", "Position", "Walk", "end_of"]

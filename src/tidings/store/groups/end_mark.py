@@ -18,7 +18,8 @@ from zlib import crc32
 
 import msgspec
 
-from tidings.store.files import FILE_MODE, sync as sync_names, write_at
+from tidings.files import open_private
+from tidings.files.durable import sync as sync_names, write_at
 
 NAME = "end"
 SECTOR = 512
@@ -45,10 +46,12 @@ class EndMark:
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._handle = -1
+        self._seen: list[tuple[int, Mark] | None] | None = None  # what was read last
 
     def read(self) -> Mark | None:
         """The newest mark that is whole; None where there is none."""
-        marks = [mark for mark in self._slots() if mark is not None]
+        self._seen = self._slots()
+        marks = [mark for mark in self._seen if mark is not None]
         return max(marks, key=lambda one: one[0])[1] if marks else None
 
     def is_damaged(self) -> bool:
@@ -57,12 +60,11 @@ class EndMark:
         return bool(slots) and (None in slots)
 
     def write(self, mark: Mark, *, sync: bool = False) -> None:
-        """Put the mark; `sync` waits for the disk."""
-        slots = self._slots()
+        """Put the mark; `sync` waits for the disk. Whoever writes reads before it."""
+        slots, self._seen = self._slots() if self._seen is None else self._seen, None
         turn = max((one[0] for one in slots if one is not None), default=0) + 1
         if self._handle < 0:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-            self._handle = os.open(self._path, flags, FILE_MODE)
+            self._handle = open_private(self._path, os.O_RDWR | os.O_CREAT)
         # one that was altered is mended at once, and a new file has two
         turns = (turn,) if None not in slots and slots else (turn, turn + 1)
         for one in turns:
@@ -74,24 +76,30 @@ class EndMark:
         if sync or not slots:
             os.fsync(self._handle)
 
-    def close(self) -> None:
+    def close(self, *, sync: bool = True) -> None:
         if self._handle >= 0:
-            os.fsync(self._handle)
+            if sync:
+                os.fsync(self._handle)
             os.close(self._handle)
         self._handle = -1
 
     def _slots(self) -> list[tuple[int, Mark] | None]:
         """Both marks with their turns, None for one that was altered; empty without a file."""
         try:
-            data = self._path.read_bytes()
+            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return []
+        try:
+            data = os.pread(handle, 2 * SECTOR, 0)
+        finally:
+            os.close(handle)
         return [_decoded(data[at : at + SECTOR]) for at in (0, SECTOR)]
 
 
 def _decoded(data: bytes) -> tuple[int, Mark] | None:
     body, crc = data[: _MARK.size], data[_MARK.size : _MARK.size + _CRC.size]
-    if len(body) < _MARK.size or crc != _CRC.pack(crc32(body)) or any(data[_MARK.size + 4 :]):
+    rest_is_blank = not data[_MARK.size + _CRC.size :].strip(b"\0")
+    if len(body) < _MARK.size or crc != _CRC.pack(crc32(body)) or not rest_is_blank:
         return None
     magic, turn, *rest = _MARK.unpack(body)
     return (turn, Mark(*rest)) if magic == _MAGIC else None

@@ -29,154 +29,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
+from tidings.files import open_private
+from tidings.files.durable import make_durable_folder, replace_file, sync, write_at
 from tidings.model import EnvironmentProblem
-from tidings.store.files import FILE_MODE, make_folder, replace_file, sync, write_at
 from tidings.store.groups import layout
 from tidings.store.groups.end_mark import EndMark, Mark
+from tidings.store.groups.walk import START, Group, Place, Position, Walk
 
 SEGMENT_BYTES = 32 << 20
 DIGITS = 20
 ASIDE = "aside"
 
 
-class Position(msgspec.Struct, frozen=True):
-    """The end of a group; of group 0, the beginning of the log."""
-
-    number: int = 0
-    segment: int = 1
-    offset: int = 0
-    chain: int = 0
-
-
-START = Position()
-
-
-class Place(NamedTuple):
-    """Where a record is: its segment, and the bytes there."""
-
-    segment: int
-    start: int
-    end: int
-
-
-class Group(msgspec.Struct, frozen=True):
-    """Records that were appended together."""
-
-    number: int
-    records: list[bytes | None]  # None: that one was altered
-    places: list[Place]
-    end: Position
-
-
 class LostEnd(EnvironmentProblem):
     """A write that failed and could not be taken back: the log must be opened again."""
-
-
-class Walk:
-    """The groups of a log from one position to another, and what was wrong with them."""
-
-    def __init__(self, log: GroupLog, after: Position, upto: Position | None) -> None:
-        self._log = log
-        self._upto = upto
-        self.end = after
-        """The end of the last good group."""
-        self.damages: list[str] = []
-        """A sentence for each place where something is missing or was altered."""
-        self.torn = False
-        """Does something follow that is no whole group?"""
-        self.finished = False
-
-    def __iter__(self) -> Iterator[Group]:
-        begin, mark = self.end, self._log.acknowledged()
-        firsts = [first for first in self._log.segments() if first >= begin.segment]
-        expected = begin.segment if begin.number or mark is None else mark.oldest
-        if (begin.number or mark is not None) and expected not in firsts:
-            self.damages.append(f"{self._log.path_of(expected)} is missing")
-        for at, first in enumerate(firsts):
-            offset = begin.offset if first == begin.segment else 0
-            yield from self._segment(first, offset, is_last=at + 1 == len(firsts))
-            if self._is_done():
-                break
-        if self._upto is not None and self.end.number < self._upto.number:
-            self.damages.append(
-                f"the log {self._log.folder} ends with group {self.end.number}, expected group "
-                f"{self._upto.number}, which was acknowledged"
-            )
-        self.finished = True
-
-    def _is_done(self) -> bool:
-        return self._upto is not None and self.end.number >= self._upto.number
-
-    def _segment(self, first: int, offset: int, *, is_last: bool) -> Iterator[Group]:
-        path = self._log.path_of(first)
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                data = file.read()
-        except FileNotFoundError:
-            self.damages.append(f"{path} is missing")
-            return
-        at = 0 if offset else self._head(path, first, data, is_last=is_last)
-        while at < len(data) and not self._is_done():
-            head = layout.decode_group_head(self._log.id, data, at)
-            spans = None
-            if head is not None and head.number > self.end.number:
-                spans = layout.split_records(data, at, head)
-            if head is None or spans is None:
-                following = self._next_group(data, at + 1)
-                if following is not None or not is_last:
-                    self._damage(path, offset + at, "was altered")
-                self.torn = following is None and is_last
-                at = len(data) if following is None else following
-                continue
-            if head.number != self.end.number + 1 or head.before != self.end.chain:
-                self._damage(path, offset + at, f"does not follow group {self.end.number}")
-            self.end = Position(
-                head.number, first, offset + at + layout.GROUP_HEAD + head.size, head.chain
-            )
-            records = [layout.record_at(data, *span) for span in spans]
-            bad = sum(record is None for record in records)
-            if bad:
-                self._damage(path, offset + at, f"begins a group of {len(records)} records, of "
-                             f"which {bad} were altered")  # fmt: skip
-            at += layout.GROUP_HEAD + head.size
-            places = [Place(first, offset + start, offset + end) for start, end in spans]
-            yield Group(head.number, records, places, self.end)
-
-    def _head(self, path: Path, first: int, data: bytes, *, is_last: bool) -> int:
-        """Check the head of a segment; where its groups begin."""
-        head, end = layout.decode_segment_head(data), self.end
-        if head is None:
-            empty = self._next_group(data, 0) is None
-            if empty and is_last and first == end.number + 1:
-                self.torn = True  # its writer died before there was a group in it
-                return len(data)
-            self._damage(path, 0, "was altered")
-        elif not end.number and head[:2] == (self._log.id, first):
-            # older segments may have been dropped: the chain begins where the files do
-            self.end = Position(head.first - 1, first, 0, head.chain)
-        elif head != (self._log.id, end.number + 1, end.chain):
-            self._damage(path, 0, f"does not follow group {end.number}")
-        return min(len(data), layout.SEGMENT_HEAD)
-
-    def _next_group(self, data: bytes, at: int) -> int | None:
-        """Where the next good group begins."""
-        while (at := data.find(layout.GROUP_MAGIC, at)) >= 0:
-            head = layout.decode_group_head(self._log.id, data, at)
-            if head is not None and head.number > self.end.number and \
-                    layout.split_records(data, at, head) is not None:  # fmt: skip
-                return at
-            at += 1
-        return None
-
-    def _damage(self, path: Path, offset: int, problem: str) -> None:
-        self.damages.append(f"{path}: byte {offset:,} {problem}")
 
 
 class GroupLog:
@@ -193,6 +64,7 @@ class GroupLog:
         self._broken = ""
         self._fresh = False  # the next group begins a segment
         self._oldest = 0  # segment that was not dropped
+        self.marked: Mark | None = None  # as this one found or wrote it last
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -216,6 +88,24 @@ class GroupLog:
         if not self.id:
             self.id = self._known_id()
         return Walk(self, after, upto)
+
+    def start_of(self, segment: int) -> Position | None:
+        """Where a segment begins; None where its head was altered or it is gone."""
+        with contextlib.suppress(FileNotFoundError), self.path_of(segment).open("rb") as file:
+            head = layout.decode_segment_head(file.read(layout.SEGMENT_HEAD))
+            if head is not None and head.first == segment:
+                return Position(segment - 1, segment, 0, head.chain)
+        return None
+
+    def goes_on(self, end: Position) -> bool:
+        """Is the log longer, or shorter, than up to this end? Two calls of stat."""
+        following = end.number + 1
+        try:
+            size = self.path_of(end.segment).stat().st_size
+        except FileNotFoundError:
+            size = 0
+        is_over = following != end.segment and self.path_of(following).exists()
+        return size != end.offset or is_over
 
     def _known_id(self) -> int:
         """The id that the mark tells, or else the first segment that tells one; 0 without."""
@@ -273,22 +163,28 @@ class GroupLog:
             )
         return losses
 
-    def take_end(self, walk: Walk) -> list[str]:
+    def take_end(self, walk: Walk, value: int | None = None) -> list[str]:
         """Go on writing where a walk ended, and give back `losses`. What is torn is cut off, and
-        the end is marked; from then on a loss is not noticed any more."""
+        the end is marked, with a value of its own if the walk found more than the mark tells of;
+        from then on a loss is not noticed any more. A new log has a mark before its first group:
+        so a mark that is missing is never due to a writer that died."""
         losses = self.losses(walk)
         mark, end = self._mark.read(), walk.end
-        make_folder(self.folder)
+        make_durable_folder(self.folder)
         if walk.torn or losses:
             self._cut(end, keep=bool(losses))
-        if self.path_of(end.segment).exists():
+        is_marked = mark is not None and mark.number == end.number and not losses
+        if not is_marked and self.path_of(end.segment).exists():
             sync(self.path_of(end.segment))
             sync(self.folder)
         self._close_segment()
-        self._broken, self._oldest = "", 0
+        self._broken, self._oldest = "", 0 if mark is None or losses else mark.oldest
         self._end, self._fresh = end, bool(losses)
-        if end.number and (mark is None or mark.number != end.number or losses):
-            self._write_mark(end, 0 if mark is None else mark.value, sync_now=True)
+        self.id = self.id or int.from_bytes(os.urandom(8), "little") | 1
+        self.marked = mark
+        if not is_marked:
+            known = 0 if mark is None else mark.value
+            self._write_mark(end, known if value is None else value, sync_now=True)
         return losses
 
     def append(self, records: Sequence[bytes], value: int = 0) -> Group:
@@ -302,6 +198,7 @@ class GroupLog:
                 end = self._begin_segment(end)
             data, chain = layout.encode_group(self.id, end.number + 1, end.chain, records)
             handle = self._segment_handle(end.segment)
+            self._need_unchanged(handle, end)
             write_at(handle, data, end.offset)
             os.fdatasync(handle)
             after = Position(end.number + 1, end.segment, end.offset + len(data), chain)
@@ -316,6 +213,19 @@ class GroupLog:
             start += len(record)
         return Group(after.number, list(records), places, after)
 
+    def take_back(self, end: Position) -> None:
+        """Remove the groups after one, of which nobody was told. `LostEnd` where that fails."""
+        if end == self._end:
+            return
+        try:
+            self._close_segment()
+            self._cut(end, keep=False)
+            self._write_mark(end, 0, sync_now=True)
+        except OSError as problem:
+            self._broken = f"the log {self.folder} can't be written: {problem}; open it again"
+            raise LostEnd(self._broken) from problem
+        self._end, self._fresh = end, True
+
     def drop_before(self, segment: int) -> None:
         """Remove segments before one; the last one stays."""
         there = self.segments()
@@ -324,7 +234,8 @@ class GroupLog:
         if gone and mark is not None:
             # before the first is gone: one that is missing is damage unless the mark says so
             self._oldest = there[len(gone)]
-            self._mark.write(msgspec.structs.replace(mark, oldest=self._oldest), sync=True)
+            self.marked = msgspec.structs.replace(mark, oldest=self._oldest)
+            self._mark.write(self.marked, sync=True)
             for first in gone:
                 self.path_of(first).unlink(missing_ok=True)
             sync(self.folder)
@@ -333,20 +244,27 @@ class GroupLog:
         """Let the next group begin a segment of its own."""
         self._fresh = True
 
-    def close(self) -> None:
+    def close(self, *, sync: bool = True) -> None:
+        """Close the files, which are opened again when they are needed; `sync` has the disk take
+        the mark."""
         self._close_segment()
-        self._mark.close()
+        self._mark.close(sync=sync)
 
     # -- how -----------------------------------------------------------------------------------
 
+    def _need_unchanged(self, handle: int, end: Position) -> None:
+        """Somebody may have put older files in the place of these while they are open."""
+        mark, found = self._mark.read(), os.fstat(handle)
+        if found.st_size != end.offset or not found.st_nlink or mark != self.marked:
+            self._broken = f"the log {self.folder} was changed by somebody else; open it again"
+            raise LostEnd(self._broken)
+
     def _begin_segment(self, end: Position) -> Position:
-        if not self.id:
-            self.id = int.from_bytes(os.urandom(8), "little") | 1
         first = end.number + 1
         head = layout.encode_segment_head(layout.SegmentHead(self.id, first, end.chain))
         path = self.path_of(first)
         self._close_segment()
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        handle = open_private(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self._handle, self._open = handle, first
         write_at(handle, head, 0)
         os.fsync(handle)
@@ -369,6 +287,7 @@ class GroupLog:
         self._oldest = self._oldest or next(iter(self.segments()), end.segment)
         mark = Mark(self.id, self._oldest, end.number, end.segment, end.offset, end.chain, value)
         self._mark.write(mark, sync=sync_now)
+        self.marked = mark
 
     def _take_back(self, end: Position, problem: OSError) -> None:
         """Cut back what could not be written. A sync that failed is not tried again: the system may
@@ -378,6 +297,9 @@ class GroupLog:
             if self._open == end.segment and self._handle >= 0:
                 os.ftruncate(self._handle, end.offset)
                 os.fsync(self._handle)
+            mark = self._mark.read()
+            if self.marked is not None and mark is not None and mark.number > end.number:
+                self._mark.write(self.marked, sync=True)  # the write of the mark failed half-way
         except OSError:
             self._broken = f"{sentence}; it must be opened again"
             raise LostEnd(self._broken) from problem
@@ -394,7 +316,7 @@ class GroupLog:
                 offset = end.offset
             rest = path.read_bytes()[offset:]
             if keep and rest:
-                make_folder(self.folder / ASIDE)
+                make_durable_folder(self.folder / ASIDE)
                 number = sum(1 for _ in (self.folder / ASIDE).iterdir())
                 replace_file(self.folder / ASIDE / f"{number:06d}-{path.stem}-{offset}", rest)
             if offset:

@@ -1,12 +1,11 @@
-"""Files and folders that last: made for their owner alone, and on the disk when a call returns."""
+"""Files and folders that last: on the disk when a call returns, and for their owner alone."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-FILE_MODE = 0o600  # what is stored here is nobody else's business
-FOLDER_MODE = 0o700
+from tidings.files.private import FOLDER, open_private
 
 
 def sync(path: Path) -> None:
@@ -18,22 +17,25 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def make_folder(path: Path) -> None:
+def make_durable_folder(path: Path) -> None:
     """Make a folder and those above it. A folder lasts only once its name in the one above does,
     so each of these is synced."""
     missing = [one for one in (path, *path.parents) if not one.exists()]
     for one in reversed(missing):
-        one.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        one.mkdir(FOLDER, exist_ok=True)
         sync(one.parent)
 
 
 def replace_file(path: Path, data: bytes) -> None:
     """Put a file at a path, whole: after a crash the old one is there or the new one."""
     beside = path.with_name(f"{path.name}.new")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_at(handle, data, 0)
         os.fsync(handle)
+    except OSError:
+        beside.unlink(missing_ok=True)  # a full disk has better uses for it
+        raise
     finally:
         os.close(handle)
     beside.replace(path)

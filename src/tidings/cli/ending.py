@@ -1,0 +1,172 @@
+"""How commands end when they are asked to: in order; and, where that takes too long, all the same.
+
+    SIGTERM, Ctrl-C ──> handlers in Python ──> the command ends in order
+            └─(in C, even while no Python runs)──> the watchman, who kills it after a while
+
+Whatever was acknowledged is on the disk, so a command that is killed loses nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+LATER = 1.0  # seconds after which a command that still runs gets a watchman
+INTERRUPTED = 130
+T = TypeVar("T")
+
+
+class _Watchman:
+    """The process beside this one, and what it is told by."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ends: dict[int, int] = {}  # signals, and where their stacks are written to
+        self._is_wanted = False
+
+    def begin(self) -> None:
+        self._is_wanted = True
+
+    def call(self, *heeded: int, leashed: bool = False) -> None:
+        """Have it here from now on, and have it know of these signals too. Their handlers must be
+        in place: whoever sets one afterwards takes its signal from the watchman."""
+        with self._lock:
+            if not self._is_wanted:
+                return
+            if self._process is None:
+                try:
+                    self._start(leashed)
+                except OSError:  # no more processes: it ends in order, or as the system has it
+                    if leashed:
+                        raise
+                    return
+            for one in heeded:
+                faulthandler.unregister(one)
+                faulthandler.register(one, file=self._ends[one], all_threads=False, chain=True)
+
+    def _start(self, leashed: bool) -> None:
+        (terms, on_term), (interrupts, on_interrupt) = os.pipe(), os.pipe()
+        for one in (on_term, on_interrupt):
+            os.set_blocking(one, False)
+        self._ends = {signal.SIGTERM: on_term, signal.SIGINT: on_interrupt}
+        script = str(Path(__file__).with_name("watchman.py"))
+        words = [os.getpid(), terms, interrupts, int(leashed)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", script, *map(str, words)],
+            stdin=None if leashed else subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            pass_fds=(terms, interrupts), start_new_session=True,
+        )  # fmt: skip
+        os.close(terms)
+        os.close(interrupts)
+
+
+_watchman = _Watchman()
+
+
+def end_in_time() -> None:
+    """Have this process end soon after Ctrl-C or SIGTERM, whatever it does then, even while its
+    interpreter goes down; and with it what it started. It is for processes that are ours, not for
+    commands within another."""
+    signal.signal(signal.SIGTERM, _leave)
+    _watchman.begin()
+    soon = threading.Timer(LATER, _watchman.call, (signal.SIGINT, signal.SIGTERM))
+    soon.daemon = True
+    soon.start()
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    """End as Ctrl-C does, so that nothing is left behind."""
+    raise SystemExit(128 + number)
+
+
+@contextlib.contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Have the handlers of signals at the end of the block that were there before it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def end_with_stdin() -> None:
+    """Have this process end when whoever holds the other end of stdin is gone, even if it hangs."""
+    _watchman.call(signal.SIGINT, signal.SIGTERM, leashed=True)
+
+
+def hear_the_end(handler: Callable[[], None]) -> None:
+    """Have SIGINT and SIGTERM call a handler from now on; a second Ctrl-C does not wait."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    heard = 0
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        nonlocal heard
+        heard += number == signal.SIGINT
+        if heard > 1:
+            os._exit(INTERRUPTED)
+        handler()
+
+    ends = (signal.SIGINT, signal.SIGTERM)
+    for one in ends:
+        signal.signal(one, hear)
+    _watchman.call(*ends)
+
+
+async def ended(again: Callable[[], None] | None = None) -> None:
+    """Wait for Ctrl-C, SIGTERM, or the end of the terminal. SIGHUP that is not of a terminal calls
+    `again`, where it is given."""
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup has its way
+    had_terminal = not is_ignored and _has_terminal()
+
+    def hang_up() -> None:
+        if again is None or (had_terminal and not _has_terminal()):
+            event.set()
+        else:
+            again()
+
+    if again is not None or not is_ignored:
+        loop.add_signal_handler(signal.SIGHUP, hang_up)
+
+    def end() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is over
+            loop.call_soon_threadsafe(event.set)
+
+    hear_the_end(end)
+    await event.wait()
+
+
+def _has_terminal() -> bool:
+    """Whether this process is one of a terminal that is there."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+async def until_ended(work: Coroutine[Any, Any, T]) -> T | None:
+    """Do work until it is done, or until Ctrl-C or SIGTERM; None then."""
+    working, ending = asyncio.create_task(work), asyncio.create_task(ended())
+    _, rest = await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    return working.result() if working.done() and not working.cancelled() else None

@@ -1,0 +1,15 @@
+"""Files and folders: for their owner alone (private.py), on the disk when a call returns
+(durable.py), and secrets that are read from files (secret.py)."""
+
+from tidings.files.private import make_folder, make_private, open_private, private_file
+from tidings.files.secret import SecretError, check_secret, read_secret
+
+__all__ = [
+    "SecretError",
+    "check_secret",
+    "make_folder",
+    "make_private",
+    "open_private",
+    "private_file",
+    "read_secret",
+]

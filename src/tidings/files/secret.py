@@ -1,0 +1,63 @@
+"""Files with tokens in them: whoever can read one can be whoever it names.
+
+A file of ours that others can read is refused, with the command that mends it. One that is not
+ours, or that can't be changed because it is mounted to be read only, as secrets are in containers,
+is for somebody else to mend: that is a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from pathlib import Path
+
+from tidings.model import TidingsError
+
+_LONGEST = 1 << 12  # characters of a token; a greeting has no room for more
+
+
+class SecretError(TidingsError):
+    """A file with a secret that can't be used; the sentence says what to do."""
+
+
+def check_secret(path: str | Path) -> str:
+    """SecretError where others can read a file of ours; a warning where the file is not ours to
+    change; otherwise empty."""
+    path = Path(path)
+    try:
+        found = path.stat()
+        is_fixed = bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError as problem:
+        raise SecretError(f"{path} can't be read: {problem.strerror}") from None
+    mode = stat.S_IMODE(found.st_mode)
+    if not stat.S_ISREG(found.st_mode):  # the end of a pipe, as shells give it: nobody else has it
+        return ""
+    if found.st_uid == os.geteuid() and not is_fixed:
+        if mode & 0o077:
+            raise SecretError(
+                f"{path} has tokens in it, and others than its owner may read or write it "
+                f"(its mode is {mode:04o}); expected 0600: chmod 600 {shlex.quote(str(path))}"
+            )
+    elif mode & 0o007:
+        return (
+            f"{path} has tokens in it, and anybody on this machine may read it "
+            f"(its mode is {mode:04o}); it is not ours to change"
+        )
+    return ""
+
+
+def read_secret(path: str | Path) -> tuple[str, str]:
+    """The token in a file, without the space around it, and a warning, which may be empty."""
+    path = Path(path)
+    warning = check_secret(path)
+    try:
+        with path.open(encoding="utf-8") as file:
+            found = file.read(_LONGEST + 1).strip()
+    except OSError as problem:
+        raise SecretError(f"{path} can't be read: {problem.strerror}") from None
+    except ValueError:
+        raise SecretError(f"{path} is not text, expected a token") from None
+    if not found or len(found) > _LONGEST or len(found.split()) > 1:
+        raise SecretError(f"{path}: expected one token, a word of at most {_LONGEST:,} characters")
+    return found, warning

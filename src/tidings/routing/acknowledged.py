@@ -1,0 +1,100 @@
+"""What a publisher was told to be on the disk: runs of its stamps, with the serials they have.
+
+    life A   stamps 1-40   up to serial 95          stamps follow each other with serials that grow,
+    life A   stamps 41-43  up to serial 120         so the stamp k before the last of a run has a
+    life B   stamps 44-90  up to serial 300         serial of at most that of the last, less k
+
+Where a run is not held as a whole, the stamps whose serials may be gone are named: perhaps some too
+many, never one too few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tidings.routing.lineage import Lineage, Span
+
+MOST_RUNS = 1024  # neighbours of one life become one where there are more
+MOST_LIVES_KNOWN = 256  # those of older lives are forgotten: no lineage has them either
+
+
+class Run(msgspec.Struct):
+    life: int
+    first: int
+    last: int
+    serial: int  # of the last, at most
+
+
+class Acknowledged:
+    """The runs of one publisher, in the order of their stamps."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def add(self, life: int, first: int, last: int, serial: int) -> None:
+        """Stamps were acknowledged in a life, with serials up to one."""
+        before = self._runs[-1] if self._runs else None
+        if (
+            before is not None
+            and before.life == life
+            and before.last + 1 == first
+            and serial - before.serial == last - before.last  # nobody else came between
+        ):
+            before.last, before.serial = last, serial
+            return
+        self._runs.append(Run(life, first, last, serial))
+        if len(self._runs) > MOST_RUNS:
+            self._shrink()
+
+    def take_lost(self, lineage: Lineage) -> tuple[Span, ...]:
+        """The stamps that a lineage does not hold; they are forgotten here."""
+        lost: list[Span] = []
+        kept: list[Run] = []
+        for run in self._runs:
+            end = lineage.end(run.life)
+            if run.serial < end:
+                kept.append(run)
+                continue
+            first = max(run.first, run.last - (run.serial - end)) if end else run.first
+            lost.append(Span(first, run.last))
+            if run.first < first:
+                kept.append(Run(run.life, run.first, first - 1, end - 1))
+        self._runs = kept
+        return merged(lost)
+
+    def take_from(self, stamp: int) -> tuple[Span, ...]:
+        """The stamps from one on; they are forgotten here."""
+        lost = [Span(max(run.first, stamp), run.last) for run in self._runs if run.last >= stamp]
+        kept = [run for run in self._runs if run.first < stamp]
+        for run in kept:
+            if run.last >= stamp:  # the serial is still one that is not below
+                run.last = stamp - 1
+        self._runs = kept
+        return merged(lost)
+
+    def _shrink(self) -> None:
+        """Make neighbours one, but for the latest, which are most likely to matter."""
+        half = len(self._runs) // 4 * 2
+        kept: list[Run] = []
+        for one, other in zip(self._runs[:half:2], self._runs[1:half:2], strict=True):
+            same = one.life == other.life
+            kept += [Run(one.life, one.first, other.last, other.serial)] if same else [one, other]
+        self._runs[:half] = kept
+        lives = list(dict.fromkeys(run.life for run in self._runs))[-MOST_LIVES_KNOWN:]
+        self._runs = [run for run in self._runs if run.life in lives]
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The same stamps, each once, in as few spans as there can be."""
+    found: list[Span] = []
+    for one in sorted(spans):
+        if found and one.first <= found[-1].last + 1:
+            found[-1] = Span(found[-1].first, max(found[-1].last, one.last))
+        else:
+            found.append(one)
+    return tuple(found)

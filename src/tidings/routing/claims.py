@@ -1,0 +1,184 @@
+"""Whose filters the nodes are: who asked for each, and how much each owner has.
+
+An *owner* is a name that is bound to a token or a certificate, or a token of guests; the node where
+its link ends says which. A *claim* is that an owner asked for a node. Several may, and a node is
+charged to all of them. Claims outlive what they stand for: behind a router nobody sees who of
+several has left. So before one counts against its owner it must be *sure*: not old, or confirmed.
+
+Cost: two entries of dictionaries for each node, one more where several own it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from hashlib import sha256
+
+import msgspec
+
+from tidings.routing.messages import MOST_CALLED
+
+MOST_OWNERS = 8  # of one node that are remembered: a node of so many is nobody's burden
+MOST_ASIDE = 20_000  # filters of an owner that were set aside, and are remembered
+ALL_ASIDE = 200_000  # those of all owners
+
+
+def behind(router: object, owner: str) -> str:
+    """An owner of whom a router speaks. What it says of others than those below it concerns nobody
+    but itself: the same name behind another router is another owner."""
+    if not owner:
+        return ""
+    found = f"{router}/{owner}"
+    if len(found) > MOST_CALLED:
+        found = f"{router}"[:100] + "/" + sha256(found.encode()).hexdigest()
+    return found
+
+
+class Holding(msgspec.Struct):
+    """What an owner has."""
+
+    nodes: int = 0
+    size: int = 0  # of their filters
+    room: int = 0  # nodes that it dropped since some were set aside
+    aside: dict[bytes, str] = msgspec.field(default_factory=dict)  # digests of filters, and why
+
+
+class Claims:
+    """See the top of the module. Owners are asked for by node, nodes by nobody."""
+
+    def __init__(self) -> None:
+        self.sole: dict[int, str] = {}  # nodes with one owner
+        self.shared: dict[int, tuple[str, ...]] = {}  # those with several
+        self.holdings: dict[str, Holding] = {}
+        self._sizes: dict[int, int] = {}
+        self._confirmed: dict[int, float] = {}  # when it was last said who wants a node
+        self._ages: deque[tuple[float, int]] = deque()  # when which node was the last one
+        self._old = 0  # nodes up to here are so old that much may have changed
+        self._aside = 0  # filters that are remembered
+
+    def owners(self, node: int) -> tuple[str, ...]:
+        one = self.sole.get(node)
+        return self.shared.get(node, ()) if one is None else (one,)
+
+    def holding(self, owner: str) -> Holding:
+        found = self.holdings.get(owner)
+        return Holding() if found is None else found
+
+    # -- who has what --------------------------------------------------------------------------
+
+    def measure(self, node: int, size: int) -> None:
+        """How large the filter of a node is: said before it has owners, and once."""
+        self._sizes.setdefault(node, size)
+
+    def add(self, node: int, owner: str) -> bool:
+        """An owner asked for a node; False if that says nothing new."""
+        now = self.owners(node)
+        if owner in now or len(now) >= MOST_OWNERS:
+            return False
+        self._set(node, (*now, owner))
+        return True
+
+    def replace(self, node: int, owners: Iterable[str]) -> bool:
+        """These own a node; False if they did before."""
+        found = tuple(sorted(set(owners)))[:MOST_OWNERS]
+        if set(found) == set(self.owners(node)):
+            return False
+        self._set(node, found)
+        return True
+
+    def remove(self, node: int) -> None:
+        """A node is gone."""
+        self._set(node, ())
+        self._sizes.pop(node, None)
+        self._confirmed.pop(node, None)
+
+    def _set(self, node: int, owners: tuple[str, ...]) -> None:
+        size = self._sizes.get(node, 0)
+        for gone in self.owners(node):
+            if gone not in owners:
+                self._charge(gone, -1, -size)
+        for new in owners:
+            if new not in self.owners(node):
+                self._charge(new, 1, size)
+        self.sole.pop(node, None)
+        self.shared.pop(node, None)
+        if len(owners) == 1:
+            self.sole[node] = owners[0]
+        elif owners:
+            self.shared[node] = owners
+
+    def _charge(self, owner: str, nodes: int, size: int) -> None:
+        held = self.holdings.setdefault(owner, Holding())
+        held.nodes += nodes
+        held.size += size
+        if not held.nodes:
+            self._aside -= len(held.aside)
+            del self.holdings[owner]
+
+    def count(self, nodes: Iterable[int]) -> Counter[str]:
+        """How many of some nodes each owner has. Those of nobody count for the name ""."""
+        found: Counter[str | None] = Counter(map(self.sole.get, nodes))
+        if found.pop(None, 0):
+            for node in nodes:
+                if node not in self.sole:
+                    found.update(self.shared.get(node, ("",)))
+        return found  # type: ignore[return-value]
+
+    def of(self, owner: str, nodes: Iterable[int]) -> list[int]:
+        """Those of some nodes that an owner has."""
+        return [node for node in nodes if owner in (self.owners(node) or ("",))]
+
+    # -- what is sure --------------------------------------------------------------------------
+
+    def pass_time(self, now: float, last: int, lasting: float) -> None:
+        """Claims are sure for so long; `last` is the newest node."""
+        if not self._ages or last > self._ages[-1][1]:
+            self._ages.append((now, last))
+        while self._ages and self._ages[0][0] < now - lasting:
+            self._old = self._ages.popleft()[1]
+        late = [node for node, when in self._confirmed.items() if when < now - lasting]
+        for node in late:
+            del self._confirmed[node]
+
+    def confirm(self, node: int, now: float) -> None:
+        self._confirmed[node] = now
+
+    def is_sure(self, node: int) -> bool:
+        return node > self._old or node in self._confirmed
+
+    # -- what was set aside --------------------------------------------------------------------
+
+    def set_aside(self, owner: str, key: bytes, why: str) -> None:
+        """Remember that a filter of an owner was set aside, and why."""
+        held = self.holdings.get(owner)
+        if held is not None and key not in held.aside and len(held.aside) < MOST_ASIDE:
+            held.room = 0
+            held.aside[key] = why
+            self._aside += 1
+            if self._aside > ALL_ASIDE:  # it is found out again when they ask again
+                most = max(self.holdings.values(), key=lambda one: len(one.aside))
+                self._aside -= len(most.aside)
+                most.aside.clear()
+
+    def is_refused(self, owner: str, key: bytes) -> str:
+        """Why an owner may not ask for a filter; empty if it may. Each node that it dropped lets it
+        try one again."""
+        held = self.holdings.get(owner)
+        if held is None or not held.aside:
+            return ""
+        why = held.aside.get(key, "")
+        if not why and len(held.aside) < MOST_ASIDE:
+            return ""
+        if held.room:
+            held.room -= 1
+            self._aside -= 1
+            held.aside.pop(key if why else next(iter(held.aside)))
+            return ""
+        return why or next(iter(held.aside.values()))
+
+    def dropped(self, node: int) -> None:
+        """Nobody wants a node any more: there is room for others of its owners."""
+        for owner in self.owners(node):
+            held = self.holdings[owner]
+            if held.aside:
+                held.room += 1

@@ -1,0 +1,61 @@
+"""The marks of a notification that was just numbered: two columns, until somebody wants marks.
+
+A mark is an object of its own, with a label that is one more. Of hundreds of marks of each
+notification nobody looks at one: they are counted, packed and written as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import overload
+
+from tidings.routing.messages import Label, Mark
+
+
+class Marks(Sequence[Mark]):
+    """Marks whose labels are their nodes. Cost: two tuples."""
+
+    __slots__ = ("nodes", "numbers")
+
+    def __init__(self, nodes: Label, numbers: tuple[int, ...]) -> None:
+        self.nodes = nodes
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @overload
+    def __getitem__(self, at: int) -> Mark: ...
+    @overload
+    def __getitem__(self, at: slice) -> Marks: ...
+    def __getitem__(self, at: int | slice) -> Mark | Marks:
+        if isinstance(at, slice):
+            return Marks(self.nodes[at], self.numbers[at])
+        return Mark(self.nodes[at], self.numbers[at], (self.nodes[at],))
+
+    def __iter__(self) -> Iterator[Mark]:
+        return (Mark(*pair, pair[:1]) for pair in zip(self.nodes, self.numbers, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def columns(marks: Sequence[Mark]) -> tuple[Label, tuple[int, ...]]:
+    """The nodes and the numbers of marks."""
+    if isinstance(marks, Marks):
+        return marks.nodes, marks.numbers
+    if not marks:
+        return (), ()
+    nodes, numbers, _ = zip(*marks, strict=True)
+    return nodes, numbers
+
+
+def in_turn(marks: Sequence[Mark]) -> Iterator[int]:
+    """Node and number of each mark, one behind the other, as they are packed."""
+    if isinstance(marks, Marks):
+        return chain.from_iterable(zip(marks.nodes, marks.numbers, strict=True))
+    return (n for mark in marks for n in mark[:2])

@@ -1,0 +1,150 @@
+"""Which filters are set aside, so that no subscriber makes a notification dear for all others.
+
+    nodes of a notification, counted by owner      share
+    a  ▇▇▇                                           │
+    b  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇  b's newest go
+    c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
+
+Nodes that several own count for each of them. The one that has too many does not pay for those any
+more, but they stay for the others: who asks for what another has makes nothing dearer, and can't
+take it away. Where all together have too many, those that have most lose first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from tidings.routing.claims import Claims
+
+
+class Verdict(msgspec.Struct):
+    """What is to be done about the nodes of one notification."""
+
+    aside: dict[int, tuple[str, str]] = {}  # nodes that go: whose, and why
+    less: dict[int, tuple[str, ...]] = {}  # nodes that stay, and who owns them from now on
+    doubts: list[int] = []  # of which it must be asked who wants them
+
+
+def judge(
+    claims: Claims,
+    nodes: tuple[int, ...],
+    share: int,
+    most: int,
+    is_wanted: Callable[[int], bool],
+    what: str,
+) -> Verdict:
+    """What goes of the nodes of a notification, for no owner to have more than its share of them,
+    and all no more than `most`. Cost: nothing where there are no more than a share in all."""
+    verdict = Verdict({}, {}, [])
+    if len(nodes) <= min(share, most):
+        return verdict
+    counts = claims.count(nodes)
+    for owner, count in counts.most_common():
+        if count <= share:
+            break
+        mine = [node for node in claims.of(owner, nodes) if node not in verdict.aside]
+        # what nobody wants is taken from nobody
+        doubts = [node for node in mine if not claims.is_sure(node) and is_wanted(node)]
+        if owner and len(mine) - len(doubts) > share:
+            why = (
+                f"{count:,} filters of {whose(owner)} {what} one notification, expected at most "
+                f"{share:,}: the newest were set aside, of which this is one; drop others first"
+            )
+            sure = [*{*mine} - {*doubts}]
+            _shed(claims, verdict, owner, sure, share, is_wanted, why)
+        else:
+            verdict.doubts += doubts
+    left = len(nodes) - len(verdict.aside)
+    if left > most:
+        _level(claims, verdict, nodes, most, is_wanted)
+    return verdict
+
+
+def lighten(
+    claims: Claims, nodes: Iterable[int], is_wanted: Callable[[int], bool], *, half: bool
+) -> Verdict:
+    """What goes of the nodes whose filters make one notification too much work: the newest half, or
+    all, of those of the owner that has most of them. Nobody is asked first: the notification
+    waits."""
+    verdict = Verdict({}, {}, [])
+    nodes = [*nodes]
+    counts = claims.count(nodes)
+    if counts:
+        owner, count = counts.most_common(1)[0]
+        why = (
+            f"{count:,} filters of {whose(owner)} compute on long texts or lists, which took too "
+            "long for one notification: the newest were set aside, of which this is one"
+        )
+        mine = claims.of(owner, nodes)
+        _shed(claims, verdict, owner, mine, count // 2 if half else 0, is_wanted, why)
+    return verdict
+
+
+def whose(owner: str) -> str:
+    """An owner in a sentence that is for itself."""
+    if not owner:
+        return "unknown owners"
+    return "this token" if "*/" in owner else repr(owner.rpartition("/")[2])
+
+
+def _shed(
+    claims: Claims,
+    verdict: Verdict,
+    owner: str,
+    mine: list[int],
+    most: int,
+    is_wanted: Callable[[int], bool],
+    why: str,
+) -> None:
+    """Have an owner keep no more than so many of its nodes: what nobody wants goes first, and then
+    what is newest."""
+    mine.sort(key=lambda node: (is_wanted(node), -node))
+    for node in mine[: len(mine) - most]:
+        others = tuple(one for one in verdict.less.get(node, claims.owners(node)) if one != owner)
+        if others:
+            verdict.less[node] = others
+        else:
+            verdict.less.pop(node, None)
+            verdict.aside[node] = owner, why
+
+
+def _level(
+    claims: Claims,
+    verdict: Verdict,
+    nodes: Iterable[int],
+    most: int,
+    is_wanted: Callable[[int], bool],
+) -> None:
+    """Have those that have most keep as many as leave no more than `most` in all; each node is
+    counted for one owner here."""
+    mine: dict[str, list[int]] = {}
+    for node in nodes:
+        if node not in verdict.aside:
+            owners = verdict.less.get(node) or claims.owners(node) or ("",)
+            mine.setdefault(owners[0], []).append(node)
+    level = level_of(Counter({owner: len(some) for owner, some in mine.items()}), most)
+    for owner, some in mine.items():
+        if len(some) > level:
+            why = (
+                f"one notification has more than {most:,} marks, and {len(some):,} of them are "
+                f"for filters of {whose(owner)}, more than others have: the newest were set aside, "
+                "of which this is one; drop others first"
+            )
+            some.sort(key=lambda node: (is_wanted(node), -node))
+            for node in some[: len(some) - level]:
+                verdict.less.pop(node, None)
+                verdict.aside[node] = owner, why
+
+
+def level_of(counts: Counter[str], most: int) -> int:
+    """The largest number that, if nobody has more, leaves no more than `most` in all."""
+    left = len(counts)
+    for count in sorted(counts.values()):
+        if count * left > most:
+            return most // left
+        most -= count
+        left -= 1
+    return max(counts.values(), default=0)

@@ -1,0 +1,171 @@
+"""Going through the groups of a log, and finding what is wrong with them.
+
+What is beyond the last whole group, with no good group behind it, is torn: a writer left it that
+died. All else that is not as it was written is damage.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from tidings.store.groups import layout
+from tidings.store.groups.end_mark import Mark
+
+if TYPE_CHECKING:
+    from tidings.store.groups.log import GroupLog
+
+
+class Position(msgspec.Struct, frozen=True):
+    """The end of a group; of group 0, the beginning of the log."""
+
+    number: int = 0
+    segment: int = 1
+    offset: int = 0
+    chain: int = 0
+
+
+START = Position()
+
+
+def end_of(mark: Mark) -> Position:
+    """The end of the last group that was acknowledged."""
+    return Position(mark.number, mark.segment, mark.offset, mark.chain)
+
+
+class Place(NamedTuple):
+    """Where a record is: its segment, and the bytes there."""
+
+    segment: int
+    start: int
+    end: int
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Records that were appended together."""
+
+    number: int
+    records: list[bytes | None]  # None: that one was altered
+    places: list[Place]
+    end: Position
+
+
+class Walk:
+    """The groups of a log from one position to another, and what was wrong with them."""
+
+    def __init__(self, log: GroupLog, after: Position, upto: Position | None) -> None:
+        self._log = log
+        self._upto = upto
+        self._mark: Mark | None = None
+        self.end = after
+        """The end of the last good group."""
+        self.damages: list[str] = []
+        """A sentence for each place where something is missing or was altered."""
+        self.torn = False
+        """Does something follow that is no whole group?"""
+        self.finished = False
+
+    def __iter__(self) -> Iterator[Group]:
+        begin, mark = self.end, self._log.acknowledged()
+        if begin.number and mark and begin.segment < mark.oldest == begin.number + 1:
+            # its segment was dropped: the end of one is the beginning of the next
+            begin = self.end = Position(begin.number, mark.oldest, 0, begin.chain)
+        self._mark = mark
+        firsts = [first for first in self._log.segments() if first >= begin.segment]
+        expected = begin.segment if begin.number or mark is None else mark.oldest
+        if (begin.number or (mark is not None and mark.number)) and expected not in firsts:
+            self.damages.append(f"{self._log.path_of(expected)} is missing")
+        for at, first in enumerate(firsts):
+            offset = begin.offset if first == begin.segment else 0
+            yield from self._segment(first, offset, is_last=at + 1 == len(firsts))
+            if self._is_done():
+                break
+        if self._upto is not None and self.end.number < self._upto.number:
+            self.damages.append(
+                f"the log {self._log.folder} ends with group {self.end.number}, expected group "
+                f"{self._upto.number}, which was acknowledged"
+            )
+        self.finished = True
+
+    def _is_done(self) -> bool:
+        return self._upto is not None and self.end.number >= self._upto.number
+
+    def _segment(self, first: int, offset: int, *, is_last: bool) -> Iterator[Group]:
+        path = self._log.path_of(first)
+        try:
+            with path.open("rb") as file:
+                if (size := os.fstat(file.fileno()).st_size) < offset:
+                    self._damage(path, size, f"is its end, expected {offset:,} bytes at least")
+                file.seek(offset)
+                data = file.read()
+        except FileNotFoundError:
+            self.damages.append(f"{path} is missing")
+            return
+        at = 0 if offset else self._head(path, first, data, is_last=is_last)
+        while at < len(data) and not self._is_done():
+            head = layout.decode_group_head(self._log.id, data, at)
+            spans = None
+            if head is not None and head.number > self.end.number:
+                spans = layout.split_records(data, at, head)
+            if head is None or spans is None:
+                following = self._next_group(data, at + 1)
+                if following is not None or not is_last or self._is_marked(self.end.number + 1):
+                    self._damage(path, offset + at, "was altered or cut off")
+                self.torn = following is None and is_last
+                at = len(data) if following is None else following
+                continue
+            records = [layout.record_at(data, *span) for span in spans]
+            bad = sum(record is None for record in records)
+            behind = at + layout.GROUP_HEAD + head.size
+            if bad and is_last and self._mark and not self._is_marked(head.number) and \
+                    self._next_group(data, behind) is None:  # fmt: skip
+                self.torn, at = True, len(data)  # sectors of it never reached the disk
+                continue
+            if head.number != self.end.number + 1 or head.before != self.end.chain:
+                self._damage(path, offset + at, f"does not follow group {self.end.number}")
+            self.end = Position(head.number, first, offset + behind, head.chain)
+            if self._mark and head.number == self._mark.number and head.chain != self._mark.chain:
+                self._damage(path, offset + at, "begins another group than was acknowledged")
+            if bad:
+                self._damage(path, offset + at, f"begins a group of {len(records)} records, of "
+                             f"which {bad} were altered")  # fmt: skip
+            at = behind
+            places = [Place(first, offset + start, offset + end) for start, end in spans]
+            yield Group(head.number, records, places, self.end)
+
+    def _head(self, path: Path, first: int, data: bytes, *, is_last: bool) -> int:
+        """Check the head of a segment; where its groups begin."""
+        head, end = layout.decode_segment_head(data), self.end
+        if head is None:
+            empty = self._next_group(data, 0) is None
+            if empty and is_last and first == end.number + 1:
+                self.torn = True  # its writer died before there was a group in it
+                return len(data)
+            self._damage(path, 0, "was altered")
+        elif not end.number and head[:2] == (self._log.id, first):
+            # older segments may have been dropped: the chain begins where the files do
+            self.end = Position(head.first - 1, first, 0, head.chain)
+        elif head != (self._log.id, end.number + 1, end.chain):
+            self._damage(path, 0, f"does not follow group {end.number}")
+        return min(len(data), layout.SEGMENT_HEAD)
+
+    def _is_marked(self, number: int) -> bool:
+        """Was a group acknowledged for certain?"""
+        return self._mark is not None and number <= self._mark.number
+
+    def _next_group(self, data: bytes, at: int) -> int | None:
+        """Where the next good group begins."""
+        while (at := data.find(layout.GROUP_MAGIC, at)) >= 0:
+            head = layout.decode_group_head(self._log.id, data, at)
+            if head is not None and head.number > self.end.number and \
+                    layout.split_records(data, at, head) is not None:  # fmt: skip
+                return at
+            at += 1
+        return None
+
+    def _damage(self, path: Path, offset: int, problem: str) -> None:
+        self.damages.append(f"{path}: byte {offset:,} {problem}")

@@ -1,0 +1,117 @@
+"""Journals of the format before, which were SQLite: read once, and written anew.
+
+    journal.db            the old file        ──>  journal.db.before   kept, for whoever wants it
+    journal.db.new        made whole, synced  ──>  journal.db          a folder from now on
+
+The new one is whole before the old one is moved. So whenever this is interrupted, the next start
+finds the old file and begins again, or finds it moved and finishes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import struct
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tidings.files.durable import sync
+from tidings.model import EnvironmentProblem
+from tidings.routing.messages import Mark
+from tidings.routing.rendezvous import Record
+from tidings.store.groups import GroupLog
+from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal.state import Counter, Node, State
+
+GROUP = 1000  # records of a group
+_MAGIC = b"SQLite format 3\x00"
+
+
+def take_over(path: Path) -> None:
+    """Make a journal of the format before one of today."""
+    new, old = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.before")
+    if path.is_file():
+        shutil.rmtree(new, ignore_errors=True)
+        _rewrite(path, new)
+        path.rename(old)
+    elif path.exists() or not (new.is_dir() and old.exists()):
+        return
+    new.rename(path)
+    sync(path.parent)
+
+
+def _rewrite(path: Path, new: Path) -> None:
+    with path.open("rb") as file:
+        head = file.read(len(_MAGIC))
+    if head and head != _MAGIC:
+        raise EnvironmentProblem(f"{path} is a file and no journal")
+    try:
+        connection = sqlite3.connect(path)
+        try:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise sqlite3.DatabaseError(found.splitlines()[-1])
+            _copy(connection, new)
+        finally:
+            connection.close()
+    except sqlite3.Error as problem:
+        raise EnvironmentProblem(
+            f"the journal {path}, of the format before, is damaged: {problem}; put a copy back, or "
+            "move it away to begin anew, of which subscribers will be told"
+        ) from None
+    for suffix in ("-wal", "-shm"):  # closing it left nothing in them
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _copy(connection: sqlite3.Connection, new: Path) -> None:
+    execute = connection.execute
+    log = GroupLog(new)
+    walk = log.walk()
+    list(walk)
+    log.take_end(walk)
+    state = State()
+    if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        about = dict(execute("SELECT key, value FROM about"))
+        if about.get("format") != 1:
+            found = about.get("format")
+            raise EnvironmentProblem(f"found a journal of format {found}, expected 1 or 2")
+        state.lives = [(about["epoch"], 1)]
+        state.last_node = about["last_node"]
+        state.serial = about["counted"]
+        state.publishers = dict(execute("SELECT name, stamp FROM publishers"))
+        state.nodes = {node: Node(bytes(interest)) for node, interest in
+                       execute("SELECT node, interest FROM nodes")}  # fmt: skip
+        for node, *numbers in execute("SELECT * FROM counters"):
+            state.counters[node] = Counter(*numbers)
+        for record in _records(execute("SELECT * FROM records WHERE serial > ? ORDER BY serial",
+                                       (about["counted"],))):  # fmt: skip
+            _count(state, record)
+        rows = _records(execute("SELECT * FROM records ORDER BY serial"))
+        while group := [t.encode(record) for record in islice(rows, GROUP)]:
+            log.append(group)
+    state.at = log.end
+    log.close()
+    checkpoint.write(new, state)
+
+
+def _count(state: State, record: Record) -> None:
+    state.serial = record.serial
+    for mark in record.marks:
+        counter = state.counters.setdefault(mark.node, Counter())
+        counter.count, counter.latest = mark.number, record.serial
+    for node in record.matched:
+        state.counters.setdefault(node, Counter()).total += 1
+
+
+def _records(rows: Any) -> Iterator[Record]:
+    for serial, publisher, stamp, marks, matched, payload in rows:
+        yield Record(
+            serial,
+            publisher,
+            stamp,
+            tuple(Mark(node, number, (node,)) for node, number in struct.iter_unpack("<qq", marks)),
+            struct.unpack(f"<{len(matched) // 8}q", matched),
+            bytes(payload),
+        )

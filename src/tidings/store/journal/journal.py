@@ -1,0 +1,408 @@
+"""The journal of a rendezvous point: nodes, notifications, publishers, counters, lives.
+
+    add_node, append ...   ──> waiting, in memory
+    take ──> batch ──write, in a thread──> one group of a log, one sync ──> all of it is on the disk
+
+    journal/00000000000000000001.log ...   groups of things; see things.py and store/groups
+    journal/end                            how far it was acknowledged
+    journal/checkpoint                     what all groups up to one add up to
+
+Many things share a sync, so that publishing stays fast though each acknowledgment waits for one. A
+start reads the checkpoint and what came after it; where older notifications are is found out beside
+it. Whatever was altered is never handed out: a notification of the past is lost, and said to be so;
+anything else that is missing, also the end, is a known loss, after which a new lineage begins and
+everybody is told of a break.
+
+Old notifications go with their segments: when nobody needs them any more, or when there are too
+many, too old or too large ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from tidings.files import open_private
+from tidings.files.durable import make_durable_folder
+from tidings.model import EnvironmentProblem
+from tidings.routing.limits import work_of
+from tidings.routing.messages import Life, Notification, Range
+from tidings.routing.rendezvous import Memory, Placed, Record
+from tidings.store.groups import START, Group, GroupLog, Position
+from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal.before import take_over
+from tidings.store.journal.segments import Retention, Segment, Segments
+from tidings.store.journal.state import Counting, State
+
+SEGMENT_BYTES = 16 << 20
+CHECKPOINT_BYTES = 64 << 20  # of groups after which the state is written down, or 4 times its size
+ROOM = 1 << 18  # bytes that must fit on a disk that was full
+PART = 64  # notifications that are read at once
+
+_log = logging.getLogger(__name__)
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Things that are written together; `upto` of all that the journal was ever given."""
+
+    things: list[t.Thing]
+    upto: int
+
+
+class FileJournal:
+    """See the top of the module. `write` may run in another thread than all else."""
+
+    def __init__(self, path: str | Path, retention: Retention | None = None) -> None:
+        """Open the journal at a path; one that is not there is made. `begin_life` must be called
+        before a rendezvous point serves with it."""
+        self.path = Path(path)
+        self.retention = retention or Retention()
+        self.losses: list[str] = []
+        """What was found to be missing when it was opened."""
+        self._lock = threading.Lock()  # of the files
+        self._held = self._hold()
+        try:
+            with self._lock, self._careful("opened"):
+                take_over(self.path)
+                self._open()
+        except BaseException:
+            os.close(self._held)
+            raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._log.close()
+            if self._held >= 0:
+                os.close(self._held)
+            self._held = -1
+
+    def _hold(self) -> int:
+        """Keep other rendezvous points out: two would give the same numbers."""
+        try:
+            make_durable_folder(self.path.parent)
+            lock = open_private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
+        except OSError as problem:
+            sentence = f"the journal {self.path} can't be opened: {problem.strerror}"
+            raise EnvironmentProblem(sentence) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise EnvironmentProblem(
+                f"another rendezvous point has the journal {self.path}"
+            ) from None
+        return lock
+
+    def _open(self) -> None:
+        """Read the checkpoint and what came after it."""
+        self._log = GroupLog(self.path, segment_bytes=SEGMENT_BYTES)
+        self._segments = Segments()
+        self._waiting: list[t.Thing] = []
+        self._given = 0
+        self._unneeded = 0  # the serial up to which nobody needs anything
+        losses: list[str] = []
+        try:
+            state = checkpoint.read(self.path) or State()
+        except checkpoint.Damaged as problem:
+            losses.append(str(problem))
+            state = State()
+        self._since = state.at  # the position of the checkpoint
+        self._checkpoint_size = _size(self.path / checkpoint.NAME)
+        walk = self._log.walk(state.at)
+        self._apply(state, walk)
+        losses += self._log.take_end(walk)
+        self.losses = losses
+        self._state: State | None = state
+        self.lineage = tuple(Life(*one) for one in state.lives)
+        self.last_node = state.last_node
+        """The highest number that a node ever had."""
+        self._serial = state.serial
+        self._identity = _identity(self.path)
+        for sentence in losses[:10]:
+            _log.error("the journal %s has lost something: %s", self.path, sentence)
+        older = threading.Thread(
+            target=self._read_older, args=(self._log, self._since), daemon=True
+        )
+        older.start()
+
+    def _apply(self, state: State, walk: Iterable[Group]) -> None:
+        counting = Counting(state)
+        for group in walk:
+            counting.apply_all(record for record in group.records if record is not None)
+            self._segment(group.end.segment).add(group)
+            state.at = group.end
+        counting.finish()
+
+    def _segment(self, first: int) -> Segment:
+        return self._segments.of(first, self._log.path_of(first))
+
+    def _read_older(self, log: GroupLog, upto: Position) -> None:
+        """Find out where notifications are that are older than the checkpoint."""
+        found: dict[int, Segment] = {}
+        reading = GroupLog(self.path)
+        walk = reading.walk(START, upto)
+        with contextlib.suppress(OSError):
+            for group in walk if upto.number else ():
+                first = group.end.segment
+                if first not in found:
+                    found[first] = Segment(log.path_of(first))
+                found[first].add(group)
+        for sentence in walk.damages[:10]:
+            _log.error("the journal %s has lost notifications: %s", self.path, sentence)
+        if log is self._log:  # else it was opened again meanwhile
+            self._segments.older = found
+
+    # -- what a rendezvous point does ----------------------------------------------------------
+
+    def add_node(self, node: int, interest: bytes, owner: str = "") -> None:
+        self._give(t.Added(node, interest, owner))
+
+    def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
+        self._give(t.Owned(node, owners))
+
+    def drop_node(self, node: int) -> None:
+        self._give(t.Dropped(node))
+
+    def append(self, record: Record) -> None:
+        self._give(record)
+
+    def forget_publishers(self, names: Iterable[str]) -> None:
+        """Their stamps are not needed any more; this goes with the next batch."""
+        self._waiting.append(t.Forgotten(tuple(names)))
+
+    def prune(self, upto: int) -> None:
+        """Notifications up to a serial are not needed any more; some go with each batch."""
+        self._unneeded = max(self._unneeded, upto)
+
+    def _give(self, thing: t.Thing) -> None:
+        self._waiting.append(thing)
+        self._given += 1
+
+    def find(
+        self, ranges: Iterable[Range], most_bytes: int = 1 << 62
+    ) -> tuple[list[Notification], list[Range]]:
+        """Those that are there, and the numbers of those that are not any more. Where their
+        payloads are of more bytes than that, those beyond are in neither. EnvironmentProblem where
+        the disk can't be read, or not yet."""
+        if self._segments.older is None:
+            raise EnvironmentProblem(f"the journal {self.path} is still being read")
+        found: dict[int, Notification] = {}
+        lost: list[Range] = []
+        size = 0
+        life = self.lineage[-1].life if self.lineage else 0
+        with self._careful("read"):
+            for node, first, last in ranges:
+                for number, record in self._records(node, first, last):
+                    size += len(record.payload)
+                    if size > most_bytes and found:
+                        return [found[serial] for serial in sorted(found)], lost
+                    found[record.serial] = record.notification(life)
+                    if number > first:
+                        lost.append(Range(node, first, number - 1))
+                    first = number + 1
+                if first <= last:
+                    lost.append(Range(node, first, last))
+        return [found[serial] for serial in sorted(found)], lost
+
+    def _records(self, node: int, first: int, last: int) -> Iterator[tuple[int, Record]]:
+        """The notifications of a node's numbers that are there and were not altered."""
+        there = self._segments.find(node, max(first, 1), min(last, 2**63 - 1))
+        numbers = sorted(there)
+        for at in range(0, len(numbers), PART):
+            part = numbers[at : at + PART]
+            for number, data in zip(part, self._log.read(map(there.__getitem__, part)),
+                                    strict=True):  # fmt: skip
+                record = None if data is None else t.decode(data)
+                if isinstance(record, Record):
+                    yield number, record
+                else:
+                    _log.error("the journal %s has lost number %d of node %d: its record was "
+                               "altered", self.path, number, node)  # fmt: skip
+
+    # -- what its owner does -------------------------------------------------------------------
+
+    def begin_life(self, life: int) -> None:
+        """Write down that a rendezvous point begins with what is here. It is on the disk when this
+        returns; EnvironmentProblem where it can't be. After a loss it is the first of its
+        lineage."""
+        with self._lock, self._careful("written"):
+            thing = t.Life(life, self._serial + 1, bool(self.losses))
+            self._append([thing])
+            state = self._caught_up()
+            if self.losses:
+                self._keep(state)  # what was damaged is before it, and not read again
+            self.lineage = tuple(Life(*one) for one in state.lives)
+
+    def take(self) -> Batch | None:
+        """What waits to be written; empty batches are for what is to be removed."""
+        if not self._waiting and not self._droppable():
+            return None
+        things, self._waiting = self._waiting, []
+        return Batch(things, self._given)
+
+    def write(self, batch: Batch) -> None:
+        """Put a batch on the disk, all of it or nothing. EnvironmentProblem where it can't be; then
+        `revive` must be called before anything else is given."""
+        with self._lock, self._careful("written"):
+            if _identity(self.path) != self._identity:  # nobody would ever find it again
+                raise OSError("it is not there any more, or another one is")
+            if batch.things:
+                self._need_room()
+                self._state, before = None, self._log.end
+                try:
+                    self._append(batch.things)
+                except BaseException:  # whatever it was, nobody is told of the batch
+                    self._log.take_back(before)
+                    raise
+            self._tidy()
+
+    def revive(self) -> None:
+        """After something could not be written: begin anew with what is on the disk, if it has room
+        again; EnvironmentProblem where it has not. Whatever waits is forgotten."""
+        with self._lock, self._careful("written"):
+            room = self.path / "room"
+            try:
+                make_durable_folder(self.path)
+                with room.open("wb") as file:
+                    file.write(bytes(ROOM))
+                    file.flush()
+                    os.fsync(file.fileno())
+            finally:
+                room.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._log.close()
+            self._open()
+            self._need_room()
+
+    def interests(self) -> list[tuple[int, bytes]]:
+        """The nodes that there are, in the order of their numbers."""
+        with self._lock, self._careful("read"):
+            nodes = self._caught_up().nodes
+            return sorted((node, one.interest) for node, one in nodes.items())
+
+    def memory(self, placed: list[Placed]) -> Memory:
+        """What a rendezvous point begins with; `placed` are its nodes, each after its parents."""
+        with self._lock, self._careful("read"):
+            state = self._caught_up()
+        there = [one.node for one in placed]
+        nodes = {node: state.nodes[node] for node in there}
+        counters = {node: state.counters[node] for node in there if node in state.counters}
+        return Memory(
+            self.lineage,
+            state.serial,
+            placed,
+            {node: one.count for node, one in counters.items() if one.count},
+            {node: one.total for node, one in counters.items() if one.total},
+            {node: one.latest for node, one in counters.items() if one.latest},
+            dict(state.publishers),
+            {node: one.owners for node, one in nodes.items() if one.owners},
+            {node: work_of(one.interest) for node, one in nodes.items()},
+        )
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _append(self, things: list[t.Thing]) -> None:
+        group = self._log.append([t.encode(thing) for thing in things])
+        segment = self._segment(group.end.segment)
+        segment.add(group)
+        segment.size, segment.written = group.end.offset, time.time()
+        self._serial = max(
+            self._serial, *(one.serial for one in things if isinstance(one, Record)), 0
+        )
+        if self._since_checkpoint() > max(CHECKPOINT_BYTES, 4 * self._checkpoint_size):
+            self._keep(self._caught_up())
+
+    def _since_checkpoint(self) -> int:
+        """Bytes that a start would have to read."""
+        current = self._segments.current
+        before = self._since.offset if self._since.segment in current else 0
+        return sum(one.size for one in current.values()) - before
+
+    def _caught_up(self) -> State:
+        """The state at the end of the log."""
+        state = self._state or checkpoint.read(self.path) or State()
+        if state.at.number < self._log.end.number:
+            walk = self._log.walk(state.at, self._log.end)
+            counting = Counting(state)
+            for group in walk:
+                counting.apply_all(record for record in group.records if record is not None)
+                state.at = group.end
+            counting.finish()
+            if walk.damages and not self.losses:
+                raise OSError(walk.damages[0])
+            state.at = self._log.end
+        self._state = state
+        return state
+
+    def _keep(self, state: State) -> None:
+        """Write the state down; what is before it needs not be read by the next start."""
+        self._checkpoint_size = checkpoint.write(self.path, state)
+        self._since = state.at
+        self._state = None
+        self._segments.grow_old()
+
+    def _may_keep(self) -> bool:
+        """Is it worth it to write the state down, for segments to go that are after the last
+        time? It is large where there are many nodes."""
+        return 4 * self._checkpoint_size <= max(CHECKPOINT_BYTES, self._since_checkpoint())
+
+    def _droppable(self) -> list[int]:
+        """Segments that can go now. Those after the checkpoint need another one first."""
+        may_keep = self._may_keep()
+        found = self._segments.droppable(self.retention, self._unneeded)
+        return [first for first in found if may_keep or first < self._since.segment]
+
+    def _tidy(self) -> None:
+        """Remove segments of which nobody needs anything."""
+        gone = self._droppable()
+        if not gone:
+            return
+        if gone[-1] == self._log.end.segment:
+            self._log.begin_segment()
+            self._append([t.Forgotten(())])  # the checkpoint must be in a segment that stays
+        if gone[-1] >= self._since.segment:
+            self._keep(self._caught_up())
+        self._log.drop_before(gone[-1] + 1)
+        self._segments.keep({*self._log.segments()})
+
+    def _need_room(self) -> None:
+        size, most = self._segments.size() + self._checkpoint_size, self.retention.disk_bytes
+        if size > most:
+            raise OSError(
+                f"it has {size:,} bytes, expected at most {most:,}, which is disk_bytes of its "
+                "limits"
+            )
+
+    @contextlib.contextmanager
+    def _careful(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except EnvironmentProblem:
+            raise
+        except Exception as problem:
+            sentence = f"the journal {self.path} can't be {what}: {problem}"
+            raise EnvironmentProblem(sentence) from problem
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which folder is at a path."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,121 @@
+"""What a journal adds up to: nodes and whose they are, counters, stamps of publishers, lives.
+
+    checkpoint ──> state ──things that came after it──> state ──> the next checkpoint
+
+Notifications are counted many at a time: their marks and matched nodes are gathered, and each node
+is touched once when something other than a notification comes, or at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from tidings.routing.rendezvous import Record
+from tidings.store.groups import Position
+from tidings.store.journal import things as t
+
+MANY = 1 << 16  # numbers that are gathered at most
+MOST_LIVES = 256
+
+
+class Node(msgspec.Struct, array_like=True):
+    interest: bytes
+    owners: tuple[str, ...] = ()
+
+
+class Counter(msgspec.Struct, array_like=True):
+    """Of a node: notifications of which it was a lowest node, those that matched it, and the serial
+    of the last one of the former."""
+
+    count: int = 0
+    total: int = 0
+    latest: int = 0
+
+
+class State(msgspec.Struct):
+    """See the top of the module."""
+
+    at: Position = Position()
+    serial: int = 0
+    last_node: int = 0
+    lives: list[tuple[int, int]] = []
+    nodes: dict[int, Node] = {}
+    counters: dict[int, Counter] = {}
+    publishers: dict[str, int] = {}
+
+
+class Counting:
+    """Applies things to a state, in order. `finish` when all came."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._marks: list[bytes] = []
+        self._serials: list[tuple[int, int]] = []  # and how many marks
+        self._matched: list[bytes] = []
+        self._size = 0
+
+    def apply_all(self, records: Iterable[bytes]) -> None:
+        state = self.state
+        unpack, size = t.HEAD.unpack_from, t.HEAD.size
+        for data in records:
+            if data[:1] != t.NOTIFICATION:
+                self.apply(t.decode(data))
+                continue
+            _, serial, stamp, name, marks, matched = unpack(data)
+            start = size + name
+            state.publishers[data[size:start].decode()] = stamp
+            if not serial:
+                continue  # one that was refused
+            state.serial = serial
+            behind = start + 16 * marks
+            self._marks.append(data[start:behind])
+            self._serials.append((serial, marks))
+            self._matched.append(data[behind : behind + 8 * matched])
+            self._size += marks + matched
+            if self._size > MANY:
+                self.finish()
+
+    def apply(self, thing: t.Thing) -> None:
+        """Apply what is no notification."""
+        assert not isinstance(thing, Record)
+        self.finish()
+        state = self.state
+        if isinstance(thing, t.Life):
+            if thing.broken:
+                state.lives.clear()
+            state.lives = [*state.lives, (thing.life, thing.first)][-MOST_LIVES:]
+        elif isinstance(thing, t.Added):
+            state.nodes[thing.node] = Node(thing.interest, (thing.owner,) if thing.owner else ())
+            state.last_node = max(state.last_node, thing.node)
+        elif isinstance(thing, t.Owned):
+            if thing.node in state.nodes:
+                state.nodes[thing.node].owners = thing.owners
+        elif isinstance(thing, t.Dropped):
+            state.nodes.pop(thing.node, None)
+            state.counters.pop(thing.node, None)
+        else:
+            for name in thing.publishers:
+                state.publishers.pop(name, None)
+
+    def finish(self) -> None:
+        """Count what was gathered."""
+        if not self._serials:
+            return
+        counters = self.state.counters
+        matched = np.frombuffer(b"".join(self._matched), "<i8")
+        for node, many in zip(*map(np.ndarray.tolist, np.unique(matched, return_counts=True)),
+                              strict=True):  # fmt: skip
+            counters.setdefault(node, Counter()).total += many
+        pairs = np.frombuffer(b"".join(self._marks), "<i8").reshape(-1, 2)
+        serials = np.repeat(*np.array(self._serials, dtype=np.int64).T)
+        # numbers of a node rise, so its last mark has its count
+        nodes, last = np.unique(pairs[::-1, 0], return_index=True)
+        last = len(pairs) - 1 - last
+        for node, number, serial in zip(nodes.tolist(), pairs[last, 1].tolist(),
+                                        serials[last].tolist(), strict=True):  # fmt: skip
+            counter = counters.setdefault(node, Counter())
+            counter.count, counter.latest = number, serial
+        self._marks, self._serials, self._matched, self._size = [], [], [], 0

@@ -1,0 +1,185 @@
+"""Logs of the format before, which are rewritten when they are opened first.
+
+    00000000000000000001.log    a line for each change: checksum, blank, JSON
+                                6b8a1f02 [7,0,0,"sub-1","price > 90",3,"Nf1oD+I25AkzL5FwNUfzeg=="]
+                                version, changes of its group before and after it, id, text, node,
+                                identity
+    00000000000000004822.log    named after the first version
+    checkpoint.jsonl            such lines: version and counts, subscriptions, identities
+
+The end of the last segment may be unfinished. Nothing told there how far the log was acknowledged,
+so what is cut off at its end is not noticed here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from tidings.model import Id
+from tidings.store import checkpoint
+from tidings.store.checkpoint import Checkpoint
+from tidings.store.groups import START
+from tidings.store.records import LogError, Point, Record, begin_log, encode_changes
+from tidings.store.state import Subscriptions
+
+DIGITS = 20
+CHECKPOINT = "checkpoint.jsonl"
+MOST = 10_000  # changes in a group: what is complete already needs no sync for each
+
+
+class _Line(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    version: int
+    before: int
+    left: int
+    id: Id
+    filter: str | None
+    node: int
+    key: bytes | None = None
+
+    @property
+    def record(self) -> Record:
+        return Record(self.version, self.id, self.filter, self.node, self.key)
+
+
+class _Header(msgspec.Struct, frozen=True):
+    version: int
+    subscriptions: int
+    nodes: int
+
+
+_line = msgspec.json.Decoder(_Line)
+_header = msgspec.json.Decoder(_Header)
+_entry = msgspec.json.Decoder(tuple[Id, str, int])
+_key = msgspec.json.Decoder(bytes)
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a log of the format before, segments first and in order."""
+    names = sorted(path.name for path in folder.iterdir())
+    segments = [
+        folder / name
+        for name in names
+        if len(name) == DIGITS + 4 and name[:DIGITS].isdecimal() and name.endswith(".log")
+    ]
+    return segments + [folder / name for name in (CHECKPOINT, "checkpoint.new") if name in names]
+
+
+def rewrite(folder: Path, beside: Path) -> None:
+    """Write the log of the format before into another folder, as a log of groups."""
+    segments, base = _segments(folder), read_checkpoint(folder)
+    if not segments:
+        raise _damage(folder / CHECKPOINT, 1, "has no segment beside it")
+    first = int(segments[0].stem)
+    if first > base.version + 1:
+        problem = f"begins with version {first}, expected one up to {base.version + 1}"
+        raise _damage(segments[0], 1, problem)
+    log = begin_log(beside)
+    version, changes = first - 1, read_changes(folder)
+    while group := list(islice(changes, MOST)):
+        version = group[-1].version
+        log.append(encode_changes(group[0].version, [one.entry for one in group]), version)
+    if version < base.version:
+        problem = f"ends with version {version}, expected {base.version} at least"
+        raise _damage(segments[-1], version, problem)
+    if base.version:
+        if version == first - 1:  # a group without changes keeps the version
+            log.append(encode_changes(first, []), version)
+        point = Point(first - 1, START)
+        checkpoint.write(beside, msgspec.structs.replace(base, log=log.id, point=point))
+    log.close()
+
+
+def read_changes(folder: Path) -> Iterator[Record]:
+    """The changes of all complete groups, in order; LogError where one is missing or altered."""
+    segments = _segments(folder)
+    expected = int(segments[0].stem) if segments else 0
+    for path in segments:
+        first, is_last, group = int(path.stem), path == segments[-1], list[_Line]()
+        if first != expected:
+            raise _damage(path, 1, f"begins with version {first}, expected {expected}")
+        with path.open("rb") as file:
+            for line in file:
+                one, version = _decoded(line), expected + len(group)
+                if one is None and is_last and _is_unfinished(line, list(file), version):
+                    return
+                if one is None or one.version != version:
+                    raise _damage(path, version - first + 1, "was altered, its checksum differs")
+                group.append(one)
+                if not one.left:
+                    yield from (each.record for each in group)
+                    expected, group = expected + len(group), []
+        if group and not is_last:
+            raise _damage(path, expected - first + len(group) + 1, "is missing")
+
+
+def read_what_is_good(folder: Path) -> list[Record]:
+    """All changes that can be read, whatever is between them."""
+    good: list[_Line] = []
+    for path in _segments(folder):
+        with path.open("rb") as file:
+            good += [one for one in map(_decoded, file) if one is not None]
+    while good and good[-1].left:  # the beginning of a group that was never acknowledged
+        good.pop()
+    return [one.record for one in good]
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """The checkpoint of the format before; LogError where it was altered."""
+    path = folder / CHECKPOINT
+    try:
+        bodies = list(map(_body, path.read_bytes().splitlines(keepends=True)))
+    except FileNotFoundError:
+        return Checkpoint()
+    good = [body for body in bodies if body is not None]
+    try:
+        header = _header.decode(good[0])
+        texts, keys = good[1 : 1 + header.subscriptions], good[1 + header.subscriptions :]
+        if len(good) < len(bodies) or len(keys) != header.nodes:
+            raise ValueError
+        subscriptions: Subscriptions = {id_: (text, node) for id_, text, node in
+                                        map(_entry.decode, texts)}  # fmt: skip
+        known = list(map(_key.decode, keys))
+    except (ValueError, IndexError):
+        line = next((at for at, body in enumerate(bodies, 1) if body is None), len(bodies))
+        raise _damage(path, line, "was altered, or is not all that was there") from None
+    return Checkpoint(header.version, subscriptions=subscriptions, keys=known)
+
+
+def _segments(folder: Path) -> list[Path]:
+    return [path for path in files_of(folder) if path.suffix == ".log"]
+
+
+def _body(line: bytes) -> bytes | None:
+    body = line[9:-1]
+    whole = line[-1:] == b"\n" and line[:9] == b"%08x " % crc32(body)
+    return body if whole else None
+
+
+def _decoded(line: bytes) -> _Line | None:
+    body = _body(line)
+    try:
+        return None if body is None else _line.decode(body)
+    except msgspec.DecodeError:
+        return None
+
+
+def _is_unfinished(line: bytes, rest: list[bytes], version: int) -> bool:
+    """Is a line that is not whole due to a writer that died, and not to damage? A process that dies
+    leaves the beginning of a line. A machine that dies leaves zeros for what did not reach the
+    disk, and what follows them is of the same group."""
+    if not line.endswith(b"\n"):
+        return _decoded(line[:-1] + b"\n") is None
+    later = [one for one in map(_decoded, rest) if one is not None]
+    return b"\0" in line and all(one.version - one.before <= version for one in later)
+
+
+def _damage(path: Path, line: int, problem: str) -> LogError:
+    return LogError(
+        f"the log is damaged: '{path}', line {line}, {problem}; put '{path.parent}' back from a "
+        f"backup, or run `tidings subscriptions repair {path.parent}`, which keeps what is good"
+    )

@@ -1,0 +1,149 @@
+"""The reading side of a log: how far it is acknowledged, and the changes up to there.
+
+The end mark of the log of groups says what was acknowledged, by whichever process, so a reader
+needs no lock. A look costs one small file and one stat. What lies behind the mark is of a writer
+that is at work, or of one that died; settling.py has the latter taken or cut off.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from tidings.store import checkpoint
+from tidings.store.groups import START, GroupLog, Mark, end_of
+from tidings.store.groups.end_mark import NAME as END
+from tidings.store.records import (
+    CHANGES,
+    LogError,
+    Point,
+    Record,
+    damage,
+    decode_changes,
+    read_groups,
+)
+
+NOTHING = Mark(log=0, oldest=1, number=0, segment=1, offset=0, chain=0, value=0)
+MOST_POINTS = 256
+
+
+class Reader:
+    """The end of a log, moved on by each look, and places to begin reading at. For all threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = GroupLog(folder / CHANGES)
+        self._mutex = threading.Lock()
+        self._end = NOTHING
+        self._points: list[Point] = []  # ends that were seen before, in order of versions
+        self._firsts: dict[int, Point] = {}  # where segments begin
+
+    def end(self) -> Mark:
+        """How far the log is acknowledged now; its value is the latest version."""
+        with self._mutex:
+            mark, before = found_mark(self._folder, self._log), self._end
+            if mark != before:
+                self._move(mark, before)
+            return mark
+
+    def _move(self, mark: Mark, before: Mark) -> None:
+        same = mark.log == before.log
+        if mark.value < before.value or (same and mark.number < before.number) or \
+                (same and mark.number == before.number and mark.chain != before.chain):  # fmt: skip
+            raise LogError(went_back(self._folder, before.value, mark.value))
+        if not same:  # the log was begun, or repaired
+            self._log = GroupLog(self._folder / CHANGES)
+            self._points, self._firsts = [], {}
+        self._end = mark
+        self._points.append(Point(mark.value, end_of(mark)))
+        if len(self._points) > MOST_POINTS:  # keep the newest and every second of the others
+            self._points[: MOST_POINTS // 2] = self._points[: MOST_POINTS // 2 : 2]
+
+    def changes(self, after: int, end: Mark) -> Iterator[Record]:
+        """The changes of the versions after one, up to an end."""
+        if after >= end.value:
+            return
+        log = GroupLog(self._folder / CHANGES)
+        point = self._point_before(after, end, log)
+        walk = log.walk(point.at, end_of(end))
+        for _, records in read_groups(walk, point.version, self._folder, end.value):
+            yield from (record for record in records if record.version > after)
+
+    def _point_before(self, version: int, end: Mark, log: GroupLog) -> Point:
+        """The nearest place from which all changes after a version can be read."""
+        with self._mutex:
+            known = bisect_right(self._points, version, key=lambda point: point.version)
+            nearest = self._points[known - 1] if known and self._end.log == end.log else None
+        if nearest is not None and nearest.at.segment < end.oldest:
+            nearest = None
+        if nearest is not None and nearest.version == version:
+            return nearest  # one who follows
+        there = [first for first in log.segments() if end.oldest <= first <= end.segment]
+        if not there or there[0] != end.oldest:
+            self._complain(f"{log.path_of(end.oldest)} is missing", end)
+        place = bisect_right(there, version, key=lambda first: self._first(first, end, log).version)
+        if place:
+            start = self._first(there[place - 1], end, log)
+            return start if nearest is None or nearest.version < start.version else nearest
+        oldest = self._first(there[0], end, log).version
+        why = checkpoint.fate_of(version, checkpoint.read(self._folder, end))
+        raise LogError(
+            f"the log '{self._folder}' has no changes after version {version}, only those after "
+            f"{oldest}: version {version} {why}"
+        )
+
+    def _first(self, segment: int, end: Mark, log: GroupLog) -> Point:
+        """Where a segment begins, and the last version before it."""
+        found = self._firsts.get(segment)
+        if found is None:
+            start = log.start_of(segment)
+            walk = log.walk(start or START, end_of(end))
+            record = next((group.records[0] for group in walk), None)
+            if start is None or record is None or walk.damages:
+                self._complain(f"{log.path_of(segment)} was altered", end)
+            found = self._firsts[segment] = Point(decode_changes(record)[0] - 1, start)
+        return found
+
+    def _complain(self, problem: str, end: Mark) -> NoReturn:
+        read_all(self._folder, end)  # says where, if the state at the end can't be had
+        raise damage(self._folder, problem, end.value, end.value)
+
+
+def found_mark(folder: Path, log: GroupLog) -> Mark:
+    """The end mark; LogError when it is missing, or when the log ends before it."""
+    mark = log.acknowledged()
+    if mark is None:
+        if log.segments() or (folder / CHANGES / checkpoint.NAME).exists():
+            problem = f"its end mark {log.folder / END} is missing or was altered"
+            raise damage(folder, problem, 0, 0)
+        return NOTHING
+    if mark.number and size_of(log.path_of(mark.segment)) < mark.offset:
+        read_all(folder, mark)  # it raises where the log ends, and says so
+    return mark
+
+
+def read_all(folder: Path, mark: Mark) -> None:
+    """Read a log from its checkpoint to its end; LogError at the first damage."""
+    base = checkpoint.read(folder, mark)
+    walk = GroupLog(folder / CHANGES).walk(base.point.at, end_of(mark))
+    for _ in read_groups(walk, base.point.version, folder, mark.value):
+        pass
+
+
+def went_back(folder: Path, before: int, now: int) -> str:
+    """A sentence about a log that is not the one that it was a moment ago."""
+    return (
+        f"the log '{folder}' was at version {before}, and now another one is there, at version "
+        f"{now}; if that was put back on purpose, open it again"
+    )
+
+
+def size_of(path: Path) -> int:
+    """In bytes, 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

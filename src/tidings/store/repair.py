@@ -1,0 +1,146 @@
+"""Going on with a log that is damaged, by an operator who accepts the loss.
+
+What can be read of it adds up to a state, and a log that begins with that state takes its place.
+The one before is moved aside. Nothing is given twice: the new log begins with a version that is
+higher than any that was acknowledged, and each version that is missing may have had a filter that
+was new, so as many numbers of nodes are passed over. Whoever asks for a version that was lost, such
+as a pipeline whose batch began with it, is told so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from tidings.store import checkpoint, migration, settling
+from tidings.store.checkpoint import Checkpoint
+from tidings.store.groups import START, GroupLog
+from tidings.store.locks import FORGETTING, locked
+from tidings.store.records import (
+    CHANGES,
+    LogError,
+    Point,
+    Record,
+    begin_log,
+    decode_changes,
+    encode_changes,
+)
+from tidings.store.state import apply
+
+UNTOLD = 10_000  # versions that are passed over where nothing tells how far the log went
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """What was wrong with a log, and what was done."""
+
+    problems: list[str]
+    """A sentence each; empty: nothing is wrong, and nothing was done."""
+    lost: list[tuple[int, int]]
+    """First and last of versions that are lost."""
+    version: int
+    """The latest version now."""
+    aside: str = ""
+    """The folder where the damaged files are."""
+
+
+class _Found(msgspec.Struct):
+    """What a log still has."""
+
+    problems: list[str]
+    base: Checkpoint
+    records: list[Record]
+    last: int | None  # the last version that was acknowledged; None: nothing tells
+
+
+def repair(folder: Path) -> Repair:
+    """Have a log that can be read and added to, whatever was lost of it."""
+    with locked(folder, FORGETTING), locked(folder):
+        if (folder / settling.MADE).exists():
+            settling.install(folder)
+        is_old = migration.files_of(folder) and not (folder / CHANGES).exists()
+        found = _look_at_old(folder) if is_old else _look(folder)
+        state = _state(found)
+        lost = state.lost[len(found.base.lost) :]
+        if not found.problems and not lost:
+            return Repair([], [], state.version - 1)
+        aside = settling.renew(folder, lambda beside: _write(beside, state))
+        return Repair(found.problems, lost, state.version, str(aside))
+
+
+def _look(folder: Path) -> _Found:
+    log = GroupLog(folder / CHANGES)
+    mark, base = log.acknowledged(), checkpoint.load(log.folder / checkpoint.NAME)
+    problems = [f"found {path}, which an older tidings wrote beside" for path in
+                migration.files_of(folder)]  # fmt: skip
+    if isinstance(base, str):
+        problems.append(base)
+        base = Checkpoint()
+    elif base.version and mark is not None and base.log != mark.log:
+        problems.append(f"{log.folder / checkpoint.NAME} is of another log")
+        base = Checkpoint()
+    walk, records = log.walk(), list[Record]()
+    for group in walk:
+        for record in group.records:
+            records += decode_changes(record)[1] if record is not None else []
+    problems += log.losses(walk)
+    if mark is None and (log.segments() or base.version):
+        return _Found(problems or [f"the end mark of {log.folder} is missing"], base, records, None)
+    return _Found(problems, base, records, 0 if mark is None else mark.value)
+
+
+def _look_at_old(folder: Path) -> _Found:
+    problems: list[str] = []
+    try:
+        base = migration.read_checkpoint(folder)
+    except LogError as problem:
+        base = Checkpoint()
+        problems.append(str(problem))
+    try:
+        records = list(migration.read_changes(folder))
+        last = records[-1].version if records else base.version
+    except LogError as problem:
+        problems.append(str(problem))
+        records = migration.read_what_is_good(folder)
+    return _Found(problems, base, records, None if problems else last)
+
+
+def _state(found: _Found) -> Checkpoint:
+    """What the changes that are there add up to, at a version that was never given."""
+    base = found.base
+    subscriptions, lost = dict(base.subscriptions), list(base.lost)
+    keys, nodes, new = dict(enumerate(base.keys, 1)), len(base.keys), 0
+    version = base.version
+
+    def lose(upto: int) -> None:
+        nonlocal version, new
+        if upto > version:
+            lost.append((version + 1, upto))
+            new += upto - version
+        version = max(version, upto)
+
+    for record in sorted(found.records, key=lambda one: one.version):
+        if record.version <= version:
+            continue
+        lose(record.version - 1)
+        version = record.version
+        apply(record, subscriptions)
+        nodes = max(nodes, record.node)
+        if record.key is not None:
+            keys[record.node], new = record.key, 0  # so many filters there were before it
+    if found.last is None:
+        version, new = version + UNTOLD, new + UNTOLD
+    else:
+        lose(found.last)
+    identities = [
+        keys.get(node) or b"lost" + node.to_bytes(12, "big") for node in range(1, nodes + new + 1)
+    ]
+    return Checkpoint(version + 1, subscriptions=subscriptions, keys=identities, lost=lost)
+
+
+def _write(beside: Path, state: Checkpoint) -> None:
+    log = begin_log(beside)
+    log.append(encode_changes(state.version + 1, []), state.version)
+    point = Point(state.version, START)
+    checkpoint.write(beside, msgspec.structs.replace(state, log=log.id, point=point))
+    log.close()

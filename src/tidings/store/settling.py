@@ -1,0 +1,124 @@
+"""Making a log ready when it is opened: what a process left that died, and logs that are rewritten.
+
+    changes/         the log of groups and its checkpoint: what counts
+    changes.made     one that is to take its place: whole, and from now on it is what counts
+    changes.making   one that was not finished
+    aside/           what was there before, by the id of the log that took its place
+
+A log is rewritten when it is of the format before (migration.py), or repaired (repair.py). The new
+one is made beside it. Once that has the name `changes.made`, whoever comes next goes on from there,
+as often as it is interrupted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tidings.files.durable import make_durable_folder, sync
+from tidings.store import migration
+from tidings.store.groups import GroupLog, end_of
+from tidings.store.locks import locked, locked_at_once, shared
+from tidings.store.reader import found_mark
+from tidings.store.records import CHANGES, LogError, Point, Record, damage, read_groups
+
+MADE, MAKING, ASIDE = "changes.made", "changes.making", "aside"
+PATIENCE = 5.0  # seconds that a look waits for a writer; then it shows what is certain
+PAUSE = 0.001
+
+
+def settle(folder: Path) -> None:
+    """Have a log that can be read; LogError when it is damaged, or can't be rewritten."""
+    if _is_to_be_renewed(folder) or not (folder / CHANGES).exists():
+        with shared(folder):  # not while another process is at it
+            renewed = not _is_to_be_renewed(folder)
+        if not renewed:
+            try:
+                with locked(folder):
+                    _finish(folder)
+            except PermissionError as problem:
+                raise LogError(
+                    f"the log '{folder}' was written by an older tidings and can't be rewritten: "
+                    f"{problem.strerror}; let its owner run `tidings subscriptions list {folder}` "
+                    f"once"
+                ) from problem
+    _take_what_is_left(folder)
+
+
+def _is_to_be_renewed(folder: Path) -> bool:
+    return (folder / MADE).exists() or bool(migration.files_of(folder))
+
+
+def _finish(folder: Path) -> None:
+    old = migration.files_of(folder)
+    if (folder / MADE).exists():
+        install(folder)
+    elif old and (folder / CHANGES).exists():
+        raise LogError(
+            f"found {old[0]}, which an older tidings wrote beside a log of this one; move it away, "
+            f"and put its changes again"
+        )
+    elif old:
+        renew(folder, lambda beside: migration.rewrite(folder, beside))
+
+
+def renew(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """Make a log anew and have it take the place of the one there, for whoever has the lock; gives
+    the folder where that one is now."""
+    shutil.rmtree(folder / MAKING, ignore_errors=True)
+    make_durable_folder(folder / MAKING)
+    fill(folder / MAKING)
+    (folder / MAKING).rename(folder / MADE)
+    sync(folder)
+    return install(folder)
+
+
+def install(folder: Path) -> Path:
+    """Have the log that was made take the place of the one before, which is moved aside."""
+    mark = GroupLog(folder / MADE).acknowledged()
+    assert mark is not None, "what was made is whole"
+    aside = folder / ASIDE / f"{mark.log:016x}"
+    make_durable_folder(aside)
+    for path in [*migration.files_of(folder), folder / CHANGES]:
+        if path.exists():
+            path.rename(aside / path.name)
+    sync(aside)
+    (folder / MADE).rename(folder / CHANGES)
+    sync(folder)
+    return aside
+
+
+def _take_what_is_left(folder: Path) -> None:
+    """Have what lies behind the mark taken or cut off, where its writer died. While a writer is at
+    work, wait until it has done that itself: it does before it appends."""
+    log = GroupLog(folder / CHANGES)
+    mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
+    while mark is not None and mark == log.acknowledged() and log.goes_on(end_of(mark)):
+        try:
+            with locked_at_once(folder) as alone:
+                if alone:
+                    for _ in take_rest(folder, log, Point(mark.value, end_of(mark))):
+                        pass
+                    log.close()
+        except PermissionError:
+            return  # one that may only read sees what is marked
+        if alone or time.monotonic() > limit:
+            return
+        time.sleep(PAUSE)
+
+
+def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point, list[Record]]]:
+    """What comes after a point up to the very end of a log, which then goes on there: groups that
+    are whole count, also when nobody was told of them, and what is torn is cut off. For the one
+    with the lock. LogError when something is missing."""
+    mark, version = found_mark(folder, log), after.version
+    walk = log.walk(after.at)
+    for point, records in read_groups(walk, version, folder, mark.value):
+        version = point.version
+        yield point, records
+    losses = log.losses(walk)
+    if losses:
+        raise damage(folder, losses[0], version, mark.value)
+    log.take_end(walk, version)

@@ -1,0 +1,50 @@
+"""A subscriber, a publisher and a router that mean no good try everything at once, with ordinary
+tokens and all limits at their defaults. An honest pair beside them goes on.
+
+TIDINGS_HOSTILE is for how many seconds in the long run, TIDINGS_ATTACKS which attacks, with commas
+between them; see attacker.py for their names.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.broker.hostile.run import ROUTERS, Run, percentile
+from tests.broker.processes import tell
+
+MEMORY = 1536  # megabytes of every process
+
+
+def attacked(folder: Path, seed: int, seconds: float, bound: float) -> None:
+    """`bound` is for the 99th of a hundred notifications, in seconds."""
+    chosen = os.environ.get("TIDINGS_ATTACKS", "")
+    run = Run(folder, seed, chosen.split(",") if chosen else None)
+    run.go(seconds)
+    tell(run.table())
+    pair = run.pair()
+    assert pair.wrong == []
+    assert pair.lost == []
+    assert len(pair.told) == len(pair.acknowledged) == pair.published
+    for name in (*ROUTERS, "pair"):
+        assert run.processes[name].returncode == 0, f"{name}: {run.log(name)[-2000:]}"
+        assert "Traceback" not in run.log(name), f"{name}: {run.log(name)[-4000:]}"
+    for name in run.attacks:
+        assert run.counts(name)["strokes"], f"{name} did nothing: {run.log(name)[-2000:]}"
+    assert [name for name, size in run.most.items() if size >= MEMORY] == []
+    for found in (pair.told, pair.acknowledged):
+        _, attacked_ = run.parted(found)
+        assert percentile(attacked_, 0.99) < bound, "see the table"
+
+
+@pytest.mark.timeout(300)
+def test_an_honest_pair_goes_on(tmp_path: Path, seed: int) -> None:
+    """A short run; others may be busy on the machine."""
+    attacked(tmp_path, seed, 25, bound=2.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_an_honest_pair_goes_on_for_long(tmp_path: Path, seed: int) -> None:
+    attacked(tmp_path, seed, float(os.environ.get("TIDINGS_HOSTILE", "600")), bound=0.25)

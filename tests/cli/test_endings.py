@@ -1,0 +1,302 @@
+"""SIGTERM and Ctrl-C end every process in ten seconds, whatever it is doing."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.broker.processes import write_secret
+
+from tidings.store import ChangeLog
+
+ROOT = 'name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n'
+MOST = 10.0  # seconds
+BUSY = {
+    "python": "while True: pass",
+    # the interpreter's lock is held all the time: no other thread of the process runs
+    "C": "import re; re.match('(a+)+$', 'a' * 60 + 'b')",
+    "asleep": "import time; time.sleep(1000)",
+}
+ROUTER = """
+import sys
+if "router" in sys.orig_argv:
+    from pathlib import Path
+    from tidings.broker.node import Node
+    take = Node._take
+    def busy(self, link, found, message):
+        take(self, link, found, message)
+        if getattr(message, "payload", b"") == b"be busy":
+            Path(FOLDER, "is busy").touch()
+            DO
+    Node._take = busy
+"""
+WORKER = """
+from pathlib import Path
+try:
+    from tidings.spark import stages
+except ImportError:
+    pass  # a process that is none of ours
+else:
+    def busy(*_):
+        Path(FOLDER, "is busy").touch()
+        DO
+    stages._stage_batch = busy
+"""
+
+
+class Running:
+    """A command that runs with code of the test in it."""
+
+    def __init__(self, folder: Path, *words: str, code: str = "", **more: object) -> None:
+        patches = folder / "patches"
+        patches.mkdir(exist_ok=True)
+        (patches / "sitecustomize.py").write_text(code.replace("FOLDER", repr(str(folder))))
+        paths = [str(patches), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self.folder = folder
+        self.errors = (folder / "errors").open("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tidings", *words],
+            stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TEST_FAMILY": str(folder)},
+            start_new_session=True, **more,  # type: ignore[call-overload]
+        )  # fmt: skip
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return str(self.process.stdout.readline())
+
+    def wait_busy(self, seconds: float = 60.0) -> None:
+        end = time.monotonic() + seconds
+        while not (self.folder / "is busy").exists():
+            assert time.monotonic() < end, self.said()
+            assert self.process.poll() is None, self.said()
+            time.sleep(0.05)
+        time.sleep(0.5)  # and it is in the middle of it
+
+    def ended(self, *signals: int) -> float:
+        """Seconds until it has ended after signals, half a second between two."""
+        began = time.monotonic()
+        for number in signals:
+            self.process.send_signal(number)
+            if number is not signals[-1] or signals.count(number) > 1:
+                time.sleep(0.5)
+        self.process.wait(30)
+        return time.monotonic() - began
+
+    def family(self) -> list[str]:
+        """Processes that are left of it, by what they are."""
+        mark = f"TEST_FAMILY={self.folder}".encode()
+        found = []
+        for one in Path("/proc").iterdir():
+            if one.name.isdigit():
+                try:
+                    if mark in (one / "environ").read_bytes().split(b"\0"):
+                        found.append((one / "cmdline").read_text().replace("\0", " ")[:200])
+                except OSError:
+                    continue
+        return found
+
+    def said(self) -> str:
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+        self.errors.close()
+
+
+@pytest.fixture
+def opened() -> Iterator[list[Running]]:
+    found: list[Running] = []
+    yield found
+    for one in found:
+        one.close()
+
+
+def _publish(port: int, payload: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tidings", "publish", '{"n": 1}', "--payload", payload,
+         "--router", f"tidings://127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "signals"),
+    [
+        ("python", (signal.SIGTERM,)),
+        ("C", (signal.SIGTERM,)),
+        ("C", (signal.SIGINT,)),
+        ("asleep", (signal.SIGINT,)),
+        ("C", (signal.SIGINT, signal.SIGINT)),
+        ("python", (signal.SIGINT, signal.SIGINT)),
+    ],
+)
+def test_a_root_that_is_busy(
+    tmp_path: Path, opened: list[Running], what: str, signals: tuple[int, ...]
+) -> None:
+    path = write_secret(tmp_path / "root.toml", ROOT)
+    code = ROUTER.replace("DO", BUSY[what])
+    root = Running(tmp_path, "router", "--config", str(path), code=code)
+    opened.append(root)
+    port = int(root.line().rpartition(":")[2])
+    for number in range(3):
+        assert _publish(port, str(number)).communicate(timeout=60)[0] == "published\n"
+    last = _publish(port, "be busy")
+    try:
+        root.wait_busy()
+        seconds = root.ended(*signals)
+    finally:
+        last.kill()
+        last.communicate()
+    assert seconds < (MOST if len(signals) == 1 else 3.0)
+    time.sleep(0.5)
+    assert root.family() == []
+    if len(signals) == 1:
+        assert "it did not end when it was asked to, and is killed; it was at File" in root.said()
+    # what was acknowledged is there
+    again = Running(tmp_path, "router", "--config", str(path))
+    opened.append(again)
+    port = int(again.line().rpartition(":")[2])
+    top = [sys.executable, "-m", "tidings", "top", "--once", "--json", "--router",
+           f"tidings://127.0.0.1:{port}"]  # fmt: skip
+    found = json.loads(subprocess.run(top, capture_output=True, check=True, timeout=60).stdout)
+    assert found["nodes"][0]["serial"] >= 3
+    assert again.ended(signal.SIGTERM) < MOST
+    assert again.process.returncode == 0
+
+
+def test_a_subscriber_that_nobody_reads(tmp_path: Path, opened: list[Running]) -> None:
+    """It is stuck in a write to a full pipe, which goes on after a signal was heard."""
+    path = write_secret(tmp_path / "root.toml", ROOT)
+    root = Running(tmp_path, "router", "--config", str(path))
+    opened.append(root)
+    address = f"tidings://127.0.0.1:{int(root.line().rpartition(':')[2])}"
+    reader = Running(tmp_path, "subscribe", "n > 0", "--router", address)
+    opened.append(reader)
+    deadline = time.monotonic() + 60
+    while "told of" not in reader.said():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    lines = "".join(json.dumps({"n": n, "text": "x" * 1000}) + "\n" for n in range(1, 500))
+    words = [sys.executable, "-m", "tidings", "publish", "-", "--router", address]
+    subprocess.run(words, input=lines, text=True, check=True, timeout=60, capture_output=True)
+    time.sleep(1)
+    assert reader.ended(signal.SIGTERM) < MOST
+
+
+def test_a_benchmark_leaves_nothing_behind(tmp_path: Path, opened: list[Running]) -> None:
+    words = ("bench", "route", "--only", "forward", "--no-peers", "--rounds", "500")
+    bench = Running(tmp_path, *words)
+    opened.append(bench)
+    deadline = time.monotonic() + 60
+    while not any(" router " in one for one in bench.family()):
+        assert time.monotonic() < deadline, bench.said()
+        time.sleep(0.1)
+    assert bench.ended(signal.SIGTERM) < MOST
+    assert bench.process.returncode == 128 + signal.SIGTERM
+    time.sleep(1)
+    assert bench.family() == []
+    assert "Traceback" not in bench.said()
+
+
+PIPELINE = """
+name = "flights"
+[source]
+kind = "files"
+path = "in"
+[columns]
+flight = "integer"
+dep_delay = "integer"
+[subscriptions]
+log = "subscriptions"
+[outbox]
+path = "out"
+[trigger]
+every_seconds = 0.1
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("what", "signals"),
+    [
+        ("C", (signal.SIGTERM,)),
+        ("asleep", (signal.SIGINT,)),
+        ("C", (signal.SIGINT, signal.SIGINT)),
+    ],
+)
+def test_a_pipeline_that_is_stuck_in_a_row(
+    tmp_path: Path, opened: list[Running], what: str, signals: tuple[int, ...]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"flight": 1, "dep_delay": 75}\n')
+    (tmp_path / "p.toml").write_text(PIPELINE)
+    ChangeLog(tmp_path / "subscriptions").put_many({"late": "dep_delay > 60"})
+    code = WORKER.replace("DO", BUSY[what])
+    running = Running(tmp_path, "pipeline", "run", str(tmp_path / "p.toml"), code=code)
+    opened.append(running)
+    running.wait_busy(240)
+    assert len(running.family()) >= 4  # the driver, Java, and workers
+    seconds = running.ended(*signals)
+    assert seconds < (MOST if len(signals) == 1 else 3.0), running.said()
+    deadline = time.monotonic() + MOST - min(MOST, seconds) + 1
+    while running.family() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert running.family() == []
+    assert "Traceback" not in running.said()
+    # nothing of the batch was committed, and it is done again
+    again = Running(tmp_path, "pipeline", "run", "--json", str(tmp_path / "p.toml"))
+    opened.append(again)
+    assert json.loads(again.line())["told"] == 1
+    # and what the driver and the workers wrote is for its owner
+    written = [one for one in (tmp_path / "out").rglob("*") if one.exists()]
+    assert {one.suffix for one in written} >= {".parquet", ".json"}
+    assert [one for one in written if one.stat().st_mode & 0o077] == []
+    for name in ("out", "checkpoint"):
+        assert not (tmp_path / name).stat().st_mode & 0o077
+    assert again.ended(signal.SIGTERM) < MOST
+    assert again.process.returncode == 0
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
+    """SIGHUP of a terminal that is gone ends it, unless it was started by nohup; any other has it
+    read its tokens again."""
+    path = write_secret(tmp_path / "root.toml", ROOT)
+    pid, terminal = pty.fork()
+    ended = (0, 0)
+    if pid == 0:
+        if ignored:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        words = [sys.executable, "-m", "tidings", "router", "--config", str(path)]
+        os.dup2(os.open(tmp_path / "said", os.O_WRONLY | os.O_CREAT), 2)
+        os.execv(sys.executable, words)
+    try:
+        assert b"listens at" in os.read(terminal, 1 << 12)
+        time.sleep(0.5)
+        os.kill(pid, signal.SIGHUP)
+        said = "the tokens were read again, and 0 links ended"
+        deadline = time.monotonic() + 20
+        while said not in (tmp_path / "said").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        os.close(terminal)
+        time.sleep(0.5)
+        deadline = time.monotonic() + (2 if ignored else MOST)
+        while ended[0] == 0 and time.monotonic() < deadline:
+            ended = os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.05)
+        assert ended == ((0, 0) if ignored else (pid, 0))
+    finally:
+        if ended[0] == 0:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)

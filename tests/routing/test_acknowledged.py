@@ -1,0 +1,68 @@
+"""What publishers know to be gone: never one too few."""
+
+from __future__ import annotations
+
+import random
+
+from tidings.routing import acknowledged, messages as m
+from tidings.routing.acknowledged import Acknowledged, merged
+from tidings.routing.lineage import Lineage, Span
+
+
+def stamps(spans: tuple[Span, ...]) -> set[int]:
+    return {stamp for one in spans for stamp in range(one.first, one.last + 1)}
+
+
+def test_of_one_publisher_alone_all_is_known_exactly() -> None:
+    runs = Acknowledged()
+    for at in range(1, 100, 3):
+        runs.add(7, at, at + 2, 1000 + at + 2)
+    assert len(runs._runs) == 1
+    lineage = Lineage([m.Life(7, 1), m.Life(8, 1051)])
+    assert runs.take_lost(lineage) == (Span(51, 99),)
+    assert runs.take_lost(lineage) == ()
+    assert runs.take_lost(Lineage([m.Life(8, 1)])) == (Span(1, 50),)
+    assert not runs
+
+
+def test_from_a_stamp_on() -> None:
+    runs = Acknowledged()
+    for first, last, serial in ((1, 4, 10), (6, 9, 20), (10, 12, 30)):
+        runs.add(7, first, last, serial)
+    assert runs.take_from(8) == (Span(8, 12),)
+    assert runs.take_from(1) == (Span(1, 4), Span(6, 7))
+
+
+def test_against_a_model(seed: int) -> None:
+    """Serials of each stamp are known here; those that are gone are all named, and few others."""
+    for most in (8, 1024):
+        chance = random.Random(f"{seed} {most}")
+        for _ in range(100):
+            runs = Acknowledged()
+            acknowledged.MOST_RUNS, before = most, acknowledged.MOST_RUNS
+            serials: dict[int, tuple[int, int]] = {}
+            lives = [m.Life(chance.randrange(1, 2**62), 1)]
+            serial = stamp = 0
+            for _ in range(chance.randrange(1, 60)):
+                if chance.random() < 0.1:
+                    lives.append(m.Life(chance.randrange(1, 2**62), serial + 1))
+                first = stamp + 1
+                for _ in range(chance.randrange(1, 5)):
+                    serial, stamp = serial + chance.randrange(1, 3), stamp + 1
+                    serials[stamp] = lives[-1].life, serial
+                runs.add(lives[-1].life, first, stamp, serial)
+            acknowledged.MOST_RUNS = before
+            kept = chance.randrange(len(lives) + 1)
+            last = max([0, *(s for life, s in serials.values() if life in dict(lives[:kept]))])
+            cut = m.Life(5, chance.randrange(1, last + 2))
+            lineage = Lineage([*(one for one in lives[:kept] if one.first <= cut.first), cut])
+            lost = {stamp for stamp, one in serials.items() if not lineage.holds(*one)}
+            named = stamps(runs.take_lost(lineage))
+            assert lost <= named <= set(serials)
+            assert not runs.take_lost(lineage)
+
+
+def test_merging() -> None:
+    assert merged([Span(5, 6), Span(1, 2), Span(3, 3), Span(5, 9), Span(20, 20)]) == (
+        Span(1, 3), Span(5, 9), Span(20, 20),
+    )  # fmt: skip

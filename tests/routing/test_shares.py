@@ -1,0 +1,366 @@
+"""No owner has more than its share of a notification, and none loses a filter by another."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from tests.routing.world import POINTS, Disk, Sets, encode
+
+from tidings.routing import messages as m
+from tidings.routing.claims import MOST_OWNERS, Claims, behind
+from tidings.routing.limits import Limits, work_of
+from tidings.routing.rendezvous import Record, Rendezvous
+from tidings.routing.router import Router, Times
+from tidings.routing.shares import judge, level_of
+
+Points = frozenset[int]
+
+
+class Owners:
+    """Agents with filters at a root, and what they know of them."""
+
+    def __init__(self, **limits: int) -> None:
+        self.disk = Disk()
+        self.life = 0
+        self.limits = Limits(**limits)
+        self.now = 0.0
+        self.request = self.stamp = 0
+        self.nodes: dict[str, dict[Points, int]] = {}  # of each owner
+        self.lost: list[tuple[str, Points]] = []  # refused, after they were there
+        self.refusals: dict[tuple[str, Points], str] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        self.disk.synced = len(self.disk.log)
+        self.life += 1
+        self.disk.begin_life(self.life)
+        self.root = Rendezvous("root", Sets(self.disk), self.disk, self.disk.memory(),
+                               Times(), limits=self.limits)  # fmt: skip
+        self.root.owner_of = str
+        for name, nodes in self.nodes.items():
+            if nodes:
+                self.hear(
+                    self.root.receive(name, m.Wanted(self.life, tuple(sorted(nodes.values()))), 0.0)
+                )
+
+    def hear(self, sent: list[tuple[object, m.Message]]) -> None:
+        for to, message in sent:
+            if isinstance(message, m.Refuse):
+                mine = self.nodes[str(to)]
+                for points in [one for one, node in mine.items() if node in message.nodes]:
+                    del mine[points]
+                    self.lost.append((str(to), points))
+
+    def ask(self, owner: str, points: Points, pretended: str = "") -> m.Answer:
+        self.request += 1
+        self.refusals.pop((owner, points), None)
+        sent = self.root.receive(owner, m.Ask(self.request, encode(points), pretended), self.now)
+        sent += self.root.stored(self.root.written(), self.now)
+        (answer,) = [one for to, one in sent if to == owner and isinstance(one, m.Answer)]
+        if answer.refusal:
+            self.refusals[owner, points] = answer.refusal
+        else:
+            self.nodes.setdefault(owner, {})[points] = answer.node
+            self.hear(self.root.receive(owner, m.Subscribe(self.life, (answer.node,)), self.now))
+        return answer
+
+    def drop(self, owner: str, points: Points) -> None:
+        node = self.nodes[owner].pop(points)
+        if node not in self.nodes[owner].values():
+            self.hear(self.root.receive(owner, m.Unsubscribe(self.life, (node,)), self.now))
+
+    def publish(self, point: int) -> Record:
+        self.stamp += 1
+        publish = m.Publish("p", self.stamp, self.stamp, bytes([point]), b"")
+        sent = self.root.receive("p", publish, self.now)
+        sent += self.root.stored(self.root.written(), self.now)
+        self.hear(sent)
+        (said,) = [one for _, one in sent if isinstance(one, m.Published)]
+        assert not said.refusal, "a publication is never refused because of filters"
+        record = self.disk.log[-1][1]
+        assert isinstance(record, Record)
+        return record
+
+    def wait(self, seconds: float) -> None:
+        """Time passes, and everybody is heard of."""
+        until = self.now + seconds
+        while self.now < until:
+            self.now += 0.5
+            for name in self.nodes:
+                if name in self.root.neighbours:
+                    self.root.neighbours[name].heard = self.now
+            self.hear(self.root.tick(self.now))
+            self.hear(self.root.stored(self.root.written(), self.now))
+
+
+def flat(number: int) -> Points:
+    """Sets with the point 0, none of which is in another."""
+    pairs = [(a, b) for a in range(1, POINTS) for b in range(a + 1, POINTS)]
+    return frozenset((0, *pairs[number]))
+
+
+def test_the_newest_filters_beyond_a_share_are_set_aside() -> None:
+    one = Owners(marks=3)
+    for number in range(10):
+        one.ask("hostile", flat(number))
+    one.ask("honest", flat(11))
+    marks = {mark.node for mark in one.publish(0).marks}
+    assert marks == {*one.nodes["hostile"].values(), *one.nodes["honest"].values()}
+    assert [*one.nodes["hostile"]] == [flat(0), flat(1), flat(2)]  # the oldest stay
+    assert [who for who, _ in one.lost] == ["hostile"] * 7
+    refusal = one.ask("hostile", flat(5)).refusal
+    assert refusal == (
+        "10 filters of 'hostile' give marks to one notification, expected at most 3: the newest "
+        "were set aside, of which this is one; drop others first"
+    )
+    assert one.root.beyond["marks"] == 8
+    assert not one.ask("hostile", frozenset({7})).refusal  # which matches something else
+
+
+def test_there_is_room_again_when_others_were_dropped() -> None:
+    one = Owners(marks=3)
+    for number in range(5):
+        one.ask("a", flat(number))
+    one.publish(0)
+    assert one.ask("a", flat(4)).refusal
+    one.drop("a", flat(0))
+    assert not one.ask("a", flat(4)).refusal
+    assert one.ask("a", flat(3)).refusal  # one was dropped, one came
+    marks = {mark.node for mark in one.publish(0).marks}
+    assert {flat(1), flat(2), flat(4)} == {*one.nodes["a"]}
+    assert marks == {*one.nodes["a"].values()}  # what nobody wants went first
+
+
+def test_a_filter_of_two_stays_for_the_one_that_has_room() -> None:
+    one = Owners(marks=3)
+    shared = [flat(number) for number in range(3)]
+    for points in shared:
+        one.ask("honest", points)
+    for points in (*map(flat, range(3, 8)), *shared):
+        one.ask("hostile", points)
+    for _ in range(3):
+        one.publish(0)
+        one.wait(30)
+    assert {*one.nodes["honest"]} == {*shared}
+    assert not [who for who, _ in one.lost if who == "honest"]
+    marks = {mark.node for mark in one.publish(0).marks}
+    assert len(marks) <= 6
+    own = marks - {*one.nodes["honest"].values()}
+    assert len(own) <= 3
+
+
+def test_nobody_pays_for_what_only_others_want() -> None:
+    """Whoever keeps alive what another has dropped does not fill the share of that one."""
+    one = Owners(marks=3)
+    for number in range(9):
+        answer = one.ask("honest", flat(number))
+        one.nodes.setdefault("hostile", {})[flat(number)] = answer.node  # without asking
+        one.root.receive("hostile", m.Subscribe(one.life, (answer.node,)), one.now)
+        if number >= 2:
+            one.drop("honest", flat(number - 2))
+        one.wait(50)
+        one.publish(0)
+        one.wait(5)
+        one.publish(0)
+        assert not [who for who, _ in one.lost if who == "honest"]
+    assert {*one.nodes["honest"]} == {flat(7), flat(8)}
+    one.wait(50)
+    one.publish(0)
+    one.wait(5)
+    assert len(one.publish(0).marks) <= 3 + 3  # a share of each
+
+
+def test_nobody_but_a_router_names_another_owner() -> None:
+    one = Owners(marks=3)
+    for number in range(8):
+        one.ask("hostile", flat(number), pretended=f"other{number}")
+    one.publish(0)
+    assert len(one.nodes["hostile"]) == 3
+    one.root.receive("hostile", m.Whose(1, "honest", tuple(one.nodes["hostile"].values())), 0.0)
+    assert one.root.ignored == 1
+    one.root.owner_of = lambda _: ""  # all are routers
+    for number in range(8, 16):
+        one.ask("router", flat(number), pretended=f"other{number}")
+    one.publish(0)
+    assert len(one.nodes["router"]) == 8
+
+
+def test_routers_pass_on_whose_a_question_is() -> None:
+    router = Router("r", "up")
+    router.owner_of = lambda name: {"agent": "desk", "below": ""}[str(name)]
+    router.receive("up", m.Which(1), 0.0)
+    asked = [*router.receive("agent", m.Ask(1, b"x", "forged"), 0.0),
+             *router.receive("below", m.Ask(1, b"x", "named below"), 0.0)]  # fmt: skip
+    assert [message.owner for _, message in asked if isinstance(message, m.Ask)] == [
+        "desk", "below/named below",
+    ]  # fmt: skip
+    for name in ("agent", "below"):
+        router.receive(name, m.Subscribe(1, (5, 6)), 0.0)
+    sent = router.receive("up", m.Who(1, (6, 7)), 0.0)
+    assert sorted(sent, key=str) == [("below", m.Who(1, (6,))), ("up", m.Whose(1, "desk", (6,)))]
+    assert router.receive("below", m.Whose(1, "far", (6,)), 0.0) == [
+        ("up", m.Whose(1, "below/far", (6,)))
+    ]
+    assert router.receive("agent", m.Whose(1, "far", (6,)), 0.0) == []
+
+
+def test_a_router_that_speaks_for_an_owner_elsewhere_takes_none_of_its_share() -> None:
+    """It asked for all that matches in the name of another, who could have nothing new then."""
+    one = Owners(marks=3)
+    one.root.owner_of = lambda _: ""  # all are routers
+    for number in range(8):
+        one.ask("evil", flat(number), pretended="honest")
+    one.publish(0)
+    for number in range(10, 13):
+        one.ask("edge", flat(number), pretended="honest")
+    one.publish(0)
+    assert len(one.nodes["edge"]) == 3
+    assert len(one.nodes["evil"]) == 3
+    assert {*one.root.claims.holdings} == {"edge/honest", "evil/honest"}
+
+
+def test_owners_of_long_names_are_told_apart() -> None:
+    names = {behind("r" * 200, "o" * 200 + letter) for letter in "abc"}
+    assert len(names) == 3
+    assert max(map(len, names)) <= m.MOST_CALLED
+
+
+def test_owners_are_there_after_a_restart() -> None:
+    one = Owners(marks=3)
+    for number in range(8):
+        one.ask("hostile", flat(number))
+        one.ask("honest", flat(number % 2))
+    one.restart()
+    assert one.root.claims.holding("hostile").nodes == 8
+    assert one.root.claims.holding("honest").nodes == 2
+    one.publish(0)
+    one.wait(5)  # it was asked whose they are
+    one.publish(0)
+    assert len({*one.nodes["hostile"]} - {flat(0), flat(1)}) <= 3
+    assert {*one.nodes["honest"]} == {flat(0), flat(1)}
+
+
+def test_all_together_have_no_more_marks_than_fit() -> None:
+    one = Owners(marks=10, all_marks=12)
+    for number in range(8):
+        one.ask("large", flat(number))
+    for number in range(8, 15):
+        one.ask(f"small{number}", flat(number))
+    marks = one.publish(0).marks
+    assert len(marks) == 12
+    assert [*one.nodes["large"]] == [flat(number) for number in range(5)]
+    assert "one notification has more than 12 marks" in one.ask("large", flat(7)).refusal
+
+
+def test_filters_that_match_and_are_no_marks_have_a_share_too() -> None:
+    one = Owners(marks=3, matches=5)
+    one.ask("a", frozenset({0}))
+    for number in range(10):
+        one.ask("a", flat(number))
+    record = one.publish(0)
+    assert len(record.marks) == 1
+    assert len(record.matched) == 5
+    assert one.ask("a", flat(9)).refusal.startswith("11 filters of 'a' match one notification")
+
+
+def test_bytes_of_filters_of_an_owner() -> None:
+    size = work_of(bytes(3))
+    one = Owners(filters_bytes=4 * size)
+    for number in range(4):
+        assert not one.ask("a", flat(number)).refusal
+    assert one.ask("a", flat(4)).refusal == (
+        "the filters of 'a' have 20 bytes with this one, of which those beyond the first 1,024 of "
+        "a filter count eightfold, expected at most 16; drop others first"
+    )
+    assert not one.ask("a", flat(3)).refusal  # which it has
+    assert not one.ask("b", flat(3)).refusal
+    one.drop("a", flat(0))
+    one.wait(60)
+    assert not one.ask("a", flat(4)).refusal
+    one.restart()
+    assert one.root.claims.holding("a").size == 4 * size
+
+
+def test_filters_of_an_owner_are_counted() -> None:
+    one = Owners(nodes=2)
+    assert not one.ask("a", flat(1)).refusal
+    assert not one.ask("a", flat(2)).refusal
+    assert "'a' has 2 filters, expected at most 2" in one.ask("a", flat(3)).refusal
+
+
+def test_a_million_filters_that_seldom_match_are_allowed() -> None:
+    """By the limits as they are: what it takes to hold them is another matter."""
+    limits, claims = Limits(), Claims()
+    size = work_of(b"account = 1234567 AND kind IN ('transfer', 'payment') AND amount > 12500.00")
+    for node in range(1, 1_000_001):
+        claims.measure(node, size)
+        claims.add(node, "bank")
+    held = claims.holding("bank")
+    assert held.nodes <= limits.nodes
+    assert held.size <= limits.filters_bytes
+    matching = tuple(range(1, limits.marks + 1))
+    assert not judge(claims, matching, limits.marks, limits.all_marks, bool, "x").aside
+
+
+@pytest.mark.parametrize("matches", [1 << 20, 4])
+def test_random_owners(seed: int, matches: int) -> None:
+    chance = random.Random(seed)
+    share = 3
+    one = Owners(marks=share, matches=matches, all_marks=1000)
+    names = ["a", "b", "c", "d"]
+    for _ in range(400):
+        what = chance.random()
+        owner = chance.choice(names)
+        mine = one.nodes.get(owner, {})
+        if what < 0.5:
+            greedy = owner in "ab"  # the others have few, of which few match the same
+            points = frozenset(chance.sample(range(POINTS), chance.randrange(1, 6)))
+            if greedy or sum(not points.isdisjoint(other) for other in mine) < share:
+                one.ask(owner, points)
+        elif what < 0.6 and mine:
+            one.drop(owner, chance.choice([*mine]))
+        elif what < 0.65:
+            one.wait(chance.choice([1, 5, 60]))
+        elif what < 0.67:
+            one.restart()
+        else:
+            check_publication(one, chance.randrange(POINTS), share, matches)
+        assert not [who for who, _ in one.lost if who in "cd"], "within its share, and lost one"
+
+
+def check_publication(one: Owners, point: int, share: int, matches: int) -> None:
+    record = one.publish(point)
+    interests = one.root.interests
+    assert isinstance(interests, Sets)
+    there = {p: n for p, n in interests.numbers.items() if n not in interests.aside}
+    matched = {p: n for p, n in there.items() if point in p}
+    lowest = {n for p, n in matched.items() if not any(other < p for other in matched)}
+    assert {mark.node for mark in record.marks} == lowest  # exactly those of what is left
+    assert {*record.matched} == {*matched.values()}
+    claims = one.root.claims
+    sure = [node for node in lowest if claims.is_sure(node)]
+    counts: Counter[str] = Counter(who for node in sure for who in claims.owners(node))
+    assert all(count <= share for count in counts.values()), counts
+    for name, nodes in one.nodes.items():  # what they were not refused is there
+        assert {*nodes.values()} <= {*there.values()}, name
+
+
+def test_levels(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(200):
+        counts = Counter({str(n): chance.randrange(1, 20) for n in range(chance.randrange(1, 8))})
+        most = chance.randrange(1, 60)
+        level = level_of(counts, most)
+        assert sum(min(count, level) for count in counts.values()) <= most
+        more = sum(min(count, level + 1) for count in counts.values())
+        assert more > most or level >= max(counts.values())
+
+
+def test_so_many_owners_of_a_node_are_remembered() -> None:
+    claims = Claims()
+    added = [claims.add(1, f"o{number}") for number in range(20)]
+    assert added == [True] * MOST_OWNERS + [False] * (20 - MOST_OWNERS)
+    claims.remove(1)
+    assert not claims.holdings

@@ -1,0 +1,100 @@
+"""Filters of a log or a snapshot that are refused now are left out, and the others go on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from tidings import Matcher
+from tidings.cli.app import app
+from tidings.filters import Attributes, regular
+from tidings.snapshots import Snapshot
+from tidings.spark.compiled import compile_version, home_of, set_aside
+from tidings.spark.live import Fixed, Followed
+from tidings.spark.worker import view_of
+from tidings.store import ChangeLog
+
+LONG = "s RLIKE 'aaaaaaaaaaaaaaaaaaaa'"
+ROWS = pa.record_batch({"s": ["a" * 30, "b", None], "n": [1, 2, 3]})
+
+
+@pytest.fixture
+def stricter(monkeypatch: pytest.MonkeyPatch) -> object:
+    """A rule that becomes stricter when it is called."""
+
+    def change() -> None:
+        monkeypatch.setattr(regular, "MAX_PATTERN", 10)
+        regular.compiled.cache_clear()
+
+    yield change
+    regular.compiled.cache_clear()
+
+
+def told(followed: Followed, version: int) -> list[list[str]]:
+    found = view_of(followed.pinned(version)).subscriptions(ROWS).to_pylist()
+    return [sorted(ids) for ids in found]
+
+
+@pytest.mark.parametrize("columns", [None, Attributes({"s": "string", "n": "integer"})])
+def test_a_pipeline_starts_without_them(
+    tmp_path: Path, stricter: object, caplog: pytest.LogCaptureFixture, columns: Attributes | None
+) -> None:
+    log = ChangeLog(tmp_path, columns)
+    log.put_many({"ana": "n > 0", "old": LONG, "ben": "n > 1"})
+    assert told(Followed(tmp_path, columns), 3) == [["ana", "old"], ["ana", "ben"], ["ana", "ben"]]
+    log.put("late", LONG + " OR n = 7")
+    stricter()  # type: ignore[operator]
+    for made in home_of(tmp_path).iterdir():  # as of an earlier release
+        made.rename(made.with_name(f"{made.name[:20]}-000000000000"))
+    with caplog.at_level(logging.WARNING):
+        followed = Followed(tmp_path, columns)
+    assert told(followed, 4) == [["ana"], ["ana", "ben"], ["ana", "ben"]]
+    assert {one.id for one in set_aside(log)} == {"old", "late"}
+    assert "the subscription 'old' is set aside, its filter is refused now" in caplog.text
+    log.put("ben", "n > 2")
+    assert told(followed, 5) == [["ana"], ["ana"], ["ana", "ben"]]
+    log.put("old", "n = 2")
+    assert told(followed, 6) == [["ana"], ["ana", "old"], ["ana", "ben"]]
+    assert [one.id for one in set_aside(log)] == ["late"]
+    (line,) = [
+        json.loads(line)
+        for line in CliRunner()
+        .invoke(app, ["subscriptions", "list", str(tmp_path), "--json"])
+        .stdout.splitlines()
+        if "refused" in line
+    ]
+    assert line["id"] == "late"
+    assert "more than 10 characters" in line["refused"]
+    shown = CliRunner().invoke(app, ["subscriptions", "list", str(tmp_path)]).stdout
+    assert "refused now, because" in shown
+
+
+def test_one_that_comes_while_a_stream_runs(tmp_path: Path, stricter: object) -> None:
+    log = ChangeLog(tmp_path)
+    log.put("ana", "n > 0")
+    log.put("old", LONG)  # by someone with an earlier release
+    compile_version(log, 1, home_of(tmp_path))
+    stricter()  # type: ignore[operator]
+    assert told(Followed(tmp_path), 2) == [["ana"]] * 3
+
+
+def test_a_snapshot_of_an_earlier_release_is_opened(tmp_path: Path, stricter: object) -> None:
+    texts = {"ana": "n > 0", "old": LONG, "not": f"NOT ({LONG})", "or": f"{LONG} OR n = 3"}
+    Snapshot.build(texts).save(tmp_path / "snapshot")
+    matcher = Matcher()
+    matcher.add_many(texts)
+    matcher.save(tmp_path / "matcher")
+    stricter()  # type: ignore[operator]
+    opened = Matcher.open(tmp_path / "matcher")
+    assert set(opened.set_aside) == {texts["old"], texts["not"], texts["or"]}
+    for row in ROWS.to_pylist():
+        assert set(opened.match(row)) <= {"ana", "or"}
+        assert "ana" in opened.match(row)
+    fixed = Fixed(tmp_path / "snapshot")
+    view = fixed.view(fixed.version)
+    assert all("ana" in ids for ids in view.subscriptions(ROWS).to_pylist())

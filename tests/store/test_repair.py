@@ -1,0 +1,227 @@
+"""Repairing a damaged log: what is good stays, what is lost is named, nothing is given twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.store.cuts import Cut, cut_at
+
+from tidings.store import ChangeLog, LogError
+
+BEFORE = Path(__file__).parent / "logs_before"
+
+
+@pytest.fixture(autouse=True)
+def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, lambda handle: None)
+
+
+def filled(folder: Path, *, segment_bytes: int = 1) -> ChangeLog:
+    """Groups of two versions: 1 and 2, 3 and 4, up to 11 and 12; the filter of each is new."""
+    log = ChangeLog(folder, segment_bytes=segment_bytes)
+    for n in range(6):
+        log.put_many([(f"s{n}", f"a = {n}"), (f"t{n}", f"b = {n}")])
+    return log
+
+
+def segments(log: ChangeLog) -> list[Path]:
+    return sorted((log.path / "changes").glob("0*.log"))
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 4
+    path.write_bytes(data)
+
+
+def test_an_end_that_was_cut_off(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    os.truncate(segments(log)[4], 100)
+    segments(log)[5].unlink()
+    reader, writer = ChangeLog(tmp_path), ChangeLog(tmp_path)
+    for one in (reader, writer):
+        with pytest.raises(LogError, match="of its 12 versions those after 8 can't be read"):
+            one.put("x", "a = 1")
+    done = ChangeLog(tmp_path).repair()
+    assert done.lost == [(9, 12)]
+    assert done.version == 13
+    assert "byte 36 was altered or cut off" in done.problems[0]
+    assert len(list(Path(done.aside).rglob("0*.log"))) == 5
+    # processes that ran all the while go on
+    assert reader.version == writer.version == log.version == 13
+    assert list(reader.subscriptions()) == [f"{one}{n}" for n in range(4) for one in "st"]
+    assert writer.put("new", "c = 1") == 14
+    assert log.put("new", "a = 0") == 15
+    # four versions are lost, and each may have had a filter of its own: no number comes again
+    assert [change.node for change in reader.changes(13)] == [13, 1]
+    assert len(reader.state().identities) == len(set(reader.state().identities)) == 13
+    for version in (9, 12):
+        with pytest.raises(LogError, match=f"version {version} was lost, and the log repaired wit"):
+            reader.subscriptions(version)
+        with pytest.raises(LogError, match=f"version {version} was lost, and the log repaired wit"):
+            reader.changes(version)
+    with pytest.raises(
+        LogError, match=r"the state at version 8 was forgotten, expected .* from 13"
+    ):
+        reader.subscriptions(8)
+    log.forget_before(14)
+    with pytest.raises(LogError, match="version 9 was lost"):
+        ChangeLog(tmp_path).subscriptions(9)
+
+
+def test_changes_behind_the_damage_stay(tmp_path: Path) -> None:
+    log = filled(tmp_path, segment_bytes=1 << 20)
+    log.put("t1", "a = 0")
+    path = segments(log)[0]
+    data = path.read_bytes()
+    flip(path, data.index(b"b = 2"))
+    done = ChangeLog(tmp_path).repair()
+    assert done.lost == [(5, 6)]
+    assert done.version == 14
+    found = log.subscriptions()
+    assert set(found) == {f"{one}{n}" for n in range(6) for one in "st"} - {"s2", "t2"}
+    assert found["t1"] == ("a = 0", 1)
+    assert found["t5"] == ("b = 5", 12)
+    log.put("s2", "a = 2")  # its number is lost too, so it has another
+    log.put("t4", "a = 3")
+    assert [change.node for change in log.changes(14)] == [13, 7]
+
+
+def test_a_mark_that_is_missing(tmp_path: Path) -> None:
+    """Nothing tells how far the log went, so many versions and numbers are passed over."""
+    log = filled(tmp_path)
+    segments(log)[5].unlink()
+    (tmp_path / "changes" / "end").unlink()
+    done = ChangeLog(tmp_path).repair()
+    assert done.version == 10_011
+    assert done.lost == []
+    assert len(ChangeLog(tmp_path).subscriptions()) == 10
+    assert ChangeLog(tmp_path).put("new", "c = 1") == 10_012
+    assert ChangeLog(tmp_path).subscriptions()["new"] == ("c = 1", 10_011)
+
+
+def test_a_checkpoint_that_was_altered(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.forget_before(6)
+    flip(tmp_path / "changes" / "checkpoint", 60)
+    done = ChangeLog(tmp_path).repair()
+    assert done.lost == [(1, 6)]
+    assert len(ChangeLog(tmp_path).subscriptions()) == 6
+    assert ChangeLog(tmp_path).put("new", "c = 1") == 14
+    assert ChangeLog(tmp_path).subscriptions()["new"] == ("c = 1", 13)
+
+
+def test_damage_before_the_checkpoint_loses_no_change(tmp_path: Path) -> None:
+    log = filled(tmp_path, segment_bytes=1 << 20)
+    log.forget_before(7)
+    flip(segments(log)[0], 60)
+    with pytest.raises(LogError, match="the log is damaged"):
+        ChangeLog(tmp_path).changes(4)
+    before = log.subscriptions()
+    done = ChangeLog(tmp_path).repair()
+    assert done.lost == []
+    assert done.version == 13
+    assert ChangeLog(tmp_path).subscriptions() == before
+
+
+def test_a_log_that_is_whole_is_left_alone(tmp_path: Path) -> None:
+    assert ChangeLog(tmp_path / "new").repair().version == 0
+    for name in ("log", "forgotten", "plain"):
+        log = ChangeLog(shutil.copytree(BEFORE / name, tmp_path / name)) if name == "plain" else \
+            filled(tmp_path / name)  # fmt: skip
+        if name == "forgotten":
+            log.forget_before(log.version)
+        before = {path: path.stat().st_mtime_ns for path in log.path.rglob("0*.log")}
+        done = log.repair()
+        assert (done.problems, done.lost, done.aside) == ([], [], "")
+        assert {path: path.stat().st_mtime_ns for path in log.path.rglob("0*.log")} == before
+        assert done.version == log.version
+
+
+def test_a_damaged_log_of_the_format_before(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(BEFORE / "plain", tmp_path / "log"))
+    path = folder / "00000000000000000008.log"
+    flip(path, path.read_bytes().index(b"LIKE"))
+    with pytest.raises(LogError, match="subscriptions repair"):
+        _ = ChangeLog(folder).version
+    done = ChangeLog(folder).repair()
+    assert done.lost == [(8, 8)]
+    assert done.version == 18 + 10_000 + 1
+    assert [path.name for path in Path(done.aside).iterdir()] != []
+    expected = ChangeLog(shutil.copytree(BEFORE / "plain", tmp_path / "whole")).subscriptions()
+    found = ChangeLog(folder).subscriptions()
+    assert {id_ for id_ in expected if found.get(id_) != expected[id_]} <= {"s1"}
+    assert ChangeLog(folder).put("new", "zz = 1") == done.version + 1
+
+
+def test_files_of_an_older_tidings_beside_it_are_moved_away(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    shutil.copy(BEFORE / "plain" / "00000000000000000001.log", tmp_path)
+    done = log.repair()
+    assert "an older tidings wrote beside" in done.problems[0]
+    assert ChangeLog(tmp_path).subscriptions() == filled(tmp_path / "same").subscriptions()
+
+
+def test_interrupted_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for call in range(100):
+        log = filled(tmp_path / f"{call}")
+        segments(log)[5].unlink()
+        with monkeypatch.context() as patch:
+            cut_at(call, patch)
+            try:
+                ChangeLog(log.path).repair()
+                break
+            except Cut:
+                pass
+        done = ChangeLog(log.path).repair()  # again, or it was done but for the end
+        assert done.lost in ([(11, 12)], [])
+        assert log.version == ChangeLog(log.path).version == 13
+        assert len(log.subscriptions()) == 10
+        assert log.put("new", "c = 1") == 14
+        assert (log.path / "aside").is_dir()
+    assert 8 < call < 99
+
+
+def test_nothing_is_given_twice_whatever_was_damaged(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(f"{seed} repairs")
+    for turn in range(60):
+        log = ChangeLog(tmp_path / f"{turn}", segment_bytes=rng.choice([1, 300, 1 << 20]))
+        filters: dict[str, int] = {}
+        groups = rng.randrange(1, 20)
+        for _ in range(groups):
+            log.put_many((f"s{rng.randrange(9)}", f"a = {rng.randrange(30)}") for _ in range(3))
+            if rng.random() < 0.1:
+                log.forget_before(rng.randrange(log.version))
+            filters |= {str(text): node for text, node in log.subscriptions().values()}
+        history = log.subscriptions()
+        files = [path for path in (log.path / "changes").iterdir() if path.name != "end"]
+        for _ in range(rng.randrange(1, 3)):
+            path = rng.choice(files)
+            size = path.stat().st_size if path.exists() else 0
+            kind = rng.choice(["flip", "cut", "unlink"])
+            if kind == "flip" and size:
+                flip(path, rng.randrange(size))
+            elif kind == "cut" and size:
+                os.truncate(path, rng.randrange(size))
+            elif kind == "unlink":
+                path.unlink(missing_ok=True)
+        highest = max(filters.values())
+        done = ChangeLog(log.path).repair()
+        again = ChangeLog(log.path)
+        if done.problems or done.lost:
+            assert done.version == 3 * groups + 1, (turn, done)
+        lost = {version for first, last in done.lost for version in range(first, last + 1)}
+        found = again.subscriptions()
+        if not lost:
+            assert found == history
+        assert again.put("new", "c = 1") == again.version == done.version + 1
+        assert again.subscriptions()["new"][1] > highest
+        for text, node in filters.items():
+            again.put("new", text)
+            given = again.subscriptions()["new"][1]
+            assert given == node or given > highest

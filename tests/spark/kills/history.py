@@ -143,8 +143,8 @@ class History:
         self._ids = 1_000_000
 
     def mend_rows(self) -> None:
-        """Put files of rows back that were altered, as `tidings pipeline verify` says which. A start
-        does not read all rows of the past: what it adds must be right, and they must be named."""
+        """Put files of rows back that were altered: `tidings pipeline verify` says which. A start
+        does not read all rows of the past; what it adds must be right, and these be named."""
         for home in ("data", "dead"):
             kept = self.now / "out" / home
             if kept.exists():

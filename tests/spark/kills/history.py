@@ -56,7 +56,8 @@ master = "local[1,2]"
 "spark.ui.enabled" = "false"
 "spark.driver.memory" = "512m"
 """
-AREAS = ("outbox", "subscriptions", "snapshots", "checkpoint")
+QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""A Java process that lives for seconds has better things to do than to optimise itself."""
 
 Event = dict[str, Any]
 
@@ -87,7 +88,7 @@ def run_tidings(folder: Path, *arguments: str) -> Ran:
     """`tidings` in a process of its own, in a session that is ended with it."""
     errors = folder.parent / f"{folder.name}.errors"
     errors.unlink(missing_ok=True)
-    session = Session([sys.executable, "-m", "tidings", *arguments], errors)
+    session = Session([sys.executable, "-m", "tidings", *arguments], errors, QUICK)
     try:
         ended = wait_for(lambda: not session.alive(), PATIENCE)
     finally:

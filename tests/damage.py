@@ -54,8 +54,10 @@ def put_back(folder: Path, backup: Path) -> str:
 
 
 def put_back_some(folder: Path, backup: Path, chance: random.Random) -> str:
-    """Some of its files are what they were; those that are new stay."""
-    kept = files_in([backup])
+    """Some of its files that changed are what they were; those that are new stay."""
+    kept = [
+        path for path in files_in([backup]) if _differs(path, folder / path.relative_to(backup))
+    ]
     if not kept:
         raise Missed
     some = chance.sample(kept, chance.randint(1, max(1, len(kept) // 2)))
@@ -120,6 +122,10 @@ SMALL: dict[str, Callable[[list[Path], random.Random], str]] = {
     "cut": cut, "flip": flip, "zero": zero, "swap": swap, "delete": delete,
 }  # fmt: skip
 """What is done to files without a backup."""
+
+
+def _differs(one: Path, other: Path) -> bool:
+    return not other.exists() or one.read_bytes() != other.read_bytes()
 
 
 def named(paths: list[Path]) -> str:

@@ -60,7 +60,7 @@ class Book:
     def __init__(self) -> None:
         self.said = 0  # the last number
         self.round_began = 0
-        self.acknowledged: dict[int, int | None] = {}  # the stamp of a number, where it is told
+        self.acknowledged: dict[int, int] = {}  # the stamp of each number
         self.refused = 0
         self.named: list[tuple[int, int]] = []  # stamps that are gone, both ends included
         self.breaks = 0
@@ -80,7 +80,7 @@ class Book:
 
     def is_named(self, number: int) -> bool:
         stamp = self.acknowledged[number]
-        return stamp is not None and any(first <= stamp <= last for first, last in self.named)
+        return any(first <= stamp <= last for first, last in self.named)
 
 
 class Account:

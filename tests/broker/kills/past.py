@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import random
 import shutil
 import signal
@@ -30,6 +29,7 @@ from tests.broker.patience import until
 from tests.rounds import Result, chance_of
 
 from tidings.network.agent import Agent, Refusal, Subscription, connect
+from tidings.routing.lineage import Break
 from tidings.routing.router import Times
 
 TIMES = Times(beat=0.2, resubscribe=0.4, retry=0.4, silent=1.5, expire=60.0, request=5.0)
@@ -110,10 +110,7 @@ class World:
         try:
             for name in self.tree.names:
                 await self._start(name)
-            more: dict[str, Any] = {}
-            if "on_break" in inspect.signature(connect).parameters:
-                more["on_break"] = self._on_break
-            self._publisher = await self._connect("r1", **more)
+            self._publisher = await self._connect("r1", on_break=self._on_break)
             for at, (place, (text, wants)) in enumerate(zip(PLACES, INTERESTS, strict=True)):
                 agent = await self._connect(place)
                 most = {"most": MOST_UNREAD} if at in LAGGING else {}
@@ -142,7 +139,7 @@ class World:
         address = self.tree.addresses[place]
         return await self._stack.enter_async_context(connect(address, times=TIMES, **more))
 
-    def _on_break(self, what: Any) -> None:
+    def _on_break(self, what: Break) -> None:
         self.book.put_break((span.first, span.last) for span in what.stamps)
 
     async def _read(self, at: int, told: Subscription) -> None:
@@ -297,24 +294,22 @@ class World:
 
     # -- publishing ----------------------------------------------------------------------------
 
-    def _say(self, plan: Plan, chance: random.Random) -> asyncio.Future[Any]:
+    def _say(self, plan: Plan, chance: random.Random) -> asyncio.Future[int]:
         self.book.said += 1
         number = self.book.said
         size = plan.size if plan.size > 2000 else chance.randrange(plan.size)
         payload = payload_of(number, size)
-        future: asyncio.Future[Any]
         future = self._publisher.publish_soon({"n": number, "k": number % 100}, payload)
         future.add_done_callback(lambda done: self._note(number, done))
         return future
 
-    def _note(self, number: int, done: asyncio.Future[Any]) -> None:
+    def _note(self, number: int, done: asyncio.Future[int]) -> None:
         if done.cancelled():
             return
         if isinstance(done.exception(), Refusal):
             self.book.refused += 1
         elif done.exception() is None:
-            result = done.result()
-            self.book.acknowledged[number] = result if isinstance(result, int) else None
+            self.book.acknowledged[number] = done.result()
 
     async def _publish(self, count: int, plan: Plan, chance: random.Random) -> None:
         waiting = []
@@ -324,7 +319,7 @@ class World:
                 await asyncio.sleep(chance.choice((0.0, 0.0, 0.02)))
         await self._acknowledged(waiting)
 
-    async def _acknowledged(self, waiting: list[asyncio.Future[Any]]) -> None:
+    async def _acknowledged(self, waiting: list[asyncio.Future[int]]) -> None:
         if not waiting:
             return
         _, late = await asyncio.wait(waiting, timeout=PATIENCE)

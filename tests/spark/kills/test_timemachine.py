@@ -72,6 +72,8 @@ class Round:
         if gone:
             result.reasons.append(f"{gone.total()} files of rows are gone")
         if ran.code == 0:
+            if verified:
+                history.mend_rows()
             result.reasons += Aftermath(history).faults()
             if not older:
                 result.reasons += self._unseen()

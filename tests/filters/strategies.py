@@ -376,7 +376,9 @@ class Writer:
         no = [self.word("NOT")] if rng.random() < 0.35 else []
         roll = rng.random()
         if roll < 0.2:
-            pattern = quoted(rng, rng.choice(REGEXES), escape_wildcards=True)
+            # `$` is before a last line feed too, in Java; see spark_differences.json
+            choices = [one for one in REGEXES if "$" not in one] if self.spark else REGEXES
+            pattern = quoted(rng, rng.choice(choices), escape_wildcards=True)
             word = self.word(rng.choice(("RLIKE", "REGEXP")))
             return Text(self.join(item, *no, word, pattern), PREDICATE)
         word = self.word(rng.choice(("LIKE",) if _changes_case(item) else ("LIKE", "ILIKE")))

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.filters import strategies
 
@@ -298,6 +299,8 @@ def test_short_ways_give_what_the_long_way_gives(
     monkeypatch.setattr(module, "_single_form", lambda *_: None)
     for one, form in zip(filters, short, strict=True):
         long = module.form_of(one.expression, one._attributes)
+        # how heavy they are is measured where it may matter, not on the short ways
+        form, long = (msgspec.structs.replace(both, weight=0) for both in (form, long))
         assert repr(form) == repr(long), one.sql()
         assert form == long
 

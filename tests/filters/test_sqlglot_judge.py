@@ -65,7 +65,7 @@ def leaf(rng: random.Random) -> Tree:
     if roll < 0.8:
         return ("null", kind(rng, 1))
     if roll < 0.92:
-        return (rng.choice(("like", "ilike", "rlike")), string(rng, 1), string(rng, 1))
+        return (rng.choice(("like", "ilike")), string(rng, 1), string(rng, 1))
     return name(rng)
 
 

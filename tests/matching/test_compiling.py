@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,26 @@ def test_other_sources_have_another_folder(tmp_path: Path) -> None:
         (folder / "notes.txt").write_text("no source")
         names.add(compiling.sources_digest(folder))
     assert len(names) == 4
+
+
+def test_processes_that_compile_at_the_same_time_keep_their_code_apart(tmp_path: Path) -> None:
+    """What one puts into the cache while another does is found under its own types."""
+    from numba import types
+    from numba.core.caching import IndexDataCacheFile
+
+    from tidings.matching.tag_kernels import sort_lists
+
+    name = sort_lists._cache._cache_file._data_name
+    made: Any = IndexDataCacheFile
+    one, other = (made(str(tmp_path), "kernel", "stamp") for _ in range(2))
+    one._data_name = other._data_name = name
+    empty = one._load_index()
+    one.save(types.int32, "for 32 bits")
+    with pytest.MonkeyPatch.context() as patch:  # the other looked before that
+        patch.setattr(other, "_load_index", lambda: empty)
+        other.save(types.int64, "for 64 bits")
+    assert one.load(types.int64) == "for 64 bits"
+    assert one.load(types.int32) in {"for 32 bits", None}
 
 
 def test_the_digest_is_made_quickly() -> None:

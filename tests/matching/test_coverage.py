@@ -225,9 +225,9 @@ def test_boxes_that_are_left_on_different_sides(monkeypatch: pytest.MonkeyPatch)
     """Where each box that is near leaves the other one on a column of its own, nobody is asked."""
     asked: list[tuple[Form, Form]] = []
 
-    def watched(outer: Form, inner: Form) -> bool:
+    def watched(outer: Form, inner: Form, *budget: Any) -> bool:
         asked.append((outer, inner))
-        return covers(outer, inner)
+        return covers(outer, inner, *budget)
 
     monkeypatch.setattr(doubts, "covers", watched)
     texts = [f"x{n} = 1 OR y{n} = 2" for n in range(30)]

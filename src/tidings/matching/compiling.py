@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import sys
 from collections.abc import Callable
@@ -107,10 +108,29 @@ if os.environ.get(SHIPPED):
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first use for the types it is called with."""
-    return numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
+    return _kept_apart(
+        numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
+    )
 
 
 def short_kernel(function: Callable[..., Any]) -> Any:
     """The same, but with the GIL: for work so short that asking for it again would take longer,
     above all while a background thread wants it too."""
-    return numba.njit(cache=True, boundscheck=False, error_model="numpy")(function)
+    return _kept_apart(numba.njit(cache=True, boundscheck=False, error_model="numpy")(function))
+
+
+def _kept_apart(compiled: Any) -> Any:
+    """Have each process name the files that it puts into the cache as no other does.
+
+    Numba gives them the next free number. Two processes that compile one kernel for different types
+    at the same time take the same number, and the index then has the code of one under the types of
+    the other: integers of 64 bits were sorted as if they had 32, without a word.
+    """
+    file = compiled._cache._cache_file
+    name_of = file._data_name
+
+    def own_name(_: int) -> str:
+        return str(name_of(secrets.randbits(63)))
+
+    file._data_name = own_name
+    return compiled

@@ -341,8 +341,14 @@ def test_the_more_speak_the_less_of_each_is_read_at_once(tmp_path: Path) -> None
             for one in ones:
                 await one.say(m.Redraw(0))
             await asyncio.sleep(0.01)
+        router = await Raw.made(root)
+        await router.say(m.Hello("router", routes=True))  # of it as much as ever
+        while at_once() != {TURN // 6, TURN}:
+            for one in (*ones, router):
+                await one.say(m.Redraw(0))
+            await asyncio.sleep(0.01)
         await until(lambda: at_once() == {TURN})
-        for one in ones:
+        for one in (*ones, router):
             one.close()
         await root.stop()
 

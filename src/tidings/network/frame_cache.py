@@ -18,7 +18,7 @@ from tidings.routing.cache import Cache, cost_of, look_up
 from tidings.routing.messages import Notification, Range
 
 SMALL = 4096  # bytes of a chunk that the next one is added to
-LOOK = 4 << 20  # bytes that are looked at for one question
+LOOK = 1 << 20  # bytes that are looked at for one question
 
 
 class Chunk:
@@ -105,8 +105,9 @@ class FrameCache(Cache):
         for start in frames.split(chunk.data)[0]:
             with contextlib.suppress(frames.FrameError):  # nobody looked at it when it passed
                 frames.decode(chunk.data, start)
+                place = chunk, start
                 for node, number in frames.numbers_of(chunk.data, start):
-                    self._places.setdefault(node, {}).setdefault(number, (chunk, start))
+                    self._places.setdefault(node, {}).setdefault(number, place)
                     chunk.numbers.append((node, number))
 
     def _drop(self, chunk: Chunk) -> None:

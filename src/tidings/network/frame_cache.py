@@ -18,7 +18,7 @@ from tidings.routing.cache import Cache, cost_of, look_up
 from tidings.routing.messages import Notification, Range
 
 SMALL = 4096  # bytes of a chunk that the next one is added to
-LOOK = 1 << 20  # bytes that are looked at for one question
+LOOK = 256 << 10  # bytes that are looked at for one question
 
 
 class Chunk:

@@ -15,7 +15,7 @@ LARGEST = frames.LARGEST - (1 << 16)  # bytes of a notification
 class Sizes(Attack):
     """Notifications at the limits of size, and beyond them."""
 
-    pause = 10.0
+    pause = 15.0
 
     def strike(self) -> None:
         what = self.counts["publications"] % 8
@@ -44,7 +44,7 @@ class Others(Attack):
     """Publications of the others' names, of thousands of names, with stamps that jump, and of what
     is no notification; beside them ordinary ones."""
 
-    pause = 0.5
+    pause = 1.0
 
     def strike(self) -> None:
         link = self.link(self.ports.edge, TRUDY)

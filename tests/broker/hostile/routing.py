@@ -21,7 +21,7 @@ class Forged(Attack):
     """Publications under the name of the honest publisher, whose name and stamps it reads in the
     notifications; and under names of which nobody has heard."""
 
-    pause = 0.5
+    pause = 1.0
     token = EVIL
 
     def __init__(self, ports: Ports, chance: random.Random) -> None:

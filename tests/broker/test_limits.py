@@ -414,8 +414,8 @@ def test_limits_in_a_file(tmp_path: Path, limit: str) -> None:
 
 
 def test_the_limits_that_the_docs_tell() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "network.md").read_text()
-    section = text.split("## What a stranger can't do")[1].split("\n## ")[0]
+    text = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    section = text.split("## Limits")[1].split("\n## ")[0]
     rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
     told = {row[1].strip(" `"): int(row[2]) for row in rows}
     assert told == msgspec.structs.asdict(Limits())

@@ -100,9 +100,7 @@ class Run:
                 time.sleep(0.05)
 
     def _start(self, name: str, *command: str, nice: bool = False) -> None:
-        path = os.pathsep.join(
-            [str(HOME / "src"), str(HOME)]
-        )
+        path = os.pathsep.join([str(HOME / "src"), str(HOME)])
         before = ["nice", "-n", "19"] if nice else []
         with (self.folder / f"{name}.log").open("wb") as log:
             self.processes[name] = subprocess.Popen(

@@ -270,6 +270,8 @@ def test_ranges_of_numbers_that_there_are_none_of() -> None:
     asked = [m.Range(7, 4500, 2**62), m.Range(8, 1, 2**62), m.Range(7, 0, 2**62)]
     # of a node that is not known, the journal may have something
     assert root._existing(asked) == [m.Range(7, 4500, 5000), m.Range(8, 1, 499)]
+    # and the cache, which would be looked through in vain, has not
+    assert root.looked_for(asked) == ([m.Range(7, 4500, 5000)], [m.Range(8, 1, 499)])
 
 
 def test_ranges_that_are_passed_on() -> None:

@@ -321,6 +321,8 @@ def test_what_nobody_needs_goes_soon(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_what_is_too_much_or_too_old_goes_though_somebody_needs_it(tmp_path: Path) -> None:
     journal = filled(tmp_path / "few", 1000, Retention(bytes=50_000))
     assert 100 < len(kept(journal)) < 500
+    journal = filled(tmp_path / "marked", 1000, Retention(marks=300))
+    assert 100 < len(kept(journal)) < 500
     journal = filled(tmp_path / "old", 1000, Retention(seconds=0.0))
     assert len(kept(journal)) < 200
     journal = filled(tmp_path / "all", 1000)

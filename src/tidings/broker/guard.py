@@ -98,12 +98,13 @@ class Guard:
 
     def _share_time(self, links: dict[Name, Link]) -> None:
         """The more neighbours speak, the less of each is read at once: who says little is not to
-        wait for those that never stop."""
+        wait for those that never stop. A router speaks for many, who would wait for each other."""
         came = {link: link.bytes_in for link in links.values()}
         busy = sum(self._came.get(link) != size for link, size in came.items())
         self._came = came
         for link in came:
-            link.read_at_once(max(LEAST, TURN // max(busy, 1)))
+            share = TURN if link.routes else TURN // max(busy, 1)
+            link.read_at_once(max(LEAST, share))
 
     # -- what is told of it --------------------------------------------------------------------
 

@@ -92,6 +92,7 @@ class Reception:
             self._certified.add(found.name)
         link.name = found.neighbour
         link.largest, link.strange = self.door.limits.frame_bytes, False
+        link.routes = message.routes
         self.links[link.name] = link
         self._passes[link] = found
         self._owners[link.name] = "" if message.routes else found.owner

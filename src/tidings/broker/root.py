@@ -76,7 +76,12 @@ class RootNode(Node):
         self._cache_bytes = cache_bytes
         self._limits = door.limits
         limits = door.limits
-        retention = Retention(limits.kept_bytes, limits.kept_seconds, limits.disk_bytes)
+        retention = Retention(
+            bytes=limits.kept_bytes,
+            marks=limits.kept_marks,
+            seconds=limits.kept_seconds,
+            disk_bytes=limits.disk_bytes,
+        )
         self.journal = FileJournal(self._path, retention)
         try:
             self.journal.begin_life(draw_life())

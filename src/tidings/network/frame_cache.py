@@ -18,7 +18,8 @@ from tidings.routing.cache import Cache, cost_of, look_up
 from tidings.routing.messages import Notification, Range
 
 SMALL = 4096  # bytes of a chunk that the next one is added to
-LOOK = 4 << 20  # bytes that are looked at for one question
+OF_PLACE = 150  # bytes that it takes to know where a mark is
+LOOK = 256 << 10  # bytes that are looked at for one question
 
 
 class Chunk:
@@ -105,12 +106,14 @@ class FrameCache(Cache):
         for start in frames.split(chunk.data)[0]:
             with contextlib.suppress(frames.FrameError):  # nobody looked at it when it passed
                 frames.decode(chunk.data, start)
+                place = chunk, start
                 for node, number in frames.numbers_of(chunk.data, start):
-                    self._places.setdefault(node, {}).setdefault(number, (chunk, start))
+                    self._places.setdefault(node, {}).setdefault(number, place)
                     chunk.numbers.append((node, number))
+        self.chunk_bytes += OF_PLACE * len(chunk.numbers)
 
     def _drop(self, chunk: Chunk) -> None:
-        self.chunk_bytes -= len(chunk.data)
+        self.chunk_bytes -= len(chunk.data) + OF_PLACE * len(chunk.numbers or ())
         for node, number in chunk.numbers or ():
             there = self._places.get(node, {})
             if there.get(number, (None, 0))[0] is chunk:

@@ -10,7 +10,7 @@ from tidings.routing.messages import Notification, Range
 
 Entry = TypeVar("Entry")
 OVERHEAD = 200  # bytes that a notification takes beside its payload,
-OF_MARK = 100  # and each of its marks, which take long to read and to write
+OF_MARK = 250  # and each of its marks, which take long to read and to write
 
 
 def cost_of(payload: int, marks: int) -> int:

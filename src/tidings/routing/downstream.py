@@ -428,8 +428,9 @@ class Downstream(ABC):
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
         if not self.may_ask(sender):
             return
-        ranges = bounded(message.ranges)
+        ranges, elsewhere = self.looked_for(bounded(message.ranges))
         found, rest = self.cache.find(ranges, self.limits.answer_bytes)
+        rest += elsewhere
         self.charge(sender, len(message.ranges) + entries_of(found))
         self.give_recovered(sender, message.request, found)
         if rest:
@@ -438,6 +439,10 @@ class Downstream(ABC):
                 self.ask_above(m.Recover(self.epoch, number, tuple(rest[: m.MOST_RANGES])))
         else:
             self.send(sender, m.Settled(self.epoch, message.request))
+
+    def looked_for(self, ranges: list[m.Range]) -> tuple[list[m.Range], list[m.Range]]:
+        """What is worth looking for in the cache, and what can't be there."""
+        return ranges, []
 
     def give_recovered(self, to: Name, request: int, found: list[m.Notification]) -> None:
         """Send what was asked for, in pieces that fit into frames."""
@@ -631,7 +636,7 @@ def bounded(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.Range
 
 def entries_of(found: Iterable[m.Notification]) -> int:
     """What it takes to give notifications again: those with many marks are dear."""
-    return sum(1 + len(one.marks) // 2 for one in found)
+    return sum(1 + 2 * len(one.marks) for one in found)
 
 
 def _entries(message: m.Answer | m.Counted | m.Settled) -> int:

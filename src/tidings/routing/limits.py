@@ -53,6 +53,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kept: Some = 1_000_000  # notifications that stay on the disk for those that are behind,
     kept_bytes: Some = 4 << 30  # of the journal with them; beyond these the oldest go,
+    kept_marks: Some = 10_000_000  # that they have, of which each takes 32 bytes of memory,
     kept_seconds: Some = 7 * 86_400  # and those that are older
     disk_bytes: Some = 8 << 30  # that the journal may take in all; beyond these nothing is taken
 

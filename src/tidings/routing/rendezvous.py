@@ -478,6 +478,15 @@ class Rendezvous(Downstream):
         self.give_recovered(request.neighbour, request.number, found)
         self.pass_down(m.Settled(self.epoch, message.request, tuple(lost)))
 
+    def looked_for(self, ranges: list[m.Range]) -> tuple[list[m.Range], list[m.Range]]:
+        exist = self._existing(ranges)
+        here = [one for one in exist if self._is_known(one.node)]
+        return here, [one for one in exist if not self._is_known(one.node)]
+
+    def _is_known(self, node: int) -> bool:
+        """Is a node there, or was it a while ago?"""
+        return node in self.counts or node in self.graph or node in self._retired
+
     def _existing(self, ranges: Iterable[m.Range]) -> list[m.Range]:
         """Without numbers that there are none of: what is not on the disk yet is not lost, it comes
         by itself. And no more than are found at once."""
@@ -485,7 +494,7 @@ class Rendezvous(Downstream):
         left = self.limits.burst
         for node, first, last in ranges:
             first = max(first, 1)
-            if node in self.counts or node in self.graph or node in self._retired:
+            if self._is_known(node):
                 last = min(last, self._count_of(node))  # of others nobody knows but the journal
             last = min(last, first + left - 1)
             if first <= last:

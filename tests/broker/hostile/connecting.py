@@ -33,7 +33,7 @@ def connected(port: int, first: bytes = b"") -> socket.socket | None:
 class Places(Attack):
     """One token of guests that takes all places, and says enough to keep them."""
 
-    pause = 0.25
+    pause = 0.5
     at_once = 40
 
     def __init__(self, ports: Ports, chance: random.Random) -> None:
@@ -80,7 +80,7 @@ class Places(Attack):
 class HalfOpen(Attack):
     """Connections that say nothing, half of a greeting, or half of a frame after it."""
 
-    pause = 0.5
+    pause = 1.0
     at_once = 20
     most = 1000
 
@@ -114,7 +114,7 @@ class Hellos(Attack):
     """Greetings with wrong tokens, with names that are bound to others, as routers; and right ones
     that leave at once."""
 
-    pause = 0.2
+    pause = 0.5
 
     def strike(self) -> None:
         hellos = [m.Hello(f"x{n}", "", f"guess-{self.chance.random()}") for n in range(15)]

@@ -15,7 +15,7 @@ LARGEST = frames.LARGEST - (1 << 16)  # bytes of a notification
 class Sizes(Attack):
     """Notifications at the limits of size, and beyond them."""
 
-    pause = 5.0
+    pause = 15.0
 
     def strike(self) -> None:
         what = self.counts["publications"] % 8
@@ -44,7 +44,7 @@ class Others(Attack):
     """Publications of the others' names, of thousands of names, with stamps that jump, and of what
     is no notification; beside them ordinary ones."""
 
-    pause = 0.2
+    pause = 1.0
 
     def strike(self) -> None:
         link = self.link(self.ports.edge, TRUDY)
@@ -67,7 +67,7 @@ class Others(Attack):
 class Fuzz(Attack):
     """Frames that make no sense, see fuzzing.py."""
 
-    pause = 0.5
+    pause = 2.0
 
     def strike(self) -> None:
         port = self.chance.choice(self.ports)
@@ -80,7 +80,7 @@ class Fuzz(Attack):
 class Slow(Attack):
     """Readers that want all that is large and never read it."""
 
-    pause = 0.5
+    pause = 1.0
     readers = 40
     interest = "slow = 1"
 

@@ -21,7 +21,7 @@ class Forged(Attack):
     """Publications under the name of the honest publisher, whose name and stamps it reads in the
     notifications; and under names of which nobody has heard."""
 
-    pause = 0.2
+    pause = 1.0
     token = EVIL
 
     def __init__(self, ports: Ports, chance: random.Random) -> None:
@@ -57,7 +57,7 @@ class Forged(Attack):
 class Claims(Attack):
     """Filters in the name of the honest subscriber, and reports of nodes that are not there."""
 
-    pause = 0.5
+    pause = 1.0
 
     def __init__(self, ports: Ports, chance: random.Random) -> None:
         super().__init__(ports, chance)

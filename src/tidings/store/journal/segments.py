@@ -30,6 +30,7 @@ class Retention(msgspec.Struct, frozen=True):
     """What stays on the disk for those that are behind, and how much the journal may take."""
 
     bytes: int = Limits().kept_bytes
+    marks: int = Limits().kept_marks
     seconds: float = Limits().kept_seconds
     disk_bytes: int = Limits().disk_bytes
 
@@ -116,13 +117,15 @@ class Segments:
             return
         every = sorted({**self.older, **self.current}.items())
         size, now = sum(one.size for _, one in every), time.time()
+        marks = sum(len(one.marks) for _, one in every)
         for at, (first, one) in enumerate(every):
             is_last, age = at + 1 == len(every), now - one.written
-            beyond = size > retention.bytes or age > retention.seconds
+            beyond = size > retention.bytes or marks > retention.marks or age > retention.seconds
             done = one.serial <= unneeded and age > LINGER
             if is_last and (one.size < SMALL or not one.serial):
                 return
             if one.serial and not (beyond or done):
                 return
             size -= one.size
+            marks -= len(one.marks)
             yield first

@@ -38,6 +38,7 @@ def attacked(folder: Path, seed: int, seconds: float, bound: float) -> None:
         assert percentile(attacked_, 0.99) < bound, "see the table"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_an_honest_pair_goes_on(tmp_path: Path, seed: int) -> None:
     """A short run; others may be busy on the machine."""

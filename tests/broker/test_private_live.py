@@ -109,9 +109,10 @@ def test_tokens_are_read_again(tmp_path: Path) -> None:
             write_secret(path, bad)
             root.signal(signal.SIGHUP)
             await asyncio.to_thread(_said, root, sentence)
+        write_secret(path, ROOT)
         path.chmod(0o644)
         root.signal(signal.SIGHUP)
-        write_secret(path, ROOT)
+        await asyncio.to_thread(_said, root, "chmod 600")
         await come("eve")  # those of before
         assert root.log().count("the tokens stay as they were: ") >= 3
 

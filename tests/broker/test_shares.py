@@ -83,7 +83,7 @@ def test_filters_that_take_too_long_go_and_no_publication_is_refused(tmp_path: P
         return f"s RLIKE 'a[ab]{{20}}c{number}'"
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, limits=Limits(match_millis=5))
         router = network[1][0]
         text = "ab" * 150_000
         async with (

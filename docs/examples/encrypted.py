@@ -92,7 +92,7 @@ def refused(opener: Opener, sealed: bytes) -> str:
 
 
 def bytes_in(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.iterdir())
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 async def main() -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.store.groups import START, GroupLog, Place, Position
+from tidings.store.groups import START, GroupLog, Place, Position, Walk
 
 WHOLE = 16 << 20  # bytes of commits that are read at every start
 
@@ -65,6 +65,7 @@ class Commits:
         self._first = 0  # the batch of the first place
         self._places: list[Place] = []
         self._end = START
+        self._walk: Walk | None = None  # that found the end, and was not taken yet
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -138,8 +139,7 @@ class Commits:
         losses += log.losses(walk)
         if losses:
             raise self.damaged(losses[0])
-        log.take_end(walk)
-        self._end, self._writes = walk.end, True
+        self._end, self._writes, self._walk = walk.end, True, walk
         return found
 
     def append(self, commit: Commit) -> None:
@@ -147,6 +147,9 @@ class Commits:
         if not self._writes:
             self.begin()
         try:
+            if self._walk is not None:  # until now nothing was touched
+                self._log.take_end(self._walk)
+                self._walk = None
             group = self._log.append([msgspec.json.encode(commit)], value=commit.batch)
         except EnvironmentProblem:
             self._writes = False  # what is on the disk is read again before the next

@@ -6,13 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+TOP = Path(__file__).parents[2]
+
 
 class StandInProcess:
     """A stand-in in a process of its own, that can be killed and started again."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
-        command = [sys.executable, "-m", "tidings.spark.standin", str(folder), str(port)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", "tests.spark.standin", str(folder), str(port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=TOP)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("listening on port ")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 import pytest
+from tests.spark.standin import delivered
 from tests.spark.standin_process import StandInProcess
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.standin import delivered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
@@ -23,7 +24,7 @@ class Ports(NamedTuple):
     side: int
 
 
-class Attack:
+class Attack(ABC):
     """One way to do harm, in strokes with a pause between them."""
 
     pause = 0.5  # seconds
@@ -35,8 +36,9 @@ class Attack:
         self.links: dict[str, Raw] = {}
         self._born = 0
 
+    @abstractmethod
     def strike(self) -> None:
-        raise NotImplementedError
+        """Do harm once."""
 
     def link(
         self,

@@ -1,6 +1,6 @@
-"""A stand-in for the rendezvous point, until the router network is there; for tests and trials.
+"""A stand-in for the rendezvous point, until pipelines speak to a real one.
 
-    python -m tidings.spark.standin FOLDER [PORT]
+    python -m tests.spark.standin FOLDER [PORT]      from the top of the repository
 
 It speaks handover.py over TCP and keeps what it took in FOLDER/log: records, each behind a head of
 its length, its checksum and a checksum of these two. A record is on the disk before it is answered

@@ -10,8 +10,9 @@ from tests.routing.world import POINTS, Disk, Sets, encode
 
 from tidings.routing import messages as m
 from tidings.routing.claims import MOST_OWNERS, Claims, behind
+from tidings.routing.journal import Record
 from tidings.routing.limits import Limits, work_of
-from tidings.routing.rendezvous import Record, Rendezvous
+from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Router, Times
 from tidings.routing.shares import judge, level_of
 

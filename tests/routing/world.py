@@ -14,10 +14,12 @@ from tests.routing.definition import memory_of
 from tidings.model import TidingsError
 from tidings.routing import messages as m
 from tidings.routing.cache import Cache
+from tidings.routing.interests import Placed
+from tidings.routing.journal import Memory, Record
 from tidings.routing.limits import work_of
 from tidings.routing.lineage import Lineage
 from tidings.routing.publisher import Publisher
-from tidings.routing.rendezvous import Memory, Placed, Record, Rendezvous
+from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Router, Times
 from tidings.routing.subscriber import Phase, Subscriber
 from tidings.routing.ways import Forwarding, Mode

@@ -15,10 +15,11 @@ import pytest
 from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
+from tidings.routing.interests import Placed
+from tidings.routing.journal import Memory, Record
 from tidings.routing.limits import work_of
 from tidings.routing.marks import Marks
 from tidings.routing.messages import Life, Mark, Range
-from tidings.routing.rendezvous import Memory, Placed, Record
 from tidings.store.groups import GroupLog
 from tidings.store.journal import (
     FileJournal,

@@ -23,8 +23,8 @@ from tidings.filters.work import WORTH, WorkError, metered
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import LimitError, NotificationError, TidingsError
+from tidings.routing.interests import Placed, TooMuchWork
 from tidings.routing.limits import Limits
-from tidings.routing.rendezvous import Placed, TooMuchWork
 
 MANY = 1000  # filters that are better put in order at once
 LONG = 4096  # bytes of a filter of which no more is kept than is needed, and less of many

@@ -15,9 +15,10 @@ from tidings.model import EnvironmentProblem
 from tidings.network.frame_cache import FrameCache
 from tidings.network.lives import draw_life
 from tidings.routing import frames
+from tidings.routing.journal import Record
 from tidings.routing.label_graph import Label
 from tidings.routing.lineage import Lineage
-from tidings.routing.rendezvous import Record, Rendezvous
+from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Times
 from tidings.routing.ways import Forwarding
 from tidings.store.journal import FileJournal, Retention

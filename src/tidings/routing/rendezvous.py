@@ -23,7 +23,6 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Protocol
 
 import msgspec
 
@@ -32,6 +31,8 @@ from tidings.routing import frames, messages as m, shares, ways
 from tidings.routing.cache import Cache
 from tidings.routing.claims import Claims
 from tidings.routing.downstream import Downstream, Name, Sent, entries_of
+from tidings.routing.interests import Interests, Placed, TooMuchWork
+from tidings.routing.journal import Journal, Memory, Record
 from tidings.routing.label_graph import Label
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.lineage import Lineage
@@ -48,104 +49,6 @@ RETIRED = 20, 500  # nodes that were set aside and are taken out: with a publica
 NEW_NODE = 100  # what a new node costs, in entries of an answer
 
 _log = logging.getLogger(__name__)
-
-
-class Placed(msgspec.Struct, frozen=True):
-    """A node and its place in the content graph; and the new places of others, where it showed
-    that they are the same as it is."""
-
-    node: int
-    parents: Label
-    children: Label
-    also: tuple[Placed, ...] = ()
-
-
-class TooMuchWork(TidingsError):
-    """Finding the filters of a notification takes too long, because of those of some nodes."""
-
-    def __init__(self, sentence: str, nodes: Label) -> None:
-        super().__init__(sentence)
-        self.nodes = nodes
-
-
-class Interests(Protocol):
-    """The preprocessor of a channel: interests and notifications to nodes."""
-
-    def place(self, interest: bytes) -> Placed:
-        """The node of an interest, made where there is none; TidingsError where it is refused."""
-
-    def tag(self, content: bytes) -> Iterable[int]:
-        """The lowest nodes that match a notification; TidingsError where it is refused,
-        TooMuchWork where that is due to the filters of some nodes."""
-
-    def remove(self, node: int) -> None:
-        """Nobody wants a node any more."""
-
-    def set_aside(self, nodes: Iterable[int]) -> None:
-        """Nothing is tagged with these any more; they are removed later, or brought back."""
-
-    def bring_back(self, node: int) -> None:
-        """A node that was set aside counts again."""
-
-    def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
-        """The identity of an interest, and its node if there is one; TidingsError where it is
-        refused."""
-
-    def identity(self, node: int) -> bytes:
-        """That of the interest of a node."""
-
-
-class Journal(Protocol):
-    """What a rendezvous point writes down, in order. It may be lost until it is on the disk."""
-
-    def add_node(self, node: int, interest: bytes, owner: str) -> None: ...
-    def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
-        """From now on a node is theirs."""
-
-    def drop_node(self, node: int) -> None: ...
-    def append(self, record: Record) -> None: ...
-    def find(
-        self, ranges: Iterable[m.Range], most_bytes: int
-    ) -> tuple[list[m.Notification], list[m.Range]]:
-        """Those that are there, and the numbers of those that are not any more. Where their
-        payloads are of more bytes than that, those beyond are in neither."""
-
-    def prune(self, upto: int) -> None:
-        """Notifications up to a serial are not needed any more."""
-
-    def forget_publishers(self, names: Iterable[str]) -> None:
-        """Their stamps are not needed any more."""
-
-
-class Record(msgspec.Struct, frozen=True):
-    """A notification as it is written down."""
-
-    serial: int
-    publisher: str
-    stamp: int
-    marks: Sequence[m.Mark]
-    matched: Label  # all nodes that match it
-    payload: bytes
-
-    def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
-        """With its own marks, or with other labels at them."""
-        marks = tuple(self.marks) if marks is None else marks
-        return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)
-
-
-class Memory(msgspec.Struct):
-    """What a rendezvous point had written down when it was started. The last life is that of the
-    start; after a loss of which the journal knows, it is the only one."""
-
-    lineage: tuple[m.Life, ...]
-    serial: int = 0
-    placed: list[Placed] = []  # each after its parents
-    counts: dict[int, int] = {}
-    totals: dict[int, int] = {}
-    latest: dict[int, int] = {}  # the serial of the last notification of a node
-    publishers: dict[str, int] = {}  # the last stamp of each
-    owners: dict[int, tuple[str, ...]] = {}  # of each node,
-    sizes: dict[int, int] = {}  # and the bytes of its filter
 
 
 class Retired(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.spark.kills.scene import ATTRIBUTES, KINDS, PLACES
+from tests.spark.kills.scene import ATTRIBUTES, KINDS, PLACES, draw_filter
 from tests.spark.kills.victims import Session, wait_for
 
 from tidings.snapshots import Snapshot
@@ -119,7 +119,7 @@ class History:
         what = 'snapshot = "snapshot"' if self.fixed else 'log = "subscriptions"\nrebuild_after = 4'
         (self.work / "pipeline.toml").write_text(FILE.format(subscriptions=what))
         if self.fixed:
-            self._subscriptions |= {f"s{at}": self._text() for at in range(15)}
+            self._subscriptions |= {f"s{at}": draw_filter(self.chance) for at in range(15)}
             Snapshot.build(self._subscriptions, ATTRIBUTES, number=1).save(self.work / "snapshot")
             self.states[1] = dict(self._subscriptions)
         else:
@@ -194,7 +194,7 @@ class History:
                 del self._subscriptions[id_]
                 version = log.drop(id_)
             else:
-                self._subscriptions[id_] = self._text()
+                self._subscriptions[id_] = draw_filter(self.chance)
                 version = log.put(id_, self._subscriptions[id_])
             self.states[version] = dict(self._subscriptions)
 
@@ -223,20 +223,3 @@ class History:
             "kind": chance.choice(KINDS),
             "place": chance.choice(PLACES),
         }
-
-    def _text(self) -> str:
-        chance = self.chance
-        price, kind, place = (
-            chance.randrange(0, 100, 10),
-            chance.choice(KINDS),
-            chance.choice(PLACES),
-        )
-        return chance.choice(
-            (
-                f"price > {price}",
-                f"price > {price} AND kind = '{kind}'",
-                f"kind = '{kind}' AND price BETWEEN {price} AND {price + 20}",
-                f"place IN ('{place}', 'Rome') AND NOT (price < {price})",
-                f"place LIKE '{place[0]}%' OR price = {price}",
-            )
-        )

@@ -53,6 +53,25 @@ master = "{master}"
 """
 
 
+def draw_filter(chance: random.Random) -> str:
+    """The text of a filter on the notifications of a scene."""
+    price, kind, place = (
+        chance.randrange(0, 100, 10),
+        chance.choice(KINDS),
+        chance.choice(PLACES),
+    )
+    return chance.choice(
+        (
+            f"price > {price}",
+            f"price > {price} AND kind = '{kind}'",
+            f"kind = '{kind}' AND price BETWEEN {price} AND {price + 20}",
+            f"place IN ('{place}', 'Rome') AND NOT (price < {price})",
+            f"place LIKE '{place[0]}%' OR price = {price}",
+            f"kind = '{kind}' AND length(place) > 4",
+        )
+    )
+
+
 class Daily(threading.Thread, ABC):
     """Something that is done again and again; `stop` raises what went wrong with it."""
 
@@ -153,14 +172,16 @@ class Changer(Daily):
             del self.now[id_]
             self._note(self.log.drop(id_))
         elif roll < 0.5:
-            several = {self._id(): self._text() for _ in range(self.chance.randrange(2, 6))}
+            several = {
+                self._id(): draw_filter(self.chance) for _ in range(self.chance.randrange(2, 6))
+            }
             self.now |= several
             self._note(self.log.put_many(several))
         else:
             self.put()
 
     def put(self) -> None:
-        id_, text = self._id(), self._text()
+        id_, text = self._id(), draw_filter(self.chance)
         self.now[id_] = text
         self._note(self.log.put(id_, text))
 
@@ -170,21 +191,3 @@ class Changer(Daily):
 
     def _id(self) -> str:
         return f"s{self.chance.randrange(40)}"
-
-    def _text(self) -> str:
-        chance = self.chance
-        price, kind, place = (
-            chance.randrange(0, 100, 10),
-            chance.choice(KINDS),
-            chance.choice(PLACES),
-        )
-        return chance.choice(
-            (
-                f"price > {price}",
-                f"price > {price} AND kind = '{kind}'",
-                f"kind = '{kind}' AND price BETWEEN {price} AND {price + 20}",
-                f"place IN ('{place}', 'Rome') AND NOT (price < {price})",
-                f"place LIKE '{place[0]}%' OR price = {price}",
-                f"kind = '{kind}' AND length(place) > 4",
-            )
-        )

@@ -9,7 +9,7 @@ import pytest
 from tests.routing.world import POINTS, Disk, Sets, encode
 
 from tidings.routing import messages as m
-from tidings.routing.claims import MOST_OWNERS, Claims, behind
+from tidings.routing.claims import MOST_OWNERS, REMEMBERED, Claims, behind
 from tidings.routing.journal import Record
 from tidings.routing.limits import Limits, work_of
 from tidings.routing.rendezvous import Rendezvous
@@ -365,3 +365,28 @@ def test_so_many_owners_of_a_node_are_remembered() -> None:
     assert added == [True] * MOST_OWNERS + [False] * (20 - MOST_OWNERS)
     claims.remove(1)
     assert not claims.holdings
+
+
+def test_what_was_set_aside_is_remembered_when_its_owner_has_nothing_left() -> None:
+    claims = Claims()
+    claims.pass_time(0.0, 1, 1.0)
+    claims.add(1, "o")
+    claims.set_aside("o", b"key", "too much")
+    claims.remove(1)
+    claims.pass_time(REMEMBERED, 1, 1.0)
+    assert claims.is_refused("o", b"key") == "too much"
+    assert claims.is_refused("o", b"another") == ""
+    claims.pass_time(REMEMBERED + 1, 1, 1.0)
+    assert claims.is_refused("o", b"key") == ""
+    assert not claims.holdings
+
+
+def test_who_dropped_one_may_ask_again_for_one() -> None:
+    claims = Claims()
+    for node in range(3):
+        claims.add(node, "o")
+        claims.set_aside("o", b"%d" % node, "too much")
+    claims.dropped(2)
+    for node in range(3):
+        claims.remove(node)
+    assert [claims.is_refused("o", b"%d" % node) for node in range(3)] == ["", *["too much"] * 2]

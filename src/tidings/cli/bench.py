@@ -17,6 +17,7 @@ from tidings.cli.screen import emit, plain, show, working
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from tidings.studies import Machine
 
@@ -267,7 +268,7 @@ def bench_compare(
             plain(f"{report.second} compared with {report.first}", "bold"),
             f"{report.workload}: {report.filters:,} filters, {report.events:,} events, "
             f"{report.rounds} rounds, seed {report.seed}; both find {report.matches:,} matches",
-            plain(studies.machine_line(report.machine), "dim"),
+            _machine(report.machine),
             "",
             studies.compare_table(report),
             "",
@@ -295,13 +296,17 @@ def _sizes(filters: list[str] | None) -> list[int]:
 
 def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str) -> None:
     """A report: where it was measured, its tables, and lines below them."""
-    from tidings.studies import machine_line
-
-    show(plain(machine_line(machine), "dim"), "")
+    show(_machine(machine), "", whole=True)
     for heading, table in sections:
         show(plain(heading, "bold"), table, "", whole=True)
     show(*lines)
     _remark_load(machine)
+
+
+def _machine(machine: Machine) -> Text:
+    from tidings.studies import machine_line
+
+    return plain(machine_line(machine), "dim")
 
 
 def _distinct(numbers: list[int]) -> list[int]:

@@ -21,6 +21,7 @@ from tidings.routing.messages import MOST_CALLED
 MOST_OWNERS = 8  # of one node that are remembered: a node of so many is nobody's burden
 MOST_ASIDE = 20_000  # filters of an owner that were set aside, and are remembered
 ALL_ASIDE = 200_000  # those of all owners
+REMEMBERED = 600.0  # seconds; whoever asks later is tried again
 
 
 def behind(router: object, owner: str) -> str:
@@ -40,7 +41,8 @@ class Holding(msgspec.Struct):
     nodes: int = 0
     size: int = 0  # of their filters
     room: int = 0  # nodes that it dropped since some were set aside
-    aside: dict[bytes, str] = msgspec.field(default_factory=dict)  # digests of filters, and why
+    aside: dict[bytes, str] = msgspec.field(default_factory=dict)  # digests of filters, and why,
+    since: float = 0.0  # when the last of them was set aside
 
 
 class Claims:
@@ -55,6 +57,7 @@ class Claims:
         self._ages: deque[tuple[float, int]] = deque()  # when which node was the last one
         self._old = 0  # nodes up to here are so old that much may have changed
         self._aside = 0  # filters that are remembered
+        self._now = 0.0
 
     def owners(self, node: int) -> tuple[str, ...]:
         one = self.sole.get(node)
@@ -111,8 +114,7 @@ class Claims:
         held = self.holdings.setdefault(owner, Holding())
         held.nodes += nodes
         held.size += size
-        if not held.nodes:
-            self._aside -= len(held.aside)
+        if not held.nodes and not held.aside:
             del self.holdings[owner]
 
     def count(self, nodes: Iterable[int]) -> Counter[str]:
@@ -131,7 +133,9 @@ class Claims:
     # -- what is sure --------------------------------------------------------------------------
 
     def pass_time(self, now: float, last: int, lasting: float) -> None:
-        """Claims are sure for so long; `last` is the newest node."""
+        """Claims are sure for so long; `last` is the newest node. Cost: a look at every owner where
+        filters were set aside lately."""
+        self._now = now
         if not self._ages or last > self._ages[-1][1]:
             self._ages.append((now, last))
         while self._ages and self._ages[0][0] < now - lasting:
@@ -139,6 +143,10 @@ class Claims:
         late = [node for node, when in self._confirmed.items() if when < now - lasting]
         for node in late:
             del self._confirmed[node]
+        if self._aside:
+            for owner, held in list(self.holdings.items()):
+                if held.aside and held.since < now - REMEMBERED:
+                    self._forget_aside(owner, held)
 
     def confirm(self, node: int, now: float) -> None:
         self._confirmed[node] = now
@@ -153,12 +161,17 @@ class Claims:
         held = self.holdings.get(owner)
         if held is not None and key not in held.aside and len(held.aside) < MOST_ASIDE:
             held.room = 0
+            held.since = self._now
             held.aside[key] = why
             self._aside += 1
             if self._aside > ALL_ASIDE:  # it is found out again when they ask again
-                most = max(self.holdings.values(), key=lambda one: len(one.aside))
-                self._aside -= len(most.aside)
-                most.aside.clear()
+                self._forget_aside(*max(self.holdings.items(), key=lambda one: len(one[1].aside)))
+
+    def _forget_aside(self, owner: str, held: Holding) -> None:
+        self._aside -= len(held.aside)
+        held.aside.clear()
+        if not held.nodes:
+            del self.holdings[owner]
 
     def is_refused(self, owner: str, key: bytes) -> str:
         """Why an owner may not ask for a filter; empty if it may. Each node that it dropped lets it
@@ -173,6 +186,8 @@ class Claims:
             held.room -= 1
             self._aside -= 1
             held.aside.pop(key if why else next(iter(held.aside)))
+            if not held.aside and not held.nodes:
+                del self.holdings[owner]
             return ""
         return why or next(iter(held.aside.values()))
 

@@ -8,6 +8,7 @@ import pytest
 from tests.graph.test_content_graph import random_event, random_filter
 
 from tidings import parse
+from tidings.filters.covering import covers
 from tidings.filters.index import HullIndex
 
 
@@ -43,6 +44,52 @@ def test_points_keep_candidates_few() -> None:
     assert list(index.may_be_covered(parse("symbol = 's5'").form)) == [5]
 
 
+def random_union(rng: random.Random) -> str:
+    tests = (
+        lambda a: f"{a} = {rng.randrange(4)}", lambda a: f"{a} > {rng.randrange(4)}",
+        lambda a: f"{a} <= {rng.randrange(4)}", lambda a: f"{a} IS NULL",
+        lambda a: f"{a} IS NOT NULL", lambda a: f"{a} IN ({rng.randrange(4)}, 9)",
+        lambda a: f"abs({a}) = {rng.randrange(3)}", lambda a: f"NOT ({a} = {rng.randrange(4)})",
+    )  # fmt: skip
+    names = ("a", "b", "c", "s.x", "s")
+    boxes = (
+        " AND ".join(rng.choice(tests)(rng.choice(names)) for _ in range(rng.choice((1, 1, 2, 3))))
+        for _ in range(rng.choice((1, 1, 2, 3)))
+    )
+    return " OR ".join(boxes)
+
+
+def test_candidates_of_unions_hold_every_answer(seed: int) -> None:
+    rng = random.Random(seed)
+    forms = [parse(random_union(rng)).form for _ in range(300)]
+    index: HullIndex[int] = HullIndex()
+    for number, one in enumerate(forms):
+        index.add(number, one)
+    for number in range(100):
+        index.discard(number, forms[number])
+    live, answers = range(100, 300), 0
+    for probe in (parse(random_union(rng)).form for _ in range(200)):
+        above, below = set(index.may_cover(probe)), set(index.may_be_covered(probe))
+        covering = {number for number in live if covers(forms[number], probe)}
+        covered = {number for number in live if covers(probe, forms[number])}
+        assert covering <= above <= set(live)
+        assert covered <= below <= set(live)
+        answers += len(covering) + len(covered)
+    assert answers > 100
+
+
+def test_unions_and_what_is_beside_them_are_no_candidates_of_each_other() -> None:
+    index: HullIndex[str] = HullIndex()
+    for number in range(1000):
+        index.add(f"z{number}", parse(f"z{number} IS NULL").form)
+        index.add(f"c{number}", parse(f"c = {number} OR pair = 'ours' AND n > {number}").form)
+    probe = parse("c = 5 OR pair = 'ours' AND n > 7").form
+    assert set(index.may_be_covered(probe)) == {"c5"}
+    assert set(index.may_cover(probe)) == {"c5"}
+    assert set(index.may_cover(parse("z7 IS NULL").form)) == {"z7"}
+    assert set(index.may_cover(parse("pair = 'ours' AND n > 8").form)) > {"c5", "c7"}
+
+
 PAIRS = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(8))  # as boxes too many
 
 
@@ -74,10 +121,18 @@ def test_what_is_covered_without_a_common_attribute(outer: str, inner: str) -> N
 
 def test_nothing_is_left_behind() -> None:
     index: HullIndex[int] = HullIndex()
-    forms = [parse(t).form for t in ("x = 1", "lower(n) = 'a' AND x > 2", "true", "false")]
+    texts = (
+        "x = 1",
+        "lower(n) = 'a' AND x > 2",
+        "true",
+        "false",
+        "x = 1 OR y = 2 OR y = 2 AND z = 1",
+    )
+    forms = [parse(text).form for text in texts]
     for number, form in enumerate(forms):
         index.add(number, form)
     for number, form in enumerate(forms):
         index.discard(number, form)
     assert not any(vars(index)[name] for name in ("_access", "_terms", "_tested", "_reading"))
     assert not any(index._computed.values())
+    assert not any(vars(index._unions).values())

@@ -26,8 +26,8 @@ STEP = 256  # items between two looks at the progress bar
 def show(*parts: RenderableType, whole: bool = False) -> None:
     """Print for people, with nothing but what is asked for in colour.
 
-    A table or text is made to fit the terminal, or printed whole: for numbers, a line that goes on
-    below is better than one that is cut off.
+    A table is made to fit the terminal, or printed whole: for numbers, a line that goes on below is
+    better than one that is cut off.
     """
     console = Console(highlight=False, markup=False)
     for part in parts:
@@ -36,7 +36,7 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
             needed = Measurement.get(console, console.options.update(max_width=1000), part).maximum
             if needed > console.width:
                 wide = Console(highlight=False, markup=False, width=needed)
-        wide.print(part, soft_wrap=whole and isinstance(part, Text))
+        wide.print(part)
 
 
 def say(text: str) -> None:

@@ -5,12 +5,12 @@ so it is enough to look under one well chosen attribute of one of them:
 
     access   (attribute, point)  the nodes whose hull wants one of a few points there
              (term,)             the nodes whose hull wants something else of the term
-             ()                  the nodes whose hull is free
+    free     see unions.py       the nodes whose hull is free
     tested   attribute           the nodes whose hull tests it, also by the first point of the test
 
 Answers are candidates: always all that can be right, usually few more. A node costs one entry per
-access point and two per attribute of its hull. Looking under (term,) is linear in what is there:
-the engine of the matching room does that part in rank space.
+access point, two per attribute of its hull and two per value of its witness. Looking under (term,)
+is linear in what is there: the engine of the matching room does that part in rank space.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.filters.form import Form, reads
 from tidings.filters.sets import OTHER, Key, ValueSet, key
+from tidings.filters.unions import UnionIndex, count_of
 from tidings.filters.unparse import name_text
 from tidings.model import Event
 
@@ -43,6 +44,7 @@ class HullIndex(Generic[Item]):
         ] = {}  # attribute -> access terms computed from it
         self._tested: dict[Place, dict[Item, None]] = {}
         self._reading: dict[str, dict[Item, None]] = {}
+        self._unions: UnionIndex[Item] = UnionIndex()
         self._all: dict[Item, None] = {}
         self._never: dict[Item, None] = {}  # everything covers what matches nothing
 
@@ -60,6 +62,7 @@ class HullIndex(Generic[Item]):
             if not isinstance(form.terms[term], Attribute):
                 for path in attributes_of(form.terms[term]):
                     self._computed.setdefault(name_text(path), {})[term] = None
+        self._unions.add(item, form)
         for place in _tested_places(form):
             self._tested.setdefault(place, {})[item] = None
         for path in reads(form):
@@ -80,6 +83,7 @@ class HullIndex(Generic[Item]):
                 for path in attributes_of(form.terms[term]):
                     if term in self._computed.get(name_text(path), {}):
                         _drop(self._computed, name_text(path), term)
+        self._unions.discard(item, form)
         for place in _tested_places(form):
             _drop(self._tested, place, item)
         for path in reads(form):
@@ -90,7 +94,7 @@ class HullIndex(Generic[Item]):
         if form.never:
             yield from self._all
             return
-        yield from self._access.get((), ())
+        yield from dict.fromkeys(self._unions.may_cover(form))
         wanted = dict.fromkeys(form.terms)
         for path in reads(form):
             wanted.update(self._computed.get(name_text(path), {}))
@@ -123,6 +127,10 @@ class HullIndex(Generic[Item]):
             paths = reads(form)
             if paths:
                 best = [self._reading.get(name_text(path), {}) for path in paths]
+        if form.boxes is not None and len(form.boxes) > 1:
+            union = self._unions.may_be_covered(form)
+            if union is not None and (best is None or count_of(union) < count_of(best)):
+                best = union
         if best is None:
             return list(self._all)
         # one item may read many of these attributes, and is asked once
@@ -130,7 +138,7 @@ class HullIndex(Generic[Item]):
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
         """Items whose form may hold this notification; the values of terms go into `values`."""
-        yield from self._access.get((), ())
+        yield from self._unions.free
         for term, node in self._terms.items():
             if term not in values:
                 values[term] = key(evaluate(node, event))
@@ -149,7 +157,7 @@ def _access_of(form: Form) -> tuple[str | None, list[Place]]:
         places: list[Place] = [(term,)] if points is None else [(term, p) for p in points]
         if best is None or (rank, len(places)) < (best[0], len(best[2])):
             best = (rank, term, places)
-    return (best[1], best[2]) if best is not None else (None, [()])
+    return (best[1], best[2]) if best is not None else (None, [])
 
 
 def _tested_places(form: Form) -> Iterator[Place]:

@@ -11,7 +11,7 @@ from tests.studies.standin import CountingMatcher, SlowMatcher
 
 from tidings.studies.match_report import MatchReport
 from tidings.studies.matching_bench import bench_matching
-from tidings.studies.tables import checked_line, machine_line, match_sections
+from tidings.studies.tables import checked_line, machine_lines, match_sections
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,8 @@ def test_speed_up_only_with_several_threads(report: MatchReport) -> None:
 
 def test_lines(report: MatchReport) -> None:
     assert "all matches of 4 events per row" in checked_line(report)
-    line = machine_line(msgspec.structs.replace(report.machine, load=1.25, processor="Abacus"))
-    assert f"{report.machine.processors} x Abacus, load 1.2 at the start; Python 3." in line
-    quiet = machine_line(msgspec.structs.replace(report.machine, load=None, processor=""))
-    assert f"{report.machine.processors} x processor; Python" in quiet
+    lines = machine_lines(msgspec.structs.replace(report.machine, load=1.25, processor="Abacus"))
+    assert f"{report.machine.processors} x Abacus, load 1.2 at the start" in lines[0]
+    assert lines[1].startswith("Python 3.")
+    quiet = machine_lines(msgspec.structs.replace(report.machine, load=None, processor=""))
+    assert f"{report.machine.processors} x processor" in quiet[0]

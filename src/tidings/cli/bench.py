@@ -268,7 +268,7 @@ def bench_compare(
             plain(f"{report.second} compared with {report.first}", "bold"),
             f"{report.workload}: {report.filters:,} filters, {report.events:,} events, "
             f"{report.rounds} rounds, seed {report.seed}; both find {report.matches:,} matches",
-            _machine(report.machine),
+            *_machine(report.machine),
             "",
             studies.compare_table(report),
             "",
@@ -296,17 +296,17 @@ def _sizes(filters: list[str] | None) -> list[int]:
 
 def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str) -> None:
     """A report: where it was measured, its tables, and lines below them."""
-    show(_machine(machine), "", whole=True)
+    show(*_machine(machine), "")
     for heading, table in sections:
         show(plain(heading, "bold"), table, "", whole=True)
     show(*lines)
     _remark_load(machine)
 
 
-def _machine(machine: Machine) -> Text:
-    from tidings.studies import machine_line
+def _machine(machine: Machine) -> list[Text]:
+    from tidings.studies import machine_lines
 
-    return plain(machine_line(machine), "dim")
+    return [plain(line, "dim") for line in machine_lines(machine)]
 
 
 def _distinct(numbers: list[int]) -> list[int]:

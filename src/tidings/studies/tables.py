@@ -25,14 +25,14 @@ BATCH = f"{HOME} batch"
 _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
 
 
-def machine_line(machine: Machine) -> str:
-    """Where and with what it was measured."""
+def machine_lines(machine: Machine) -> list[str]:
+    """Where it was measured, and on a line of its own with what."""
     load = "" if machine.load is None else f", load {machine.load:.1f} at the start"
     named = f" {machine.processor}" if machine.processor else ""
-    return (
-        f"{machine.system}, {machine.processors} x{named or ' processor'}{load}; "
-        f"Python {machine.python}, NumPy {machine.numpy}, pyarrow {machine.pyarrow}"
-    )
+    return [
+        f"{machine.system}, {machine.processors} x{named or ' processor'}{load}",
+        f"Python {machine.python}, NumPy {machine.numpy}, pyarrow {machine.pyarrow}",
+    ]
 
 
 def match_sections(report: MatchReport) -> list[tuple[str, Table]]:

@@ -84,3 +84,40 @@ def test_a_name_that_no_struct_may_have_is_looked_up_all_the_same() -> None:
     assert matcher.match({"z": 1, 'b"s\\': 3}) == [3]
     assert matcher.match(json.dumps({"z": 1, 'b"s\\': 3})) == [3]
     assert matcher.match("{}") == []
+
+
+def test_an_event_with_few_of_many_attributes_matches_as_always(seed: int) -> None:
+    """Filters test far more attributes than an event has, some nested, some computed."""
+    rng = random.Random(seed)
+    tests = (
+        lambda a: f"{a} IS NULL", lambda a: f"{a} = {rng.randrange(3)}",
+        lambda a: f"{a} = 'v{rng.randrange(3)}'", lambda a: f"{a} > {rng.random():.2f}",
+        lambda a: f"{a}.x = {rng.randrange(3)}", lambda a: f"abs({a}) < {rng.randrange(3)}",
+        lambda a: f"coalesce({a}, 'none') = 'none'", lambda a: f"{a} <=> b{rng.randrange(9)}",
+        lambda a: f"array_contains({a}, {rng.randrange(3)})",
+    )  # fmt: skip
+    matcher, filters = Matcher(), {}
+    for number in range(400):
+        filters[number] = parse(rng.choice(tests)(f"a{rng.randrange(200)}"))
+        matcher.add(number, filters[number])
+    matcher.merge()
+    values: tuple[object, ...] = (
+        None,
+        0,
+        1,
+        2,
+        2**70,
+        0.5,
+        "v1",
+        True,
+        {"x": 1},
+        {"x": None},
+        [1, 2],
+        [],
+        "",
+    )
+    for _ in range(60):
+        names = [f"a{rng.randrange(200)}" for _ in range(rng.randrange(6))]
+        event = {name: rng.choice(values) for name in (*names, f"b{rng.randrange(9)}")}
+        expected = {number for number, one in filters.items() if one.matches(event)}
+        assert set(matcher.match(event)) == expected, event

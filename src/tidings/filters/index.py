@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.filters.form import Form, reads
-from tidings.filters.sets import OTHER, Key, ValueSet, key
+from tidings.filters.sets import NULL_KEY, OTHER, Key, ValueSet, key
 from tidings.filters.unions import UnionIndex, count_of
 from tidings.filters.unparse import name_text
 from tidings.model import Event
@@ -139,11 +139,16 @@ class HullIndex(Generic[Item]):
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
         """Items whose form may hold this notification; the values of terms go into `values`."""
         yield from self._unions.free
+        access = self._access
         for term, node in self._terms.items():
-            if term not in values:
-                values[term] = key(evaluate(node, event))
-            yield from self._access.get((term,), ())
-            yield from self._access.get((term, values[term]), ())
+            place = values.get(term)
+            if place is None:
+                is_missing = type(node) is Attribute and node.path[0] not in event
+                place = values[term] = NULL_KEY if is_missing else key(evaluate(node, event))
+            if (term,) in access:
+                yield from access[term,]
+            if (term, place) in access:
+                yield from access[term, place]
 
 
 def _access_of(form: Form) -> tuple[str | None, list[Place]]:

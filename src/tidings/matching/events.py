@@ -2,14 +2,17 @@
 
 Twenty attributes take a few microseconds here, which is as long as the kernel takes for the rest;
 so the common types of the common terms are looked up in place, in one loop. Integers are left for
-the kernel: a bisection over Python's integers costs more than all else.
+the kernel: a bisection over Python's integers costs more than all else. Where filters test far more
+attributes than an event has, the codes of an event with none of them are copied, and only what it
+has is looked up.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -19,15 +22,19 @@ import numpy.typing as npt
 from msgspec.structs import astuple
 
 from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Attribute, Expression
+from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.matching.encoder import Encoder
 from tidings.matching.ranks import Ranks
 from tidings.model import Event
 
 # (column, attribute or None, codes of strings, code of other strings or -1, code of null, ranks,
-# everything else)
-Lookup = tuple[int, str | None, dict[str, int], int, int, Ranks, Callable[[Event], int]]
+# everything else, attributes that it reads)
+Lookup = tuple[
+    int, str | None, dict[str, int], int, int, Ranks, Callable[[Event], int], frozenset[str]
+]
 Array = npt.NDArray[Any]
+SPARSE = 4  # columns for each attribute of an event,
+WORTH = 64  # and this many more: then most of them are not in it
 _INT64 = np.dtype(np.int64)
 _UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec has no fields of such names
 
@@ -35,14 +42,15 @@ _UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec has no fields of such
 def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
     """How the code of a term is found; the elements of lists are not looked up."""
     if elements:
-        return column, None, {}, 0, 0, ranks, lambda _event: 0
+        return column, None, {}, 0, 0, ranks, lambda _event: 0, frozenset()
 
     def slow(event: Event) -> int:
         return ranks.code(evaluate(node, event))
 
     name = node.path[0] if isinstance(node, Attribute) and len(node.path) == 1 else None
     unknown = -1 if ranks.ordered else ranks.unknown_string
-    return column, name, ranks.strings, unknown, ranks.null, ranks, slow
+    names = frozenset(path[0] for path in attributes_of(node))
+    return column, name, ranks.strings, unknown, ranks.null, ranks, slow, names
 
 
 def numbers_of(encoders: Sequence[Encoder | None]) -> tuple[Array, Array, Array]:
@@ -87,6 +95,8 @@ class Reader:
                 self._decode = _decoder(names)
 
     def of_event(self, event: Event) -> Array:
+        if len(self._lookups) > SPARSE * len(event) + WORTH:
+            return self._sparse(event)
         values: Iterable[Any]
         if self._all is not None and type(event) is dict:
             try:
@@ -96,6 +106,32 @@ class Reader:
         else:
             values = [None if name is None else event.get(name) for name in self._names]
         return self._coded(values, event)
+
+    @cached_property
+    def _reading(self) -> dict[str, list[Lookup]]:
+        """The columns that read an attribute."""
+        found: dict[str, list[Lookup]] = {}
+        for lookup in self._lookups:
+            for name in lookup[-1]:
+                found.setdefault(name, []).append(lookup)
+        return found
+
+    @cached_property
+    def _empty(self) -> Array:
+        """The codes of an event without attributes."""
+        return np.array([0, *(slow({}) for *_, slow, _ in self._lookups)], _INT64)
+
+    def _sparse(self, event: Event) -> Array:
+        """The same for an event that has few of the attributes."""
+        codes = self._empty.copy()
+        for column, *_, slow, _ in self._read_by(event):
+            codes[column] = slow(event)
+        return codes
+
+    def _read_by(self, event: Event) -> Iterator[Lookup]:
+        reading = self._reading
+        for name in event:
+            yield from reading.get(name, ())
 
     def of_json(self, text: str | bytes) -> Array | None:
         """The same from JSON text, of which only what is tested is decoded; None where that is not
@@ -113,7 +149,7 @@ class Reader:
         integers: list[int] = []
         add = codes.append
         for value, lookup in zip(values, self._lookups, strict=True):
-            column, name, strings, unknown, null, ranks, slow = lookup
+            column, name, strings, unknown, null, ranks, slow, _ = lookup
             if name is not None:
                 kind = type(value)
                 if kind is str:

@@ -246,7 +246,7 @@ class Matcher:
         return replace(state, parts=(*state.parts, sealed)), dead
 
     def _join_small(self) -> None:
-        """Where no thread merges: have few parts all the same, by joining the last two while they
+        """Have few parts without joining all of them each time: the last two are joined while they
         are of one size, as a binary counter carries."""
         if not self._merging.acquire(blocking=False):
             return  # all of them are about to be one
@@ -267,23 +267,31 @@ class Matcher:
             self._merging.release()
 
     def _tidy(self) -> None:
-        """Start a merge when there is enough to merge."""
-        if not self._background or not self._needs_merge():
+        """Have a thread look after the parts when there is enough to do."""
+        if not self._background:
             return
-        with self._lock:
-            if self._worker is None or not self._worker.is_alive():
-                self._worker = threading.Thread(target=self.merge, daemon=True)
-                self._worker.start()
-
-    def _needs_merge(self) -> bool:
         state = self._state
-        return (
-            state.fresh_count >= SEAL_AT
-            or (self._crowded and state.fresh_count > 0)
-            or len(state.parts) > MOST_PARTS
-            or self._wasteful(state.register)
-            or any(sealed.statistics.due() for sealed in state.parts)
-        )
+        due = sum(sealed.statistics.due() for sealed in state.parts) > 0
+        fresh = state.fresh_count >= SEAL_AT or (self._crowded and state.fresh_count > 0)
+        if due or fresh or self._are_many(state):
+            with self._lock:
+                if self._worker is None or not self._worker.is_alive():
+                    self._worker = threading.Thread(target=self._tend, args=(due,), daemon=True)
+                    self._worker.start()
+
+    def _tend(self, due: bool) -> None:
+        """Make a part of the fresh filters, and join parts of one size: a filter is joined no more
+        often than a binary counter carries. All become one part when they are many, when much of
+        them is gone, or when it is `due`, as they may have been made for other events."""
+        with giving_way():
+            self._crowded = False
+            self._seal()
+            self._join_small()
+        if due or self._are_many(self._state):
+            self.merge()
+
+    def _are_many(self, state: State) -> bool:
+        return len(state.parts) > MOST_PARTS or self._wasteful(state.register)
 
     @staticmethod
     def _wasteful(register: Register) -> bool:

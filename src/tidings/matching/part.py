@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 Watch = Callable[[Array], None]  # is given the codes of an event
 ROOM = 1 << 20  # pairs that an output buffer holds at least
 PADDING = 64
+DENSE = 256  # slots for each that was found: to go through all of them takes less than to sort
 FEW = 32  # matches of an event that Python looks through sooner than NumPy
 _INDEX = np.dtype(np.intp)  # what NumPy takes as an index without a copy
 
@@ -278,7 +279,12 @@ def _once(slots: Array) -> Array:
     begin than all else takes."""
     if len(slots) <= FEW and len(set(slots.tolist())) == len(slots):
         return slots
-    return np.unique(slots)
+    size = int(slots.max()) + 1
+    if size > DENSE * len(slots):
+        return np.unique(slots)
+    seen = np.zeros(size, np.bool_)
+    seen[slots] = True
+    return np.flatnonzero(seen).astype(slots.dtype)
 
 
 def _accesses(segment: Segment) -> Iterator[Access]:

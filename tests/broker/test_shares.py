@@ -100,7 +100,7 @@ def test_filters_that_take_too_long_go_and_no_publication_is_refused(tmp_path: P
             assert await payloads(told, 3) == [b"0", b"1", b"2"]
             assert await payloads(also, 3) == [b"0", b"1", b"2"]
             reason = await refusal_of(filters[-1])
-            assert "filters of 'hostile' compute on long texts or lists" in reason
+            assert "filters of 'hostile' compute on what one notification says" in reason
             assert network[0].machine.beyond["marks"] >= 100
         await stopped(network)
 

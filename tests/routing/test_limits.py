@@ -257,7 +257,7 @@ def test_notifications_with_many_marks_are_dear() -> None:
 
 
 def test_large_payloads_are_in_messages_of_their_own() -> None:
-    router = a_router()
+    router = a_router(answer_bytes=8 << 20)
     for one in notifications(3, 3 << 20):
         router.receive(UP, one, 0.0)
     sent = to(router.receive("a", m.Recover(1, 5, (m.Range(1, 1, 2),)), 0.0), "a")

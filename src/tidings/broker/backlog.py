@@ -1,68 +1,69 @@
 """Subscription work, which waits while there are notifications.
 
-    notifications ──────────────────────────> at once
-    Subscribe, Ask, Wanted ... ──> backlog ──> a slice of time, then the event loop has its turn
+    notifications ──────────────────────────> see publications.py
+    Subscribe, Ask, Recover ... ──> backlog ──> a slice of time, then the event loop has its turn
 
 A subscription takes much longer than a notification, and nobody minds if it takes a little longer
 still. So what neighbours want is looked at for a millisecond or so, and then whatever came in
-meanwhile goes first. Messages of a neighbour stay in their order. A neighbour for which too much
-waits is not read from until that is done.
+meanwhile goes first. While notifications come, subscriptions also wait for each other: whatever
+changes the graph makes known ways unknown, and it is cheaper to find them again after many changes
+than after each. Neighbours have their turns, and so have those behind a router that ask for
+nodes; what one of them says stays in its order. A neighbour for which too much waits is not read
+from until that is done.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 import msgspec
 
+from tidings.broker.turns import Turns
 from tidings.network import Link
 from tidings.routing import messages as m
 
 SLICE = 0.001  # seconds
-REST = 3.0  # times as long as it took too long, others have the loop for themselves
+LONG_SLICE = 0.01  # while notifications come
+REST = 3.0  # times as long as it took, others have the loop for themselves then,
+LEAST_REST = 0.05  # seconds, and at least so long
 PIECE = 256  # nodes of a Subscribe that are looked at together
 MOST_WAITING = 1000  # messages of one neighbour,
 MOST_WAITING_ALL = 10_000  # and of all together
 
-URGENT = (m.Publish, m.Recover, m.Trace)
-"""What neighbours say about notifications, and what they must know to go on."""
-
 
 class Backlog:
-    """What waits, in the order in which it came. `take` does the work."""
+    """What waits, each neighbour in turn. `take` does the work."""
 
-    def __init__(self, take: Callable[[Link, m.Message], None], done: Callable[[], None]) -> None:
-        """`done` is called after each slice."""
+    def __init__(
+        self,
+        take: Callable[[Link, m.Message], None],
+        done: Callable[[], None],
+        notified: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`done` is called after each slice; `notified` counts the notifications so far."""
         self._take = take
         self._done = done
-        self._queue: deque[tuple[Link, m.Message]] = deque()
-        self._waiting: Counter[Link] = Counter()
-        self._paused: set[Link] = set()
+        self._notified = notified
+        self._before = 0  # notifications
+        self._turns: Turns[m.Message] = Turns("backlog", MOST_WAITING, MOST_WAITING_ALL)
         self._scheduled = False
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._turns)
 
     def put(self, link: Link, message: m.Message) -> None:
+        owner = message.owner if isinstance(message, m.Ask) else ""
         for piece in _pieces(message):
-            self._queue.append((link, piece))
-            self._waiting[link] += 1
-        if self._waiting[link] > MOST_WAITING or len(self._queue) > MOST_WAITING_ALL:
-            self._paused.add(link)
-            link.read("backlog", on=False)
+            self._turns.put(link, owner, piece)
         self._schedule()
 
     def forget(self, link: Link) -> None:
-        """A link is over: whoever comes back says everything anew."""
-        if self._waiting.pop(link, 0):
-            self._queue = deque(one for one in self._queue if one[0] is not link)
-        self._paused.discard(link)
+        self._turns.forget(link)
 
     def _schedule(self, rest: float = 0.0) -> None:
-        if not self._scheduled and self._queue:
+        if not self._scheduled and self._turns:
             self._scheduled = True
             loop = asyncio.get_running_loop()
             if rest:
@@ -72,24 +73,21 @@ class Backlog:
 
     def _work(self) -> None:
         self._scheduled = False
-        until = time.monotonic() + SLICE
-        while self._queue:
-            link, message = self._queue.popleft()
-            self._waiting[link] -= 1
-            if not self._waiting[link]:
-                del self._waiting[link]
-            self._take(link, message)
+        notified = self._notified()
+        busy, self._before = notified > self._before, notified
+        begun = time.monotonic()
+        until = begun + (LONG_SLICE if busy else SLICE)
+        while self._turns:
+            self._take(*self._turns.take())
             if time.monotonic() >= until:
                 break
-        if self._paused and len(self._queue) <= MOST_WAITING_ALL // 2:
-            for link in [*self._paused]:
-                if self._waiting[link] <= MOST_WAITING // 2:
-                    self._paused.remove(link)
-                    link.read("backlog", on=True)
+        self._turns.resume()
         self._done()
-        # filters that are dear to place get a part of the time, and not half of it
-        late = time.monotonic() - until
-        self._schedule(REST * late if late > SLICE else 0.0)
+        took = time.monotonic() - begun
+        if busy:
+            self._schedule(max(LEAST_REST, REST * took))
+        else:  # filters that are dear to place get a part of the time, and not half of it
+            self._schedule(REST * (took - SLICE) if took > 2 * SLICE else 0.0)
 
 
 def _pieces(message: m.Message) -> Iterator[m.Message]:

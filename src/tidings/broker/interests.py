@@ -19,6 +19,7 @@ import msgspec
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, attributes_of
+from tidings.filters.sets import Key, key
 from tidings.filters.work import WORTH, WorkError, metered
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
@@ -29,6 +30,7 @@ from tidings.routing.limits import Limits
 MANY = 1000  # filters that are better put in order at once
 LONG = 4096  # bytes of a filter of which no more is kept than is needed, and less of many
 MOST_TOLD = 100  # filters that are set aside with a line each
+BYTES = 100_000  # of a notification that it takes so much longer to compute on
 DEFAULTS = Limits()
 _log = logging.getLogger(__name__)
 
@@ -38,6 +40,13 @@ class Aside(msgspec.Struct, frozen=True):
 
     text: str
     reason: str
+
+
+class Computed(msgspec.Struct, frozen=True):
+    """What a filter has to compute, beside looking at attributes."""
+
+    paths: frozenset[tuple[str, ...]]  # of the attributes that it computes on
+    work: int  # how much, by how it is written
 
 
 class GraphInterests:
@@ -62,7 +71,7 @@ class GraphInterests:
         """What is stored and refused now, by number; whoever still wants one is refused, asks anew
         and is told why."""
         self._filters = self._stored(interests)
-        self._computed: dict[int, frozenset[tuple[str, ...]]] = {}
+        self._computed: dict[int, Computed] = {}
         for number, filter_ in self._filters.items():
             self._note_computed(number, filter_)
         many = len(self._filters) > MANY
@@ -148,29 +157,34 @@ class GraphInterests:
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         if self.attributes is not None:
             event = self.attributes.read(event)
-        try:
-            with metered(time.thread_time, self._seconds):
-                matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
-        except WorkError as problem:
-            raise TooMuchWork(str(problem), self._costly(event)) from None
+        seconds = self._seconds * (1 + len(content) / BYTES)
+        for first in (True, False):
+            try:
+                with metered(time.thread_time, seconds):
+                    matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
+                break
+            except WorkError as problem:  # what is done for the first time takes longer
+                if not first:
+                    raise TooMuchWork(str(problem), self._costly(event)) from None
         return self._lowest(matched)
 
-    def _costly(self, event: Mapping[str, object]) -> tuple[int, ...]:
-        """The nodes whose filters compute something of a long value. Cost: all that compute
-        anything are looked at, which happens seldom."""
-        long: dict[tuple[str, ...], bool] = {}
+    def _costly(self, event: Mapping[str, object]) -> dict[int, int]:
+        """The nodes whose filters compute something of this notification, and how much. Cost: all
+        that compute anything are looked at, which happens seldom."""
+        values: dict[tuple[str, ...], object] = {}
 
-        def is_long(path: tuple[str, ...]) -> bool:
-            if path not in long:
-                value = evaluate(Attribute(path), event)
-                long[path] = isinstance(value, str | bytes | list | tuple) and len(value) >= WORTH
-            return long[path]
+        def size_of(path: tuple[str, ...]) -> int:
+            if path not in values:
+                values[path] = evaluate(Attribute(path), event)
+            value = values[path]
+            return len(value) if isinstance(value, str | bytes | list | tuple) else 0
 
-        return tuple(
-            number
-            for number, paths in self._computed.items()
-            if number not in self._aside and any(map(is_long, paths))
-        )
+        places: dict[str, Key] = {}
+        return {
+            number: one.work * (1 + max(map(size_of, one.paths)) // WORTH)
+            for number, one in self._computed.items()
+            if number not in self._aside and _is_reached(self._filters[number], event, places)
+        }
 
     def _lowest(self, matched: list[int]) -> list[int]:
         """Of nodes that match, those that cover no other one of them. Cost: next to nothing for
@@ -282,14 +296,16 @@ class GraphInterests:
 
     def _note_computed(self, number: int, filter_: Filter) -> None:
         """Remember what a filter computes on, where it tests more than attributes."""
+        terms = filter_.form.terms
         paths = {
             path
-            for term in filter_.form.terms.values()
+            for term in terms.values()
             if type(term) is not Attribute
             for path in attributes_of(term)
         }
         if paths:
-            self._computed[number] = frozenset(paths)
+            texts = (text for text, term in terms.items() if type(term) is not Attribute)
+            self._computed[number] = Computed(frozenset(paths), sum(map(len, texts)))
 
     def _number_all(self) -> None:
         self._same = {}
@@ -305,3 +321,15 @@ class GraphInterests:
         node = self._graph.node(filter_)
         assert node is not None
         return node
+
+
+def _is_reached(filter_: Filter, event: Mapping[str, object], places: dict[str, Key]) -> bool:
+    """Whether the tests of attributes leave something to compute."""
+    for term, values in filter_.form.hull.items():
+        node = filter_.form.terms[term]
+        if type(node) is Attribute:
+            if term not in places:
+                places[term] = key(evaluate(node, event))
+            if places[term] not in values:
+                return False
+    return True

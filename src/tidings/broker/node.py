@@ -1,7 +1,7 @@
 """A running node: a state machine between links and a clock.
 
-frames ──> links ──> messages ──> backlog ──> machine ──> messages ──> links ──> frames
-               └──> notifications from above, by their fronts alone ──────────────┘
+frames ─> links ─> messages ─> publications, backlog ─> machine ─> messages ─> links ─> frames
+              └──> notifications from above, by their fronts alone ────────────┘
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from tidings.broker.backlog import URGENT, Backlog
+from tidings.broker.backlog import Backlog
 from tidings.broker.door import UPSTREAM, Door
 from tidings.broker.entry import Pass, Tokens
+from tidings.broker.publications import Publications
 from tidings.broker.reception import Reception
 from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem, TidingsError
@@ -47,9 +48,11 @@ class Node:
         self.reception = Reception(machine.name, door, self._make_link)
         self.take_machine(machine)
         self.links, self.guard = self.reception.links, self.reception.guard
-        self.backlog = Backlog(self._take_later, self.after_receiving)
+        self.publications = Publications(self._take_later, self.after_receiving)
+        self.backlog = Backlog(self._take_later, self.after_receiving, self._notified)
         self.began = self.now
         self.above = ""  # the name of the node there
+        self.passed_on = 0  # notifications
         self.reports = Reports(machine.times.expire)
         self._server: asyncio.Server | None = None
         self._pausing = False  # nothing is read from neighbours
@@ -149,11 +152,13 @@ class Node:
     def _ended(self, link: Link, reason: str) -> None:
         self.reception.left(link, reason)
         self.backlog.forget(link)
+        self.publications.forget(link)
         self.reports.ended(link)
 
     # -- what comes in -------------------------------------------------------------------------
 
     def _received(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+        self.publications.begin()
         for start in starts:
             message = frames.decode_from_below(buffer, start)
             if self.reception.is_stranger(link):
@@ -177,11 +182,17 @@ class Node:
         elif isinstance(message, m.Watch):
             if self.reports.watch(link.name):
                 self.report([link.name])
-        elif isinstance(message, URGENT):
-            link.told_in += isinstance(message, m.Publish)
+        elif isinstance(message, m.Publish):
+            link.told_in += 1
+            self.publications.put(link, message)
+        elif isinstance(message, m.Trace):  # what it says must be known to go on
             self.feed(link.name, message)
         else:
             self.backlog.put(link, message)
+
+    def _notified(self) -> int:
+        """Notifications that came so far, from below or above."""
+        return self.publications.count + self.passed_on
 
     def _take_later(self, link: Link, message: m.Message) -> None:
         try:
@@ -218,6 +229,7 @@ class Node:
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
         """Send frames of notifications to whom they are for, and keep them for a while."""
+        self.passed_on += len(starts)
         for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
             link = self.links.get(name)
             if link is not None:

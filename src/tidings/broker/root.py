@@ -20,9 +20,11 @@ from tidings.routing.label_graph import Label
 from tidings.routing.lineage import Lineage
 from tidings.routing.rendezvous import Rendezvous
 from tidings.routing.router import Times
-from tidings.routing.ways import Forwarding
+from tidings.routing.ways import MOST_LISTED, Forwarding
 from tidings.store.journal import FileJournal, Retention
 
+TEND_AGAIN = 30.0  # seconds after the journal could not be tended to
+MOST_SINGLE = 1_000_000  # labels that are kept
 MOST_LABELS = 8 << 20  # bytes: where lists are longer, marks begin with their nodes alone
 
 _log = logging.getLogger(__name__)
@@ -33,16 +35,20 @@ class FramedRendezvous(Rendezvous):
     in `released`."""
 
     released: list[bytes]
-    _labels: dict[int, bytes]  # those that marks begin their way with, by node
+    _labels: dict[int, bytes]  # those that marks begin their way with, by node,
+    _alone: dict[int, bytes]  # and where there are many: the nodes alone, whatever the graph is
 
     def release(self, record: Record, nodes: Label) -> None:
-        known = self._labels
+        known = self._labels if len(nodes) <= MOST_LISTED else self._alone
         try:
             labels = b"".join(map(known.__getitem__, nodes))
         except KeyError:
+            if len(known) > MOST_SINGLE:
+                known.clear()
             for node in nodes:
                 if node not in known:
-                    known[node] = frames.encode_labels([self._first_label(node)])
+                    label = self._first_label(node) if known is self._labels else (node,)
+                    known[node] = frames.encode_labels([label])
             labels = b"".join(map(known.__getitem__, nodes))
         if len(labels) > MOST_LABELS:
             labels = frames.encode_labels([(node,) for node in nodes])
@@ -83,7 +89,7 @@ class RootNode(Node):
             seconds=limits.kept_seconds,
             disk_bytes=limits.disk_bytes,
         )
-        self.journal = FileJournal(self._path, retention)
+        self.journal = FileJournal(self._path, retention, apart=True)
         try:
             self.journal.begin_life(draw_life())
         except BaseException:
@@ -91,6 +97,8 @@ class RootNode(Node):
             raise
         super().__init__(self._remembered(), door, forwarding)
         self._writing: asyncio.Task[None] | None = None
+        self._tending: asyncio.Task[None] | None = None
+        self._tended = float("-inf")  # when that last went wrong
         self._tried = 0.0  # when it was last tried to begin anew
 
     def _remembered(self) -> FramedRendezvous:
@@ -102,13 +110,13 @@ class RootNode(Node):
         machine = FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
         )  # fmt: skip
-        machine.released, machine._labels = [], {}
+        machine.released, machine._labels, machine._alone = [], {}, {}
         return machine
 
     async def stop(self) -> None:
         await super().stop()
-        if self._writing is not None:
-            await asyncio.gather(self._writing, return_exceptions=True)
+        tasks = [one for one in (self._writing, self._tending) if one is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
         self.journal.close()
 
     def after_receiving(self) -> None:
@@ -127,6 +135,7 @@ class RootNode(Node):
             if batch is None:
                 # what waited for things that were written before
                 self._stored(self.machine.written())
+                self._tend()
                 return
             try:
                 await loop.run_in_executor(None, self.journal.write, batch)
@@ -138,6 +147,20 @@ class RootNode(Node):
                 self.dispatch(self.machine.fail(str(problem) or type(problem).__name__))
                 return
             self._stored(batch.upto)
+            self._tend()
+
+    def _tend(self) -> None:
+        """Have the journal tended to, where that is due, while others publish."""
+        at_work = self._tending is not None and not self._tending.done()
+        if not at_work and self.now - self._tended > TEND_AGAIN and self.journal.is_due:
+            self._tending = asyncio.get_running_loop().create_task(self._tend_now())
+
+    async def _tend_now(self) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self.journal.tend)
+        except Exception as problem:  # the log is whole, and a start reads more of it
+            self._tended = self.now
+            _log.error("%s", problem)
 
     def _stored(self, count: int) -> None:
         self.dispatch(self.machine.stored(count, self.now))

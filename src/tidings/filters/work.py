@@ -1,4 +1,5 @@
-"""How much work one notification may be: a meter that functions of long texts and lists look at.
+"""How much work one notification may be: a meter that is looked at before a condition is computed,
+and by functions of long texts and lists before each of their steps.
 
 Whoever matches for others sets one up (`metered`); where there is none, nothing is counted. The
 clock comes from there too, and should be that of the thread's processor time: what a neighbour on
@@ -41,8 +42,12 @@ def metered(clock: Callable[[], float], seconds: float) -> Iterator[None]:
 
 def spend(size: int) -> None:
     """Called before work on this many characters, or of this size."""
-    if size < WORTH:
-        return
+    if size >= WORTH:
+        look()
+
+
+def look() -> None:
+    """Called before a condition is computed."""
     clock = _here.clock
     if clock is not None and clock() > _here.until:
         raise WorkError(

@@ -24,6 +24,7 @@ from tidings.filters.expression import Expression, attributes_of
 from tidings.filters.form import reads
 from tidings.filters.sets import Key, ValueSet, key
 from tidings.filters.tree import is_opaque
+from tidings.filters.work import look
 from tidings.matching import columns
 from tidings.matching.arrow_functions import TRUTH, NotColumnar
 from tidings.matching.columnar import Columnar
@@ -42,12 +43,14 @@ _OUTCOMES = [key(None), key(False), key(True)]
 def passes(segment: Segment, rest: Rest, event: Event, values: dict[str, Key]) -> bool:
     """Whether one event passes the rest of a box; `values` keeps what terms were worth."""
     if rest.form is not None:
+        look()
         return rest.form.holds(event, values)
     return all(_value(segment, text, event, values) in allowed for text, allowed in rest.tests)
 
 
 def _value(segment: Segment, text: str, event: Event, values: dict[str, Key]) -> Key:
     if text not in values:
+        look()
         values[text] = key(evaluate(segment.opaque[text], event))
     return values[text]
 

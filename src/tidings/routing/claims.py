@@ -58,6 +58,7 @@ class Claims:
         self._old = 0  # nodes up to here are so old that much may have changed
         self._aside = 0  # filters that are remembered
         self._now = 0.0
+        self.version = 0  # it counts the changes of owners
 
     def owners(self, node: int) -> tuple[str, ...]:
         one = self.sole.get(node)
@@ -96,6 +97,7 @@ class Claims:
         self._confirmed.pop(node, None)
 
     def _set(self, node: int, owners: tuple[str, ...]) -> None:
+        self.version += 1
         size = self._sizes.get(node, 0)
         for gone in self.owners(node):
             if gone not in owners:

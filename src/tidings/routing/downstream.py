@@ -31,8 +31,9 @@ Name = Hashable
 Sent = tuple[Name, m.Message]
 MOST_NUMBERS = 4000  # that are looked for at once: who means well asks for fewer
 CHUNK = 64  # notifications of one answer,
-CHUNK_BYTES = 4 << 20  # and of their payloads and marks,
+CHUNK_BYTES = 512 << 10  # and of their payloads and marks: a router does nothing else meanwhile,
 MARK_BYTES = 32  # of which each is about so many
+SELDOM = 4  # beats: every so many, those are told of one that want nothing
 GRAPH = 5000  # nodes of one drawing
 SLICE = 1000  # nodes whose edges are looked at with a beat
 MOST_WAYS = 100_000  # headers of which it is known where they go
@@ -53,6 +54,7 @@ class Neighbour(msgspec.Struct):
     made: int = 0  # nodes that it asked for, and nobody wants yet
     spent: float = 0.0  # the work that was done for it, and not made up for
     paid: float = 0.0  # when that was last looked at
+    beaten: float = float("-inf")  # when it was last told where things stand
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -168,10 +170,14 @@ class Downstream(ABC):
         self._ways.clear()
 
     def beat(self, changed: dict[int, int]) -> None:
-        """Tell every neighbour where things stand, and some of them how their graph looks."""
+        """Tell every neighbour where things stand, and some of them how their graph looks. Those
+        that want nothing need no more than a sign of life now and then."""
         due = self._whose_turn()
-        for name in self.neighbours:
-            self.beat_to(name, changed, edges=name in due)
+        before = self.now - (SELDOM - 0.5) * self.times.beat
+        for name, known in self.neighbours.items():
+            if known.nodes or known.beaten <= before:
+                known.beaten = self.now
+                self.beat_to(name, changed, edges=name in due)
 
     def beat_to(self, name: Name, changed: dict[int, int], *, edges: bool = False) -> None:
         self._settle_sums()

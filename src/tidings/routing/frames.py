@@ -39,7 +39,9 @@ LARGEST_DOWN = 32 << 20
 """The same of one from above: beside the largest payload there is room for as large a header."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
+FEW = 16  # marks that are cut out one by one
 _MARK = struct.Struct("<QQ")
+_WHOLE_MARK = struct.Struct(f"{_MARK.size}s")
 _COUNT = struct.Struct("<H")
 _LENGTH = struct.Struct("<I")
 _SHORT = struct.Struct("<IBB")
@@ -229,10 +231,13 @@ def relabelled(
     buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes
 ) -> bytes:
     """A notification with some of its marks, and other labels."""
-    _, kind, version, _, _, name, *rest = _HEAD.unpack_from(buffer, front.start)
-    first = front.start + HEAD
-    size = _MARK.size
-    marks = b"".join(bytes(buffer[first + size * at : first + size * (at + 1)]) for at in kept)
+    _, kind, version, count, _, name, *rest = _HEAD.unpack_from(buffer, front.start)
+    first, size = front.start + HEAD, _MARK.size
+    if len(kept) <= FEW:
+        marks = b"".join(bytes(buffer[first + size * at : first + size * (at + 1)]) for at in kept)
+    else:
+        every = [one for (one,) in _WHOLE_MARK.iter_unpack(buffer[first : first + size * count])]
+        marks = b"".join(map(every.__getitem__, kept))
     tail = bytes(buffer[front.rest : front.end])
     length = HEAD - 4 + len(marks) + len(labels) + len(tail)
     head = _HEAD.pack(length, kind, version, len(kept), len(labels), name, *rest)

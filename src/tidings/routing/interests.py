@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -24,7 +24,8 @@ class Placed(msgspec.Struct, frozen=True):
 class TooMuchWork(TidingsError):
     """Finding the filters of a notification takes too long, because of those of some nodes."""
 
-    def __init__(self, sentence: str, nodes: Label) -> None:
+    def __init__(self, sentence: str, nodes: Mapping[int, int]) -> None:
+        """`nodes`: how much of the work is due to each."""
         super().__init__(sentence)
         self.nodes = nodes
 

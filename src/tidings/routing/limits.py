@@ -27,7 +27,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     router_percent: Percent = 5  # that nobody gets but routers
     frame_bytes: Some = 16 << 20
     queue_bytes: Some = 32 << 20  # that wait for one neighbour; twice that ends the link
-    all_queues_bytes: Some = 1 << 30  # the longest queue ends
+    all_queues_bytes: Some = 512 << 20  # the longest queue ends
 
     # of one neighbour, and of all together
     nodes: Some = 1_000_000  # that a neighbour wants
@@ -41,7 +41,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filter_bytes: Some = 64 << 10
     filter_parts: Some = 1_500  # attributes, comparisons and calls of one filter
     long_filter_bytes: Some = 8 << 20  # of filters beyond 4 KiB; they take up to 30 times that
-    match_millis: Some = 50  # of work on long texts and lists; beyond it costly filters go
+    match_millis: Some = 2  # of computing for one notification, and tenfold for each megabyte
     new_nodes: Some = 10_000  # that a neighbour asked for, and nobody wants yet
     all_new_nodes: Some = 100_000
     all_nodes: Some = 2_000_000
@@ -58,7 +58,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     disk_bytes: Some = 8 << 30  # that the journal may take in all; beyond these nothing is taken
 
     # of answers
-    answer_bytes: Some = 8 << 20  # of payloads that one question for lost ones gives
+    answer_bytes: Some = 1 << 20  # of payloads that one question for lost ones gives
     unread_bytes: Some = 4 << 20  # that wait for a neighbour, for it to be answered no more
     burst: Some = 500_000  # entries of answers that a neighbour may have at once,
     work: Some = 200_000  # and each second

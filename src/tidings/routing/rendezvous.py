@@ -113,6 +113,8 @@ class Rendezvous(Downstream):
         self._acks: dict[str, tuple[int, int, int]] = {}
         self._failed = ""  # why nothing can be written any more
         self._above: dict[Label, Label] = {}
+        self._fitting: tuple[int, set[Label]] = -1, set()  # what is within all shares
+        self._most_judged = 0  # nodes of a notification
         self._first: dict[int, Label] = {}
         self._beaten = float("-inf")
         self._checked = float("-inf")
@@ -502,14 +504,22 @@ class Rendezvous(Downstream):
             try:
                 return tuple(sorted(self.interests.tag(content)))
             except TooMuchWork as problem:
-                costly = [node for node in problem.nodes if node not in self._aside]
+                costly = {n: work for n, work in problem.nodes.items() if n not in self._aside}
                 verdict = shares.lighten(self.claims, costly, self.wants.__contains__, half=half)
                 if not self._apply(verdict) and not verdict.less:
                     raise
                 half = False
 
     def _set_aside(self, lowest: Label) -> bool:
-        """Set aside what is beyond a share of the nodes of a notification; False if nothing is."""
+        """Set aside what is beyond a share of the nodes of a notification; False if nothing is.
+        Most notifications have the nodes of one before, and nothing has changed since."""
+        if self._fitting[0] != self.claims.version:
+            self._fitting = self.claims.version, set()
+        if lowest in self._fitting[1]:
+            return False
+        if self._who and len(lowest) <= self._most_judged:
+            return False  # whose some of them are is being asked
+        self._most_judged = len(lowest)
         limits, wanted = self.limits, self.wants.__contains__
         verdict = shares.judge(self.claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
         if not verdict.aside:
@@ -518,6 +528,8 @@ class Rendezvous(Downstream):
                 self.claims, matched, limits.matches, limits.all_nodes, wanted, MATCH
             )
             verdict = more if more.aside else verdict
+            if not (verdict.aside or verdict.less or verdict.doubts or more.less or more.doubts):
+                self._fitting[1].add(lowest)
         return self._apply(verdict)
 
     def _apply(self, verdict: shares.Verdict) -> bool:
@@ -722,6 +734,7 @@ class Rendezvous(Downstream):
     def graph_changed(self) -> None:
         super().graph_changed()
         self._above.clear()
+        self._fitting = -1, set()
         self._first.clear()
 
     def _all_above(self, lowest: Label) -> Label:

@@ -13,7 +13,7 @@ take it away. Where all together have too many, those that have most lose first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -64,22 +64,23 @@ def judge(
 
 
 def lighten(
-    claims: Claims, nodes: Iterable[int], is_wanted: Callable[[int], bool], *, half: bool
+    claims: Claims, nodes: Mapping[int, int], is_wanted: Callable[[int], bool], *, half: bool
 ) -> Verdict:
     """What goes of the nodes whose filters make one notification too much work: the newest half, or
-    all, of those of the owner that has most of them. Nobody is asked first: the notification
-    waits."""
+    all, of those of the owner to whom most of it is due. Nobody is asked first: the notification
+    waits. `nodes`: how much is due to each."""
     verdict = Verdict({}, {}, [])
-    nodes = [*nodes]
-    counts = claims.count(nodes)
-    if counts:
-        owner, count = counts.most_common(1)[0]
-        why = (
-            f"{count:,} filters of {whose(owner)} compute on long texts or lists, which took too "
-            "long for one notification: the newest were set aside, of which this is one"
-        )
+    due: Counter[str] = Counter()
+    for node, work in nodes.items():
+        due.update(dict.fromkeys(claims.owners(node) or ("",), work))
+    if due:
+        owner = due.most_common(1)[0][0]
         mine = claims.of(owner, nodes)
-        _shed(claims, verdict, owner, mine, count // 2 if half else 0, is_wanted, why)
+        why = (
+            f"{len(mine):,} filters of {whose(owner)} compute on what one notification says, which "
+            "took too long: the newest were set aside, of which this is one"
+        )
+        _shed(claims, verdict, owner, mine, len(mine) // 2 if half else 0, is_wanted, why)
     return verdict
 
 

@@ -29,6 +29,7 @@ from tidings.routing.label_graph import Label, LabelGraph
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Labels = tuple[Label, ...]  # of the marks of a notification
 MOST_ABOVE = 64  # nodes above a label: a graph that has more is not shallow
+MOST_LISTED = 64  # marks of a notification: to compare the lists of more takes longer than it saves
 
 
 class Mode(Enum):
@@ -90,7 +91,9 @@ def ways_of(
         way = Way(tuple(kept), tuple(changed))
         if way.labels == labels:
             way = Way(None, labels)
-        elif forwarding.mode is not Mode.LABELS:
+        elif forwarding.mode is Mode.LISTS or (
+            forwarding.mode is Mode.ADAPTIVE and len(labels) <= MOST_LISTED
+        ):
             way = _cheaper(graph, labels, neighbour, way, forwarding)
         ways[neighbour] = way
     return ways

@@ -60,12 +60,17 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class FileJournal:
-    """See the top of the module. `write` may run in another thread than all else."""
+    """See the top of the module. `write` and `tend` may run in other threads than all else."""
 
-    def __init__(self, path: str | Path, retention: Retention | None = None) -> None:
+    def __init__(
+        self, path: str | Path, retention: Retention | None = None, *, apart: bool = False
+    ) -> None:
         """Open the journal at a path; one that is not there is made. `begin_life` must be called
-        before a rendezvous point serves with it."""
+        before a rendezvous point serves with it. `apart`: the owner calls `tend` when it is due,
+        and `write` does not."""
         self.path = Path(path)
+        self._apart = apart
+        self._tending = threading.Lock()
         self.retention = retention or Retention()
         self.losses: list[str] = []
         """What was found to be missing when it was opened."""
@@ -80,7 +85,7 @@ class FileJournal:
             raise
 
     def close(self) -> None:
-        with self._lock:
+        with self._tending, self._lock:
             self._log.close()
             if self._held >= 0:
                 os.close(self._held)
@@ -245,7 +250,7 @@ class FileJournal:
 
     def take(self) -> Batch | None:
         """What waits to be written; empty batches are for what is to be removed."""
-        if not self._waiting and not self._droppable():
+        if not self._waiting and (self._apart or not self._droppable()):
             return None
         things, self._waiting = self._waiting, []
         return Batch(things, self._given)
@@ -264,12 +269,13 @@ class FileJournal:
                 except BaseException:  # whatever it was, nobody is told of the batch
                     self._log.take_back(before)
                     raise
-            self._tidy()
+        if not self._apart:
+            self.tend()
 
     def revive(self) -> None:
         """After something could not be written: begin anew with what is on the disk, if it has room
         again; EnvironmentProblem where it has not. Whatever waits is forgotten."""
-        with self._lock, self._careful("written"):
+        with self._tending, self._lock, self._careful("written"):
             room = self.path / "room"
             try:
                 make_durable_folder(self.path)
@@ -319,8 +325,6 @@ class FileJournal:
         self._serial = max(
             self._serial, *(one.serial for one in things if isinstance(one, Record)), 0
         )
-        if self._since_checkpoint() > max(CHECKPOINT_BYTES, 4 * self._checkpoint_size):
-            self._keep(self._caught_up())
 
     def _since_checkpoint(self) -> int:
         """Bytes that a start would have to read."""
@@ -328,25 +332,34 @@ class FileJournal:
         before = self._since.offset if self._since.segment in current else 0
         return sum(one.size for one in current.values()) - before
 
-    def _caught_up(self) -> State:
-        """The state at the end of the log."""
-        state = self._state or checkpoint.read(self.path) or State()
-        if state.at.number < self._log.end.number:
-            walk = self._log.walk(state.at, self._log.end)
+    def _caught_up(self, log: GroupLog | None = None, end: Position | None = None) -> State:
+        """The state at the end of the log, or at another one. Whoever gives these may do so while
+        something is written."""
+        log, apart = log or self._log, log is not None
+        end = end or log.end
+        state = (None if apart else self._state) or checkpoint.read(self.path) or State()
+        if state.at.number < end.number:
+            walk = log.walk(state.at, end)
             counting = Counting(state)
             for group in walk:
                 counting.apply_all(record for record in group.records if record is not None)
                 state.at = group.end
+                if state.at.number == end.number:
+                    break
             counting.finish()
             if walk.damages and not self.losses:
                 raise OSError(walk.damages[0])
-            state.at = self._log.end
-        self._state = state
+            state.at = end
+        if not apart:
+            self._state = state
         return state
 
     def _keep(self, state: State) -> None:
         """Write the state down; what is before it needs not be read by the next start."""
-        self._checkpoint_size = checkpoint.write(self.path, state)
+        self._kept(state, checkpoint.write(self.path, state))
+
+    def _kept(self, state: State, size: int) -> None:
+        self._checkpoint_size = size
         self._since = state.at
         self._state = None
         self._segments.grow_old()
@@ -362,18 +375,36 @@ class FileJournal:
         found = self._segments.droppable(self.retention, self._unneeded)
         return [first for first in found if may_keep or first < self._since.segment]
 
-    def _tidy(self) -> None:
-        """Remove segments of which nobody needs anything."""
-        gone = self._droppable()
-        if not gone:
-            return
-        if gone[-1] == self._log.end.segment:
-            self._log.begin_segment()
-            self._append([t.Forgotten(())])  # the checkpoint must be in a segment that stays
-        if gone[-1] >= self._since.segment:
-            self._keep(self._caught_up())
-        self._log.drop_before(gone[-1] + 1)
-        self._segments.keep({*self._log.segments()})
+    @property
+    def is_due(self) -> bool:
+        """Is there something to tend to?"""
+        return self._is_long() or bool(self._droppable())
+
+    def _is_long(self) -> bool:
+        return self._since_checkpoint() > max(CHECKPOINT_BYTES, 4 * self._checkpoint_size)
+
+    def tend(self) -> None:
+        """Write the state down where a start would have much to read, and remove segments of which
+        nobody needs anything. `write` does so, unless the journal was opened to be tended `apart`:
+        then batches can be written meanwhile. EnvironmentProblem where it can't be done."""
+        with self._tending, self._careful("tended"):
+            with self._lock:
+                log, gone = self._log, self._droppable()
+                if gone and gone[-1] == log.end.segment:
+                    log.begin_segment()  # the checkpoint must be in a segment that stays
+                    self._state = None
+                    self._append([t.Forgotten(())])
+                end = log.end
+                due = self._is_long() or (gone and gone[-1] >= self._since.segment)
+            if due:
+                state = self._caught_up(GroupLog(self.path), end)
+                size = checkpoint.write(self.path, state)
+                with self._lock:
+                    self._kept(state, size)
+            if gone:
+                with self._lock:
+                    log.drop_before(gone[-1] + 1)
+                    self._segments.keep({*log.segments()})
 
     def _need_room(self) -> None:
         size, most = self._segments.size() + self._checkpoint_size, self.retention.disk_bytes

@@ -1,0 +1,76 @@
+"""A publication alone is taken at once; a flood of one publisher does not delay another's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import cast
+
+from tests.broker.test_backlog import FakeLink, turns_until
+
+from tidings.broker import publications as module
+from tidings.broker.publications import Publications
+from tidings.network import Link
+from tidings.routing import messages as m
+
+
+def publish(publisher: str, stamp: int, size: int = 0) -> m.Publish:
+    return m.Publish(publisher, stamp, 1, b"{}", b"x" * size)
+
+
+def busy(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+def test_one_alone_is_taken_at_once() -> None:
+    taken: list[m.Publish] = []
+    publications = Publications(lambda _, message: taken.append(message), lambda: None)
+    publications.begin()
+    publications.put(cast(Link, FakeLink()), publish("w", 1))
+    assert [one.stamp for one in taken] == [1]
+
+
+def test_a_flood_through_the_same_router_waits_for_others() -> None:
+    async def work() -> None:
+        taken: list[tuple[str, int]] = []
+
+        def take(_: Link, message: m.Publish) -> None:
+            taken.append((message.publisher, message.stamp))
+            busy(module.SLICE / 4)
+
+        slices: list[int] = []
+        publications = Publications(take, lambda: slices.append(len(taken)))
+        edge, side = cast(Link, FakeLink()), cast(Link, FakeLink())
+        publications.begin()
+        for stamp in range(1, 101):
+            publications.put(edge, publish(f"trudy/{stamp % 7}", stamp))
+        before = len(taken)
+        assert 1 <= before <= 10
+        publications.begin()  # another buffer
+        publications.put(edge, publish("writer/1", 1))
+        publications.put(side, publish("side/1", 1))
+        await turns_until(lambda: not len(publications))
+        assert taken.index(("writer/1", 1)) <= before + 3
+        assert taken.index(("side/1", 1)) <= before + 3
+        assert [stamp for name, stamp in taken if name[0] == "t"] == [*range(1, 101)]
+        assert len(slices) > 5, "the event loop had no turn between"
+
+    asyncio.run(work())
+
+
+def test_a_link_of_which_too_much_waits_is_not_read_from() -> None:
+    async def work() -> None:
+        publications = Publications(lambda *_: None, lambda: None)
+        link = FakeLink()
+        for stamp in range(5):  # no buffer was begun, so all of them wait
+            publications.put(cast(Link, link), publish("w", stamp, module.MOST_BYTES // 4))
+        assert not link.reading
+        await turns_until(lambda: not len(publications))
+        assert link.reading
+        publications.put(cast(Link, link), publish("w", 6))
+        publications.forget(cast(Link, link))
+        assert not len(publications)
+
+    asyncio.run(work())

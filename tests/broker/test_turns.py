@@ -1,0 +1,86 @@
+"""Each link has its turn, each name of a link, and what a name said keeps its order."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import cast
+
+import pytest
+from tests.broker.test_backlog import FakeLink
+
+from tidings.broker.turns import Turns
+from tidings.network import Link
+
+
+def fake() -> Link:
+    return cast(Link, FakeLink())
+
+
+def test_a_flood_delays_nobody() -> None:
+    turns: Turns[int] = Turns("x", 10_000, 100_000)
+    flood, honest = fake(), fake()
+    for number in range(1000):
+        turns.put(flood, f"name {number % 100}", number)
+    turns.put(honest, "writer", -1)
+    assert [turns.take()[1] for _ in range(2)] == [0, -1]
+
+
+def test_names_of_a_link_have_their_turns() -> None:
+    turns: Turns[str] = Turns("x", 100, 100)
+    edge = fake()
+    for item in ("t1", "t2", "t3", "w1", "g1", "g2"):
+        turns.put(edge, item[0], item)
+    found = [turns.take()[1] for _ in range(len(turns))]
+    assert found == ["t1", "w1", "g1", "t2", "g2", "t3"]
+    with pytest.raises(IndexError):
+        turns.take()
+
+
+def test_random_turns(seed: int) -> None:
+    rng = random.Random(seed)
+    turns: Turns[int] = Turns("x", 40, 100)
+    links = [fake() for _ in range(5)]
+    said: dict[tuple[int, str], list[int]] = defaultdict(list)
+    waiting = 0
+    for step in range(5000):
+        at = rng.randrange(5)
+        if rng.random() < 0.52:
+            name = rng.choice("abc")
+            turns.put(links[at], name, step, rng.randrange(1, 5))
+            said[at, name].append(step)
+            waiting += 1
+        elif rng.random() < 0.02:
+            turns.forget(links[at])
+            cast(FakeLink, links[at]).reading = True  # it is over, and another comes
+            waiting -= sum(len(said.pop((at, name), ())) for name in "abc")
+        elif waiting:
+            link, item = turns.take()
+            at = links.index(link)
+            (queue,) = (said[at, name] for name in "abc" if item in said[at, name])
+            assert queue.pop(0) == item  # of one name, what came first goes first
+            waiting -= 1
+        turns.resume()
+        assert len(turns) == waiting
+    while turns:
+        turns.take()
+    turns.resume()
+    assert all(cast(FakeLink, link).reading for link in links)
+    assert not any((turns._queues, turns._turns, +turns._sizes, turns._size, turns._paused))
+
+
+def test_who_says_too_much_is_not_read_from_until_little_waits() -> None:
+    turns: Turns[int] = Turns("x", 10, 1000)
+    flood, modest = FakeLink(), FakeLink()
+    turns.put(cast(Link, flood), "", 1, 6)
+    assert flood.reading
+    turns.put(cast(Link, flood), "", 2, 6)
+    turns.put(cast(Link, modest), "", 3, 6)
+    assert (flood.reading, modest.reading) == (False, True)
+    turns.take()
+    turns.resume()
+    assert not flood.reading  # more than half of it is left
+    turns.take()
+    turns.take()
+    turns.resume()
+    assert flood.reading

@@ -188,6 +188,20 @@ def test_nobody_but_a_router_names_another_owner() -> None:
     assert len(one.nodes["router"]) == 8
 
 
+def test_a_router_that_does_not_say_whose_nodes_are_gets_no_more_of_them() -> None:
+    """Nodes of which nobody said whose they are were counted for nobody, and stayed."""
+    one = Owners(marks=3)
+    one.root.owner_of = lambda _: ""  # all are routers
+    for number in range(8):
+        one.ask("router", flat(number), pretended="hostile")
+    one.wait(50)  # so long that it must be asked
+    one.publish(0)
+    assert len(one.nodes["router"]) == 8
+    one.wait(5)
+    one.publish(0)
+    assert [*one.nodes["router"]] == [flat(0), flat(1), flat(2)]
+
+
 def test_routers_pass_on_whose_a_question_is() -> None:
     router = Router("r", "up")
     router.owner_of = lambda name: {"agent": "desk", "below": ""}[str(name)]

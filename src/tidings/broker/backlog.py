@@ -5,11 +5,12 @@
 
 A subscription takes much longer than a notification, and nobody minds if it takes a little longer
 still. So what neighbours want is looked at for a millisecond or so, and then whatever came in
-meanwhile goes first. While notifications come, subscriptions also wait for each other: whatever
-changes the graph makes known ways unknown, and it is cheaper to find them again after many changes
-than after each. Neighbours have their turns, and so have those behind a router that ask for
-nodes; what one of them says stays in its order. A neighbour for which too much waits is not read
-from until that is done.
+meanwhile goes first. While notifications with many marks come, subscriptions also wait for each
+other: whatever changes the graph makes known ways unknown, and it is cheaper to find those of a
+thousand marks again after many changes than after each.
+
+Neighbours have their turns, and so have those behind a router that ask for nodes; what one of them
+says stays in its order. A neighbour for which too much waits is not read from until that is done.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from tidings.routing import messages as m
 SLICE = 0.001  # seconds
 LONG_SLICE = 0.01  # while notifications come
 REST = 3.0  # times as long as it took, others have the loop for themselves then,
-LEAST_REST = 0.05  # seconds, and at least so long
+REST_PER_MARK = 0.0001  # seconds, and at least so long for each mark of a notification, up to
+MOST_REST = 0.1
 PIECE = 256  # nodes of a Subscribe that are looked at together
 MOST_WAITING = 1000  # messages of one neighbour,
 MOST_WAITING_ALL = 10_000  # and of all together
@@ -40,9 +42,10 @@ class Backlog:
         self,
         take: Callable[[Link, m.Message], None],
         done: Callable[[], None],
-        notified: Callable[[], int] = lambda: 0,
+        notified: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`done` is called after each slice; `notified` counts the notifications so far."""
+        """`done` is called after each slice; `notified` tells how many notifications came so far,
+        and how many marks one has."""
         self._take = take
         self._done = done
         self._notified = notified
@@ -73,7 +76,7 @@ class Backlog:
 
     def _work(self) -> None:
         self._scheduled = False
-        notified = self._notified()
+        notified, marks = self._notified()
         busy, self._before = notified > self._before, notified
         begun = time.monotonic()
         until = begun + (LONG_SLICE if busy else SLICE)
@@ -85,7 +88,7 @@ class Backlog:
         self._done()
         took = time.monotonic() - begun
         if busy:
-            self._schedule(max(LEAST_REST, REST * took))
+            self._schedule(max(REST * took, min(MOST_REST, REST_PER_MARK * marks)))
         else:  # filters that are dear to place get a part of the time, and not half of it
             self._schedule(REST * (took - SLICE) if took > 2 * SLICE else 0.0)
 

@@ -53,6 +53,7 @@ class Node:
         self.began = self.now
         self.above = ""  # the name of the node there
         self.passed_on = 0  # notifications
+        self._marks = 0  # that one of the last of them had
         self.reports = Reports(machine.times.expire)
         self._server: asyncio.Server | None = None
         self._pausing = False  # nothing is read from neighbours
@@ -185,14 +186,14 @@ class Node:
         elif isinstance(message, m.Publish):
             link.told_in += 1
             self.publications.put(link, message)
-        elif isinstance(message, m.Trace):  # what it says must be known to go on
+        elif isinstance(message, m.Trace | m.Whose):  # what it says must be known to go on
             self.feed(link.name, message)
         else:
             self.backlog.put(link, message)
 
-    def _notified(self) -> int:
-        """Notifications that came so far, from below or above."""
-        return self.publications.count + self.passed_on
+    def _notified(self) -> tuple[int, int]:
+        """Notifications that came so far, from below or above; and the marks of one of them."""
+        return self.publications.count + self.passed_on, self._marks
 
     def _take_later(self, link: Link, message: m.Message) -> None:
         try:
@@ -230,6 +231,7 @@ class Node:
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
         """Send frames of notifications to whom they are for, and keep them for a while."""
         self.passed_on += len(starts)
+        self._marks = frames.marks_at(buffer, starts[0])
         for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
             link = self.links.get(name)
             if link is not None:

@@ -287,6 +287,8 @@ class Matcher:
             self._crowded = False
             self._seal()
             self._join_small()
+            with self._lock:
+                self._state.register.id_array()  # what is in parts is told by it
         if due or self._are_many(self._state):
             self.merge()
 

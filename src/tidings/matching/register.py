@@ -16,6 +16,8 @@ import pyarrow as pa
 from tidings.filters import Filter
 from tidings.model import TidingsError
 
+FEW = 16  # ids that are found one by one as fast
+
 
 class Register:
     """Slots are given in order and never again until `compacted` makes a new register."""
@@ -92,7 +94,7 @@ class Register:
 
     def ids_of(self, slots: npt.NDArray[Any]) -> list[Hashable]:
         known = self._array
-        if len(known) == self.size:
+        if len(known) == self.size or (len(slots) > FEW and slots.max() < len(known)):
             # here NumPy lets go of the GIL for a moment: a background thread that waits for it
             # begins to wait anew, and does not interrupt a match
             found: list[Hashable] = known[slots].tolist()

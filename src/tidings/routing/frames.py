@@ -171,6 +171,11 @@ def front_of(buffer: bytes | memoryview, start: int) -> Front:
     return Front(start, marks, first, first + labels, end)
 
 
+def marks_at(buffer: bytes, start: int) -> int:
+    """How many marks the notification that begins at a place has; 0 where it is too short."""
+    return int(_COUNT.unpack_from(buffer, start + 6)[0]) if len(buffer) >= start + 8 else 0
+
+
 def place_of(buffer: bytes, start: int) -> tuple[int, int]:
     """The epoch and the serial of the notification that begins at a place; FrameError where it has
     none."""

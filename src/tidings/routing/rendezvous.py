@@ -560,11 +560,13 @@ class Rendezvous(Downstream):
             self._written += 1
 
     def _settle_owners(self) -> None:
-        """All that know whose nodes are have said it by now."""
+        """All that know whose nodes are have said it by now. Where nobody did, those whose they
+        were are taken at their word: silence takes no node out of anybody's share."""
         if self._who and self.now - self._who_since >= self.times.retry:
             for node, owners in self._who.items():
                 if node in self.graph and node not in self._aside:
-                    self._own(node, owners)
+                    if owners:
+                        self._own(node, owners)
                     self.claims.confirm(node, self.now)
             self._who = {}
 

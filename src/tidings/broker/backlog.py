@@ -79,12 +79,7 @@ class Backlog:
         notified, marks = self._notified()
         busy, self._before = notified > self._before, notified
         begun = time.monotonic()
-        until = begun + (LONG_SLICE if busy else SLICE)
-        while self._turns:
-            self._take(*self._turns.take())
-            if time.monotonic() >= until:
-                break
-        self._turns.resume()
+        self._turns.serve(self._take, begun + (LONG_SLICE if busy else SLICE))
         self._done()
         took = time.monotonic() - begun
         if busy:

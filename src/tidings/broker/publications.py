@@ -63,11 +63,6 @@ class Publications:
 
     def _work(self) -> None:
         self._scheduled = False
-        until = time.monotonic() + SLICE
-        while self._turns:
-            self._take(*self._turns.take())
-            if time.monotonic() >= until:
-                break
-        self._turns.resume()
+        self._turns.serve(self._take, time.monotonic() + SLICE)
         self._done()
         self._schedule()

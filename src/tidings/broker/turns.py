@@ -11,7 +11,9 @@ So however many names somebody says, they share what one link gets. Cost: O(1) t
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tidings.network import Link
@@ -66,6 +68,15 @@ class Turns(Generic[Item]):
         self._count -= 1
         self._lighten(link, size)
         return link, item
+
+    def serve(self, take: Callable[[Link, Item], None], until: float) -> None:
+        """Give what waits to `take`, at least one, as long as the clock is before `until`; then
+        read again from those of whom little waits by now."""
+        while self._count:
+            take(*self.take())
+            if time.monotonic() >= until:
+                break
+        self.resume()
 
     def forget(self, link: Link) -> None:
         """A link is over: whoever comes back says everything anew."""

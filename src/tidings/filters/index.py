@@ -22,11 +22,9 @@ from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.filters.form import Form, reads
 from tidings.filters.sets import NULL_KEY, OTHER, Key, ValueSet, key
-from tidings.filters.unions import UnionIndex, count_of
+from tidings.filters.unions import MOST_POINTS, UnionIndex, count_of, drop
 from tidings.filters.unparse import name_text
 from tidings.model import Event
-
-MOST_POINTS = 8
 
 Item = TypeVar("Item")
 Place = tuple[str | Key, ...]
@@ -75,19 +73,19 @@ class HullIndex(Generic[Item]):
             return
         term, places = _access_of(form)
         for place in places:
-            _drop(self._access, place, item)
+            drop(self._access, place, item)
         if term is not None:
             self._uses[term] -= 1
             if self._uses[term] == 0:
                 del self._uses[term], self._terms[term]
                 for path in attributes_of(form.terms[term]):
                     if term in self._computed.get(name_text(path), {}):
-                        _drop(self._computed, name_text(path), term)
+                        drop(self._computed, name_text(path), term)
         self._unions.discard(item, form)
         for place in _tested_places(form):
-            _drop(self._tested, place, item)
+            drop(self._tested, place, item)
         for path in reads(form):
-            _drop(self._reading, name_text(path), item)
+            drop(self._reading, name_text(path), item)
 
     def may_cover(self, form: Form) -> Iterator[Item]:
         """Items whose form may cover this one."""
@@ -181,10 +179,3 @@ def _points(values: ValueSet, most: int = 1 << 30) -> list[Key] | None:
         found = ValueSet(values.cuts[:-1]).points(most)
         return None if found is None else [*found, (OTHER, 0, 0)]
     return values.points(most)
-
-
-def _drop(places: dict, place: object, item: object) -> None:  # type: ignore[type-arg]
-    group = places[place]
-    group.pop(item, None)
-    if not group:
-        del places[place]

@@ -17,7 +17,7 @@ may be a box without a point. Cost: two entries for each attribute of a witness 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tidings.filters.boxes import Box
 from tidings.filters.expression import Attribute
@@ -59,9 +59,10 @@ class UnionIndex(Generic[Item]):
                 _put(self._boxes, _found_at(tests), item)
 
     def discard(self, item: Item, form: Form) -> None:
-        _take(self._witnesses, _found_at(_witness(form) or ()), item)
-        if not form.hull:
-            _take(self._boxes, _found_at(_accesses(form) or ()), item)
+        for place in _found_at(_witness(form) or ()):
+            drop(self._witnesses, place, item)
+        for place in _found_at(_accesses(form) or () if not form.hull else ()):
+            drop(self._boxes, place, item)
         for group in (self._hidden, self.free, self._anywhere):
             group.pop(item, None)
 
@@ -143,10 +144,10 @@ def _put(places: Places[Item], there: Iterable[Place], item: Item) -> None:
         places.setdefault(place, {})[item] = None
 
 
-def _take(places: Places[Item], there: Iterable[Place], item: Item) -> None:
-    for place in there:
-        group = places.get(place)
-        if group is not None:  # two boxes may be found at one place
-            group.pop(item, None)
-            if not group:
-                del places[place]
+def drop(places: dict[Any, dict[Any, None]], place: object, item: object) -> None:
+    """Take an item away from a place, if it is there, and the place with the last of them."""
+    group = places.get(place)
+    if group is not None:
+        group.pop(item, None)
+        if not group:
+            del places[place]

@@ -261,6 +261,9 @@ def _sweep_term(boxes: Union) -> str:
 
 
 def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
+    """Add to `inside` the inner boxes that lie in one of the outer ones, all of the same terms."""
+    # The swept term last: what is open begins early enough on it, so it seldom tells two apart.
+    terms = [*(other for other in outers[0] if other != term), term]
     outers = sorted(outers, key=lambda box: box[term].cuts[0])
     inners = sorted(inners, key=lambda box: box[term].cuts[0])
     open_boxes: Union = []
@@ -272,7 +275,12 @@ def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> N
             taken += 1
         open_boxes = [box for box in open_boxes if _reaches(box[term], first)]
         for outer in open_boxes:
-            if outer is not inner and id(outer) not in inside and contains(outer, inner):
+            if outer is inner or id(outer) in inside:
+                continue
+            for one in terms:
+                if not outer[one] >= inner[one]:
+                    break
+            else:
                 inside.add(id(inner))
                 break
 

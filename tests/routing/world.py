@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from tests.routing.definition import memory_of
 from tidings.model import TidingsError
 from tidings.routing import messages as m
 from tidings.routing.cache import Cache
-from tidings.routing.interests import Placed
+from tidings.routing.interests import Fair, Placed
 from tidings.routing.journal import Memory, Record
 from tidings.routing.limits import work_of
 from tidings.routing.lineage import Lineage
@@ -59,6 +59,9 @@ class Sets:
             raise TidingsError("found no point")
         there = {p: n for p, n in self.numbers.items() if n not in self.aside}
         return lowest({p: n for p, n in there.items() if content[0] in p})
+
+    def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
+        return Fair(self.tag(content), {})
 
     def remove(self, node: int) -> None:
         self.numbers = {points: one for points, one in self.numbers.items() if one != node}

@@ -5,32 +5,28 @@ then; out in the network both have subscribers. So their numbers stay, side by s
 parents and children, and notifications are marked with both.
 
 Filters are in the graph, which knows where they belong, and in a matcher, which finds those that
-match in a time that hardly grows with their number.
+match in a time that hardly grows with their number. Those that compute something are in one of
+their own (computing.py): only they can take long.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
+from tidings.broker.computing import Computing, Owners, computes
 from tidings.filters import Attributes, Filter, parse
-from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Attribute, attributes_of
-from tidings.filters.sets import Key, key
-from tidings.filters.work import WORTH, WorkError, metered
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
-from tidings.model import LimitError, NotificationError, TidingsError
-from tidings.routing.interests import Placed, TooMuchWork
+from tidings.model import Event, LimitError, NotificationError, TidingsError
+from tidings.routing.interests import Fair, Placed
 from tidings.routing.limits import Limits
 
 MANY = 1000  # filters that are better put in order at once
 LONG = 4096  # bytes of a filter of which no more is kept than is needed, and less of many
 MOST_TOLD = 100  # filters that are set aside with a line each
-BYTES = 100_000  # of a notification that it takes so much longer to compute on
 DEFAULTS = Limits()
 _log = logging.getLogger(__name__)
 
@@ -40,13 +36,6 @@ class Aside(msgspec.Struct, frozen=True):
 
     text: str
     reason: str
-
-
-class Computed(msgspec.Struct, frozen=True):
-    """What a filter has to compute, beside looking at attributes."""
-
-    paths: frozenset[tuple[str, ...]]  # of the attributes that it computes on
-    work: int  # how much, by how it is written
 
 
 class GraphInterests:
@@ -63,7 +52,7 @@ class GraphInterests:
         number that was ever given."""
         self.attributes = attributes
         self._most_parts = limits.filter_parts
-        self._seconds = limits.match_millis / 1000
+        self._most_content = limits.content_bytes
         self._most_long = limits.long_filter_bytes
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0
@@ -71,14 +60,15 @@ class GraphInterests:
         """What is stored and refused now, by number; whoever still wants one is refused, asks anew
         and is told why."""
         self._filters = self._stored(interests)
-        self._computed: dict[int, Computed] = {}
-        for number, filter_ in self._filters.items():
-            self._note_computed(number, filter_)
         many = len(self._filters) > MANY
         build = ContentGraph.build if many else ContentGraph
         self._graph = build(self._filters.values())
+        self._computing = Computing(limits.match_millis / 1000)
         self._matcher = Matcher()
-        self._matcher.add_many(self._filters.items())
+        plain = {n: one for n, one in self._filters.items() if not computes(one)}
+        self._matcher.add_many(plain.items())
+        for number in self._filters.keys() - plain.keys():
+            self._computing.add(number, self._filters[number])
         self._same: dict[int, list[int]] = {}  # by the graph's own number: ours, in their order
         self._last = last
         self._below: dict[int, frozenset[int]] = {}  # children of nodes, once looked up,
@@ -99,8 +89,8 @@ class GraphInterests:
                 interest.decode(),
             )
         self._last += 1
-        self._count_long(self._last, size)
         self._insert(self._last, filter_)
+        self._count_long(self._last, size)
         others = (number for number in self._same[self._node(self._last).id])
         also = tuple(self.placed(number) for number in others if number != self._last)
         return msgspec.structs.replace(self.placed(self._last), also=also)
@@ -141,72 +131,59 @@ class GraphInterests:
 
     def set_aside(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            if number in self._computed and number not in self._aside:
-                self._matcher.remove(number)  # it may be what takes so long
+            if number in self._computing:  # it may be what takes so long
+                self._computing.remove(number)
             self._aside.add(number)
 
     def bring_back(self, number: int) -> None:
-        if number in self._computed and number in self._aside:
-            self._matcher.add(number, self._filters[number])
+        if number in self._aside and computes(self._filters[number]):
+            self._computing.add(number, self._filters[number])
         self._aside.discard(number)
 
     def tag(self, content: bytes) -> list[int]:
+        event = self._read(content)
+        return self._lowest(self._plain(event) + self._computing.match(event, len(content)))
+
+    def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
+        event = self._read(content)
+        found = self._computing.match_each(event, len(content), owners)
+        return Fair(self._lowest(self._plain(event) + found.matched), found.over)
+
+    def _read(self, content: bytes) -> Event:
+        if len(content) > self._most_content:
+            raise NotificationError(
+                f"found {len(content):,} bytes of attributes, expected at most "
+                f"{self._most_content:,}: send what no filter reads as the payload"
+            )
         try:
             event = msgspec.json.decode(content, type=dict[str, object])
         except (ValueError, RecursionError) as problem:  # of msgspec, or of text that is not UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
-        if self.attributes is not None:
-            event = self.attributes.read(event)
-        seconds = self._seconds * (1 + len(content) / BYTES)
-        for first in (True, False):
-            try:
-                with metered(time.thread_time, seconds):
-                    matched: list[int] = self._matcher.match(event)  # type: ignore[assignment]
-                break
-            except WorkError as problem:  # what is done for the first time takes longer
-                if not first:
-                    raise TooMuchWork(str(problem), self._costly(event)) from None
-        return self._lowest(matched)
+        return event if self.attributes is None else self.attributes.read(event)
 
-    def _costly(self, event: Mapping[str, object]) -> dict[int, int]:
-        """The nodes whose filters compute something of this notification, and how much. Cost: all
-        that compute anything are looked at, which happens seldom."""
-        values: dict[tuple[str, ...], object] = {}
-
-        def size_of(path: tuple[str, ...]) -> int:
-            if path not in values:
-                values[path] = evaluate(Attribute(path), event)
-            value = values[path]
-            return len(value) if isinstance(value, str | bytes | list | tuple) else 0
-
-        places: dict[str, Key] = {}
-        return {
-            number: one.work * (1 + max(map(size_of, one.paths)) // WORTH)
-            for number, one in self._computed.items()
-            if number not in self._aside and _is_reached(self._filters[number], event, places)
-        }
+    def _plain(self, event: Event) -> list[int]:
+        found: list[int] = self._matcher.match(event)  # type: ignore[assignment]
+        return found
 
     def _lowest(self, matched: list[int]) -> list[int]:
         """Of nodes that match, those that cover no other one of them. Cost: next to nothing for
         those without children, as most are."""
         if len(matched) < 2 and not self._aside:
             return matched
-        given = set(matched)
-        aside = given & self._aside
-        given -= aside
+        given = set(matched) - self._aside
         if len(given) > 1:
             inner = given - self._leaves
-            given -= {number for number in inner if self._covers_any(number, given, aside)}
+            given -= {number for number in inner if self._covers_any(number, given)}
         return [*given]
 
-    def _covers_any(self, number: int, given: set[int], aside: set[int]) -> bool:
-        """Is one of these below a node? What lies between matches too, or is aside."""
+    def _covers_any(self, number: int, given: set[int]) -> bool:
+        """Is one of these below a node? What lies between matches too: it is given, or aside."""
         todo, seen = [number], {number}
         while todo:
             children = self._children(todo.pop())
             if not children.isdisjoint(given):
                 return True
-            new = (children & aside) - seen if aside else ()
+            new = (children & self._aside) - seen if self._aside else ()
             seen.update(new)
             todo += new
         return False
@@ -230,9 +207,11 @@ class GraphInterests:
 
     def remove(self, number: int) -> None:
         node = self._node(number)
-        if number not in self._aside or number not in self._computed:
-            self._matcher.remove(number)  # first: where that goes wrong, nothing has changed
-        self._computed.pop(number, None)
+        # first: where that goes wrong, nothing has changed
+        if number in self._computing:
+            self._computing.remove(number)
+        elif not computes(self._filters[number]):
+            self._matcher.remove(number)
         self._aside.discard(number)
         self._same[node.id].remove(number)
         self._long_bytes -= self._long.pop(number, 0)
@@ -280,32 +259,19 @@ class GraphInterests:
 
     def _insert(self, number: int, filter_: Filter) -> None:
         before = len(self._graph)
-        self._matcher.add(number, filter_)
+        kept = self._computing if computes(filter_) else self._matcher
+        kept.add(number, filter_)
         try:
             node = self._graph.insert(filter_)
         except BaseException:  # what is not in the graph must not match
-            self._matcher.remove(number)
+            kept.remove(number)
             raise
         self._filters[number] = filter_
-        self._note_computed(number, filter_)
         self._same.setdefault(node.id, []).append(number)
         if len(self._graph) <= before:  # nodes have become one
             self._number_all()
         else:
             self._forget_children([node, *self._graph.parents(node)])
-
-    def _note_computed(self, number: int, filter_: Filter) -> None:
-        """Remember what a filter computes on, where it tests more than attributes."""
-        terms = filter_.form.terms
-        paths = {
-            path
-            for term in terms.values()
-            if type(term) is not Attribute
-            for path in attributes_of(term)
-        }
-        if paths:
-            texts = (text for text, term in terms.items() if type(term) is not Attribute)
-            self._computed[number] = Computed(frozenset(paths), sum(map(len, texts)))
 
     def _number_all(self) -> None:
         self._same = {}
@@ -321,15 +287,3 @@ class GraphInterests:
         node = self._graph.node(filter_)
         assert node is not None
         return node
-
-
-def _is_reached(filter_: Filter, event: Mapping[str, object], places: dict[str, Key]) -> bool:
-    """Whether the tests of attributes leave something to compute."""
-    for term, values in filter_.form.hull.items():
-        node = filter_.form.terms[term]
-        if type(node) is Attribute:
-            if term not in places:
-                places[term] = key(evaluate(node, event))
-            if places[term] not in values:
-                return False
-    return True

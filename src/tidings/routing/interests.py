@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -22,12 +22,14 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class TooMuchWork(TidingsError):
-    """Finding the filters of a notification takes too long, because of those of some nodes."""
+    """Finding the filters of a notification takes longer than is usual."""
 
-    def __init__(self, sentence: str, nodes: Mapping[int, int]) -> None:
-        """`nodes`: how much of the work is due to each."""
-        super().__init__(sentence)
-        self.nodes = nodes
+
+class Fair(msgspec.Struct, frozen=True):
+    """What was found of a notification where each owner pays for its own filters."""
+
+    nodes: list[int]  # the lowest that match, as far as they were computed
+    over: dict[int, str]  # those that were not, and whose share they would be beyond
 
 
 class Interests(Protocol):
@@ -38,7 +40,11 @@ class Interests(Protocol):
 
     def tag(self, content: bytes) -> Iterable[int]:
         """The lowest nodes that match a notification; TidingsError where it is refused,
-        TooMuchWork where that is due to the filters of some nodes."""
+        TooMuchWork where it must be found out whose filters take so long."""
+
+    def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
+        """The same, with no owner's filters taking longer than a share; TidingsError where it is
+        refused. `owners` has those of a node."""
 
     def remove(self, node: int) -> None:
         """Nobody wants a node any more."""

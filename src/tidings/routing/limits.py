@@ -41,7 +41,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filter_bytes: Some = 64 << 10
     filter_parts: Some = 1_500  # attributes, comparisons and calls of one filter
     long_filter_bytes: Some = 8 << 20  # of filters beyond 4 KiB; they take up to 30 times that
-    match_millis: Some = 2  # of computing for one notification, and tenfold for each megabyte
+    content_bytes: Some = 1 << 20  # of what filters read of a notification; the payload is apart
+    match_millis: Some = 2  # that one subscriber's filters compute, and tenfold for each megabyte
     new_nodes: Some = 10_000  # that a neighbour asked for, and nobody wants yet
     all_new_nodes: Some = 100_000
     all_nodes: Some = 2_000_000

@@ -498,17 +498,14 @@ class Rendezvous(Downstream):
         return lowest
 
     def _tag(self, content: bytes) -> Label:
-        """Those that the filters say; some that make it too much work are set aside."""
-        half = True
-        while True:
-            try:
-                return tuple(sorted(self.interests.tag(content)))
-            except TooMuchWork as problem:
-                costly = {n: work for n, work in problem.nodes.items() if n not in self._aside}
-                verdict = shares.lighten(self.claims, costly, self.wants.__contains__, half=half)
-                if not self._apply(verdict) and not verdict.less:
-                    raise
-                half = False
+        """Those that the filters say; the filters of owners for whom that takes longer than a share
+        are set aside."""
+        try:
+            return tuple(sorted(self.interests.tag(content)))
+        except TooMuchWork:
+            found = self.interests.tag_fairly(content, self.claims.owners)
+        self._apply(shares.lighten(self.claims, found.over))
+        return tuple(sorted(found.nodes))
 
     def _set_aside(self, lowest: Label) -> bool:
         """Set aside what is beyond a share of the nodes of a notification; False if nothing is.

@@ -63,24 +63,18 @@ def judge(
     return verdict
 
 
-def lighten(
-    claims: Claims, nodes: Mapping[int, int], is_wanted: Callable[[int], bool], *, half: bool
-) -> Verdict:
-    """What goes of the nodes whose filters make one notification too much work: the newest half, or
-    all, of those of the owner to whom most of it is due. Nobody is asked first: the notification
-    waits. `nodes`: how much is due to each."""
+def lighten(claims: Claims, over: Mapping[int, str]) -> Verdict:
+    """What goes where filters take longer than the shares of all their owners; `over` has the one
+    that had most left."""
+    counts = Counter(over.values())
     verdict = Verdict({}, {}, [])
-    due: Counter[str] = Counter()
-    for node, work in nodes.items():
-        due.update(dict.fromkeys(claims.owners(node) or ("",), work))
-    if due:
-        owner = due.most_common(1)[0][0]
-        mine = claims.of(owner, nodes)
+    for node, owner in over.items():
         why = (
-            f"{len(mine):,} filters of {whose(owner)} compute on what one notification says, which "
-            "took too long: the newest were set aside, of which this is one"
+            f"{counts[owner]:,} filters of {whose(owner)} compute on what one notification says, "
+            "for which there is no time left beside its other filters: they were set aside, and "
+            "this is one of them; ask for fewer, or for what takes less time"
         )
-        _shed(claims, verdict, owner, mine, len(mine) // 2 if half else 0, is_wanted, why)
+        verdict.aside[node] = owner, why
     return verdict
 
 

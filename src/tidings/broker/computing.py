@@ -1,0 +1,151 @@
+"""The filters that compute something, apart from those that only look at attributes: calls,
+patterns and programs can take long, and what they cost is charged to those who asked for them.
+
+    all at once, metered ── in time ──> which match
+            └─ too long ─> one by one, oldest first, each charged to an owner of it:
+
+       share of an owner │▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇   those that did not fit are its newest: they go
+                                                      others match as if those were not there
+
+Nobody pays for others, and nobody who stays within a share loses anything. So many owners may take
+long together: from then on all at once may take as long as they need.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from tidings.filters import Filter
+from tidings.filters.evaluate import evaluate
+from tidings.filters.expression import Attribute, Expression
+from tidings.filters.form import Form
+from tidings.filters.sets import Key, key
+from tidings.filters.tree import is_opaque
+from tidings.filters.work import WorkError, look, metered
+from tidings.matching import Matcher
+from tidings.routing.interests import TooMuchWork
+
+BYTES = 100_000  # of a notification that it takes so much longer to compute on
+COLD = 4  # shares that an owner has where something may be done for the first time
+ROOM = 2  # times what all needed last, for all at once to need
+MOST = 1.0  # second for one notification; then it is refused, whoever has a share left
+
+Owners = Callable[[int], Sequence[str]]
+
+
+class Charged(msgspec.Struct):
+    """What came of computing filter by filter."""
+
+    matched: list[int] = []
+    over: dict[int, str] = {}  # nodes that did not fit into the share of this owner
+    spent: dict[str, float] = {}  # seconds, by owner
+
+
+def computes(filter_: Filter) -> bool:
+    """Does a filter do more than look at attributes?"""
+    return any(type(term) is not Attribute for term in filter_.form.terms.values())
+
+
+class Computing:
+    """The filters that compute, by the numbers of their nodes."""
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds`: the share of an owner, for one short notification."""
+        self._share = seconds
+        self._all = seconds
+        self._filters: dict[int, Filter] = {}
+        self._matcher = Matcher()
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._filters
+
+    def add(self, number: int, filter_: Filter) -> None:
+        self._matcher.add(number, filter_)
+        self._filters[number] = filter_
+
+    def remove(self, number: int) -> None:
+        self._matcher.remove(number)
+        del self._filters[number]
+
+    def match(self, event: Mapping[str, object], size: int) -> list[int]:
+        """The nodes that match a notification of so many bytes; TooMuchWork where that takes
+        longer than all may."""
+        if not self._filters:
+            return []
+        try:
+            with metered(time.thread_time, self._all * _times(size)):
+                found: list[int] = self._matcher.match(event)  # type: ignore[assignment]
+        except WorkError as problem:
+            raise TooMuchWork(str(problem)) from None
+        return found
+
+    def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> Charged:
+        """The nodes that match, and those that are beyond the share of an owner. Cost: each filter
+        is looked at, which happens seldom: someone is beyond a share then, or all may take longer
+        from now on."""
+        share = self._share * _times(size)
+        found = self._charge(event, owners, COLD * share)
+        if max(found.spent.values(), default=0) > share:  # done for the first time, or too much
+            found = self._charge(event, owners, share)
+        needed = sum(found.spent.values())
+        self._all = self._share if found.over else max(self._all, ROOM * needed / _times(size))
+        return found
+
+    def _charge(self, event: Mapping[str, object], owners: Owners, share: float) -> Charged:
+        values: dict[str, Key] = {}
+        found = Charged([], {}, defaultdict(float))
+        spent, clock = found.spent, time.thread_time
+        total = 0.0
+        for number in sorted(self._filters):
+            form = self._filters[number].form
+            reached = _is_reached(form, event, values)
+            needed = [one for one in _computed(form, reached) if one[0] not in values]
+            if needed:
+                owner = min(owners(number) or ("",), key=spent.__getitem__)
+                began = clock()
+                try:
+                    with metered(clock, min(share - spent[owner], MOST - total)):
+                        for term, node in needed:
+                            look()
+                            values[term] = key(evaluate(node, event))
+                except WorkError as problem:
+                    if total + clock() - began > MOST:
+                        raise TooMuchWork(str(problem)) from None
+                    found.over[number] = owner
+                    continue
+                finally:
+                    took = clock() - began
+                    spent[owner] += took
+                    total += took
+            if reached and form.holds(event, values):
+                found.matched.append(number)
+        return found
+
+
+def _times(size: int) -> float:
+    """How many times longer a notification of so many bytes may take than a short one."""
+    return 1 + size / BYTES
+
+
+def _computed(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:
+    """The terms that a matcher computes for a notification: conditions where the tests of
+    attributes leave something to decide, all others always."""
+    for text, node in form.terms.items():
+        if type(node) is not Attribute and (reached or not is_opaque(node)):
+            yield text, node
+
+
+def _is_reached(form: Form, event: Mapping[str, object], values: dict[str, Key]) -> bool:
+    """Whether the tests of attributes leave something to compute."""
+    for term, allowed in form.hull.items():
+        node = form.terms[term]
+        if type(node) is Attribute:
+            if term not in values:
+                values[term] = key(evaluate(node, event))
+            if values[term] not in allowed:
+                return False
+    return True

@@ -89,6 +89,8 @@ def run_router(
 
 def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
     """Run a node until it is to end; on SIGHUP call `again`."""
+    from tidings.broker.garbage import collect_seldom
+
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each neighbour is an open file
 
@@ -96,10 +98,12 @@ def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
         await node.start()
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()
-        beating = asyncio.create_task(_beat(sys.stdout.fileno())) if leashed else None
+        beside = [asyncio.create_task(collect_seldom())]
+        if leashed:
+            beside.append(asyncio.create_task(_beat(sys.stdout.fileno())))
         await ended(again)
-        if beating is not None:
-            beating.cancel()
+        for task in beside:
+            task.cancel()
         await node.stop()
 
     run_async(work())

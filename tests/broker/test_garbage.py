@@ -1,0 +1,57 @@
+"""Full collections of a node: seldom, and none that Python starts by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import weakref
+
+import pytest
+
+from tidings.broker import garbage
+
+
+class Ring:
+    """Garbage that refers to itself."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_what_refers_to_itself_goes_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "OFTEN", 0.2)
+    monkeypatch.setattr(garbage, "PART", 0)
+    before = gc.get_threshold()
+    started = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            started.append(asyncio.current_task())
+
+    async def work() -> None:
+        collecting = asyncio.create_task(garbage.collect_seldom())
+        await asyncio.sleep(0)
+        gc.callbacks.append(note)
+        ring = Ring()
+        went = asyncio.Event()
+        gone = weakref.ref(ring, lambda _: went.set())
+        gc.collect(0)
+        gc.collect(1)  # it is old now
+        del ring
+        kept = [[n] for n in range(500_000)]  # Python would collect all for these, several times
+        assert started == []
+        assert gone() is not None
+        await asyncio.wait_for(went.wait(), 60)
+        assert set(started) == {collecting}
+        assert len(kept) == 500_000
+        collecting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await collecting
+
+    try:
+        asyncio.run(work())
+    finally:
+        gc.callbacks.remove(note)
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0

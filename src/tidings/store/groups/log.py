@@ -213,14 +213,15 @@ class GroupLog:
             start += len(record)
         return Group(after.number, list(records), places, after)
 
-    def take_back(self, end: Position) -> None:
-        """Remove the groups after one, of which nobody was told. `LostEnd` where that fails."""
+    def take_back(self, end: Position, value: int = 0) -> None:
+        """Remove the groups after one, of which nobody was told; `value` goes into the mark.
+        `LostEnd` where that fails."""
         if end == self._end:
             return
         try:
             self._close_segment()
             self._cut(end, keep=False)
-            self._write_mark(end, 0, sync_now=True)
+            self._write_mark(end, value, sync_now=True)
         except OSError as problem:
             self._broken = f"the log {self.folder} can't be written: {problem}; open it again"
             raise LostEnd(self._broken) from problem

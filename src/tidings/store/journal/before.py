@@ -70,7 +70,7 @@ def _copy(connection: sqlite3.Connection, new: Path) -> None:
     log = GroupLog(new)
     walk = log.walk()
     list(walk)
-    log.take_end(walk)
+    log.take_end(walk, checkpoint.THERE)
     state = State()
     if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         about = dict(execute("SELECT key, value FROM about"))
@@ -90,7 +90,7 @@ def _copy(connection: sqlite3.Connection, new: Path) -> None:
             _count(state, record)
         rows = _records(execute("SELECT * FROM records ORDER BY serial"))
         while group := [t.encode(record) for record in islice(rows, GROUP)]:
-            log.append(group)
+            log.append(group, checkpoint.THERE)
     state.at = log.end
     log.close()
     checkpoint.write(new, state)

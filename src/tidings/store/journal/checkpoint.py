@@ -4,6 +4,9 @@
 
 It is a group as in a log (store/groups/layout.py), with its checksums. A part takes some
 milliseconds to be read or written: between two of them other threads have their turn.
+
+The end mark of the log says that there is one. So one that is missing is noticed, also where no
+segment was dropped yet: a journal of the format before begins with what only the checkpoint has.
 """
 
 from __future__ import annotations
@@ -16,16 +19,17 @@ import msgspec
 
 from tidings.files.durable import replace_file
 from tidings.model import EnvironmentProblem
-from tidings.store.groups import Position, layout
+from tidings.store.groups import Mark, Position, layout
 from tidings.store.journal.state import Counter, Node, State
 
 NAME = "checkpoint"
 FORMAT = 2
 PART = 5_000  # entries
+THERE = 1  # the value of an end mark where there is a checkpoint
 
 
 class Damaged(EnvironmentProblem):
-    """A checkpoint that was altered."""
+    """A checkpoint that was altered or is missing."""
 
 
 class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
@@ -51,13 +55,15 @@ Part = About | Nodes | Counters | Publishers
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
-def read(folder: Path) -> State | None:
-    """None where there is none."""
+def read(folder: Path, mark: Mark | None) -> State:
+    """That of a log with an end mark; an empty one where none was written yet."""
     path = folder / NAME
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return None
+        if mark is not None and (mark.value == THERE or mark.oldest > 1):
+            raise Damaged(f"the checkpoint {path} is missing") from None
+        return State()
     head = layout.decode_group_head(FORMAT, data, 0)
     spans = None if head is None else layout.split_records(data, 0, head)
     state = State()

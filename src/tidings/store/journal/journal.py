@@ -117,7 +117,7 @@ class FileJournal:
         self._unneeded = 0  # the serial up to which nobody needs anything
         losses: list[str] = []
         try:
-            state = checkpoint.read(self.path) or State()
+            state = checkpoint.read(self.path, self._log.acknowledged())
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
             state = State()
@@ -267,7 +267,7 @@ class FileJournal:
                 try:
                     self._append(batch.things)
                 except BaseException:  # whatever it was, nobody is told of the batch
-                    self._log.take_back(before)
+                    self._log.take_back(before, self._mark_value())
                     raise
         if not self._apart:
             self.tend()
@@ -318,13 +318,16 @@ class FileJournal:
     # -- how -----------------------------------------------------------------------------------
 
     def _append(self, things: list[t.Thing]) -> None:
-        group = self._log.append([t.encode(thing) for thing in things])
+        group = self._log.append([t.encode(thing) for thing in things], self._mark_value())
         segment = self._segment(group.end.segment)
         segment.add(group)
         segment.size, segment.written = group.end.offset, time.time()
         self._serial = max(
             self._serial, *(one.serial for one in things if isinstance(one, Record)), 0
         )
+
+    def _mark_value(self) -> int:
+        return checkpoint.THERE if self._checkpoint_size else 0
 
     def _since_checkpoint(self) -> int:
         """Bytes that a start would have to read."""
@@ -337,7 +340,9 @@ class FileJournal:
         something is written."""
         log, apart = log or self._log, log is not None
         end = end or log.end
-        state = (None if apart else self._state) or checkpoint.read(self.path) or State()
+        state = None if apart else self._state
+        if state is None:
+            state = checkpoint.read(self.path, log.acknowledged())
         if state.at.number < end.number:
             walk = log.walk(state.at, end)
             counting = Counting(state)

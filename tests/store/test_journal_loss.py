@@ -10,6 +10,9 @@ import pytest
 from tests.store.test_journal import BEFORE, opened, ready, record, write
 
 from tidings.model import EnvironmentProblem
+from tidings.routing.interests import Placed
+from tidings.routing.lineage import Lineage
+from tidings.routing.messages import Range
 from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module, segments
 
 pytestmark = pytest.mark.usefixtures("_small")
@@ -114,3 +117,65 @@ def test_a_journal_without_a_checkpoint_yet_is_whole(tmp_path: Path) -> None:
     journal.close()
     assert not (tmp_path / "journal" / checkpoint.NAME).exists()
     assert not ready(FileJournal(tmp_path / "journal")).losses
+
+
+# -- numbers of nodes ------------------------------------------------------------------------------
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def first_node(journal: FileJournal) -> int:
+    """As a rendezvous point numbers the next one."""
+    return Lineage(journal.lineage).first_node(journal.last_node) + 1
+
+
+def test_after_a_loss_no_node_has_the_number_of_one_whose_notifications_are_there(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal"
+    shortened(path, node=1).close()
+    flip(path / checkpoint.NAME, 60)
+    journal = opened(path, 3)
+    assert journal.losses
+    assert journal.last_node == 1
+    new = first_node(journal)
+    journal.add_node(new, b"price < 5")
+    write(journal)
+    journal.close()
+    journal = opened(path, 4)
+    assert journal.interests() == [(new, b"price < 5")]
+    assert journal.memory([Placed(new, (), ())]).counts == {}
+    assert journal.find([Range(new, 1, 100)]) == ([], [Range(new, 1, 100)])
+
+
+def test_a_node_whose_record_was_altered_keeps_its_number(tmp_path: Path) -> None:
+    """Nobody was told of anything about it yet; what dropped one before it is there."""
+    path = tmp_path / "journal"
+    journal = opened(path)
+    for node in (1, 2, 3):
+        journal.add_node(node, b"filter %d" % node)
+        write(journal)
+    journal.drop_node(2)
+    write(journal)
+    journal.close()
+    (log,) = path.glob("*.log")
+    data = log.read_bytes()
+    flip(log, data.index(b"filter 2"))
+    flip(log, data.index(b"filter 3"))
+    journal = opened(path, 2)
+    assert journal.losses
+    assert journal.last_node == 2
+    assert first_node(journal) > 3
+
+
+def test_a_node_that_is_added_has_no_counter_of_another_one(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal")
+    journal.append(record(1, 7))
+    journal.add_node(7, b"price < 5")
+    write(journal)
+    memory = journal.memory([Placed(7, (), ())])
+    assert (memory.counts, memory.totals, memory.latest) == ({}, {}, {})

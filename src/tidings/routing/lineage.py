@@ -79,9 +79,10 @@ class Lineage:
     def first_node(self, last: int) -> int:
         """After which number nodes are numbered from now on, where the last one had a number. No
         number may mean another filter after a journal has gone back, also to those who heard of no
-        notification since; so each life but the first skips some, at random. Numbers still rise."""
-        if len(self.lives) < 2:
-            return last
+        notification since; so each life but the first skips some, at random, and so does the first
+        after a loss. Numbers still rise."""
+        if len(self.lives) < 2 and not last:
+            return 0
         return (last >> _BLOCK) + 1 + self.lives[-1].life % _SKIPPED << _BLOCK
 
 

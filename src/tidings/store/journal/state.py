@@ -4,6 +4,8 @@
 
 Notifications are counted many at a time: their marks and matched nodes are gathered, and each node
 is touched once when something other than a notification comes, or at the end.
+
+Whatever speaks of a node tells that its number was given: what added it may be lost.
 """
 
 from __future__ import annotations
@@ -89,11 +91,14 @@ class Counting:
             state.lives = [*state.lives, (thing.life, thing.first)][-MOST_LIVES:]
         elif isinstance(thing, t.Added):
             state.nodes[thing.node] = Node(thing.interest, (thing.owner,) if thing.owner else ())
+            state.counters.pop(thing.node, None)  # of another one, where something was lost
             state.last_node = max(state.last_node, thing.node)
         elif isinstance(thing, t.Owned):
+            state.last_node = max(state.last_node, thing.node)
             if thing.node in state.nodes:
                 state.nodes[thing.node].owners = thing.owners
         elif isinstance(thing, t.Dropped):
+            state.last_node = max(state.last_node, thing.node)
             state.nodes.pop(thing.node, None)
             state.counters.pop(thing.node, None)
         else:
@@ -104,7 +109,7 @@ class Counting:
         """Count what was gathered."""
         if not self._serials:
             return
-        counters = self.state.counters
+        state, counters = self.state, self.state.counters
         matched = np.frombuffer(b"".join(self._matched), "<i8")
         for node, many in zip(*map(np.ndarray.tolist, np.unique(matched, return_counts=True)),
                               strict=True):  # fmt: skip
@@ -118,4 +123,6 @@ class Counting:
                                         serials[last].tolist(), strict=True):  # fmt: skip
             counter = counters.setdefault(node, Counter())
             counter.count, counter.latest = number, serial
+        for seen in (matched, nodes):
+            state.last_node = max(state.last_node, int(seen.max(initial=0)))
         self._marks, self._serials, self._matched, self._size = [], [], [], 0

@@ -177,8 +177,10 @@ def test_what_is_cut_off_after_a_loss_is_kept_aside(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[end.offset + 3] ^= 1
     path.write_bytes(data)
-    _, _, losses = open_log(tmp_path)
+    log, _, losses = open_log(tmp_path)
     assert losses
+    assert open_log(tmp_path)[2] == losses  # nothing was touched, and nobody was told of it yet
+    log.append([b"something was lost"])
     (kept,) = (tmp_path / ASIDE).iterdir()
     assert b"secret words" in kept.read_bytes()
 

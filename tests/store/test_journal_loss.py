@@ -3,6 +3,7 @@ taken for something else."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -179,3 +180,44 @@ def test_a_node_that_is_added_has_no_counter_of_another_one(tmp_path: Path) -> N
     write(journal)
     memory = journal.memory([Placed(7, (), ())])
     assert (memory.counts, memory.totals, memory.latest) == ({}, {}, {})
+
+
+# -- a start that fails ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["cut", "mark", "all"])
+def test_a_loss_is_known_until_somebody_can_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    path = tmp_path / "journal"
+    shortened(path).close()
+    if what == "cut":
+        last = max(path.glob("*.log"))
+        os.truncate(last, last.stat().st_size - 10)
+    elif what == "mark":
+        (path / "end").unlink()
+    else:
+        (path / "end").unlink()
+        (path / checkpoint.NAME).unlink()
+        for log in path.glob("*.log"):
+            log.write_bytes(bytes(1_000))
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    journal = FileJournal(path)
+    assert journal.losses
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        if what != "all":  # its writer dies before it has begun
+            with pytest.raises(EnvironmentProblem, match="No space left"):
+                journal.begin_life(3)
+    journal.close()
+    journal = FileJournal(path)
+    assert journal.losses
+    journal.begin_life(4)
+    assert [one.life for one in journal.lineage] == [4]
+    journal.close()
+    journal = FileJournal(path)
+    assert not journal.losses
+    assert [one.life for one in journal.lineage] == [4]

@@ -63,6 +63,7 @@ class GroupLog:
         self._open = 0  # the segment that the handle is of
         self._broken = ""
         self._fresh = False  # the next group begins a segment
+        self._rest = False  # what is behind the end is moved aside before the next group
         self._oldest = 0  # segment that was not dropped
         self.marked: Mark | None = None  # as this one found or wrote it last
 
@@ -165,24 +166,25 @@ class GroupLog:
 
     def take_end(self, walk: Walk, value: int | None = None) -> list[str]:
         """Go on writing where a walk ended, and give back `losses`. What is torn is cut off, and
-        the end is marked, with a value of its own if the walk found more than the mark tells of;
-        from then on a loss is not noticed any more. A new log has a mark before its first group:
-        so a mark that is missing is never due to a writer that died."""
+        the end is marked, with a value of its own if the walk found more than the mark tells of.
+        After a loss nothing is touched before the next group is appended, which should tell of
+        it: until then whoever opens the log notices the loss again. A new log has a mark before
+        its first group: so a mark that is missing is never due to a writer that died."""
         losses = self.losses(walk)
         mark, end = self._mark.read(), walk.end
         make_durable_folder(self.folder)
-        if walk.torn or losses:
-            self._cut(end, keep=bool(losses))
+        if walk.torn and not losses:
+            self._cut(end, keep=False)
         is_marked = mark is not None and mark.number == end.number and not losses
         if not is_marked and self.path_of(end.segment).exists():
             sync(self.path_of(end.segment))
             sync(self.folder)
         self._close_segment()
         self._broken, self._oldest = "", 0 if mark is None or losses else mark.oldest
-        self._end, self._fresh = end, bool(losses)
+        self._end, self._fresh, self._rest = end, bool(losses), bool(losses)
         self.id = self.id or int.from_bytes(os.urandom(8), "little") | 1
         self.marked = mark
-        if not is_marked:
+        if not is_marked and not losses:
             known = 0 if mark is None else mark.value
             self._write_mark(end, known if value is None else value, sync_now=True)
         return losses
@@ -194,6 +196,9 @@ class GroupLog:
             raise LostEnd(self._broken)
         end = self.end
         try:
+            if self._rest:
+                self._cut(end, keep=True)
+                self._rest = False
             if self._fresh or not end.offset or end.offset >= self.segment_bytes:
                 end = self._begin_segment(end)
             data, chain = layout.encode_group(self.id, end.number + 1, end.chain, records)

@@ -33,8 +33,8 @@ class Chunk(NamedTuple):
 class MarkIndex:
     """The marks of one segment."""
 
-    def __init__(self) -> None:
-        self._chunks: tuple[Chunk, ...] = ()
+    def __init__(self, chunks: tuple[Chunk, ...] = ()) -> None:
+        self._chunks = chunks
 
     def __len__(self) -> int:
         return sum(len(chunk.nodes) for chunk in self._chunks)
@@ -49,6 +49,10 @@ class MarkIndex:
             columns = (np.concatenate(column) for column in zip(*last, strict=True))
             chunks.append(_sorted(Chunk(*columns)))
         self._chunks = tuple(chunks)
+
+    def joined(self, other: MarkIndex) -> MarkIndex:
+        """The marks of both."""
+        return MarkIndex(self._chunks + other._chunks)
 
     def find(self, node: int, first: int, last: int) -> list[tuple[int, int, int]]:
         """The numbers of a node that are here, of a range, each with its record."""

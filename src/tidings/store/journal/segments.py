@@ -3,6 +3,8 @@
     older    those before the checkpoint; where their notifications are is found out after a start
     current  those after it, which are known at once
 
+A segment is in both where the checkpoint is in the middle of it, each with its part.
+
 Both are dictionaries that are replaced as a whole, so that whoever looks something up needs no
 lock while a thread writes.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 
 import msgspec
@@ -69,6 +72,14 @@ class Segment:
                 np.repeat(ends, counts),
             )
 
+    def joined(self, other: Segment) -> Segment:
+        """One with what is known of two parts of a file."""
+        both = copy(self)
+        both.marks = self.marks.joined(other.marks)
+        both.serial = max(self.serial, other.serial)
+        both.size, both.written = max(self.size, other.size), max(self.written, other.written)
+        return both
+
 
 class Segments:
     """All segments of a journal."""
@@ -84,14 +95,14 @@ class Segments:
         return self.current[first]
 
     def size(self) -> int:
-        return sum(one.size for one in {**(self.older or {}), **self.current}.values())
+        return sum(one.size for one in _joined(self.older or {}, self.current).values())
 
     def grow_old(self) -> None:
         """There is a checkpoint: all but the last belong to those before it."""
         if self.older is not None and self.current:
             last = max(self.current)
             rest = {first: one for first, one in self.current.items() if first != last}
-            self.older = {**self.older, **rest}
+            self.older = _joined(self.older, rest)
             self.current = {last: self.current[last]}
 
     def keep(self, left: set[int]) -> None:
@@ -115,7 +126,7 @@ class Segments:
         first; also the one that grows, where it is worth ending it."""
         if self.older is None:
             return
-        every = sorted({**self.older, **self.current}.items())
+        every = sorted(_joined(self.older, self.current).items())
         size, now = sum(one.size for _, one in every), time.time()
         marks = sum(len(one.marks) for _, one in every)
         for at, (first, one) in enumerate(every):
@@ -129,3 +140,12 @@ class Segments:
             size -= one.size
             marks -= len(one.marks)
             yield first
+
+
+def _joined(older: dict[int, Segment], newer: dict[int, Segment]) -> dict[int, Segment]:
+    """All segments of both; one that is in both, with both parts."""
+    return {
+        **older,
+        **{first: older[first].joined(one) if first in older else one
+           for first, one in newer.items()},
+    }  # fmt: skip

@@ -341,10 +341,43 @@ def test_the_budget_of_the_disk_is_a_clear_refusal(tmp_path: Path) -> None:
 
     with pytest.raises(EnvironmentProblem, match="expected at most 30,000, which is disk_bytes"):
         fill()
+    files = sorted((tmp_path / "journal").iterdir())
+    for _ in range(3):
+        with pytest.raises(EnvironmentProblem, match="expected at most 30,000"):
+            journal.revive()
+    assert sorted((tmp_path / "journal").iterdir()) == files
     journal.retention = Retention()
     journal.revive()
     journal.begin_life(2)
     assert not journal.losses
+
+
+@pytest.mark.usefixtures("_small_segments")
+def test_the_budget_of_the_disk_holds_while_older_segments_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = filled(tmp_path / "journal", 1000)
+    journal._keep(journal._caught_up())
+    journal.close()
+    monkeypatch.setattr(FileJournal, "_read_older", lambda *_: None)
+    journal = FileJournal(tmp_path / "journal", Retention(disk_bytes=30_000))
+    journal.begin_life(2)
+    journal.append(record(1001))
+    with pytest.raises(EnvironmentProblem, match="expected at most 30,000"):
+        write(journal)
+    with pytest.raises(EnvironmentProblem, match="expected at most 30,000"):
+        journal.revive()
+
+
+def test_older_segments_are_not_read_on_once_it_was_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = filled(tmp_path / "journal", 1000)
+    journal._keep(journal._caught_up())
+    added: list[object] = []
+    monkeypatch.setattr(segments.Segment, "add", lambda _, group: added.append(group))
+    journal._read_older(GroupLog(tmp_path / "journal"), journal._log.end)
+    assert added == []
 
 
 def test_publishers_are_forgotten(tmp_path: Path) -> None:

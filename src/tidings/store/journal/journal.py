@@ -158,13 +158,15 @@ class FileJournal:
         walk = reading.walk(START, upto)
         with contextlib.suppress(OSError):
             for group in walk if upto.number else ():
+                if log is not self._log:
+                    return  # it was opened again meanwhile
                 first = group.end.segment
                 if first not in found:
                     found[first] = Segment(log.path_of(first))
                 found[first].add(group)
         for sentence in walk.damages[:10]:
             _log.error("the journal %s has lost notifications: %s", self.path, sentence)
-        if log is self._log:  # else it was opened again meanwhile
+        if log is self._log:
             self._segments.older = found
 
     # -- what a rendezvous point does ----------------------------------------------------------
@@ -262,7 +264,7 @@ class FileJournal:
             if _identity(self.path) != self._identity:  # nobody would ever find it again
                 raise OSError("it is not there any more, or another one is")
             if batch.things:
-                self._need_room()
+                self._need_room(self._size())
                 self._state, before = None, self._log.end
                 try:
                     self._append(batch.things)
@@ -276,6 +278,7 @@ class FileJournal:
         """After something could not be written: begin anew with what is on the disk, if it has room
         again; EnvironmentProblem where it has not. Whatever waits is forgotten."""
         with self._tending, self._lock, self._careful("written"):
+            self._need_room(self._size_of_files())
             room = self.path / "room"
             try:
                 make_durable_folder(self.path)
@@ -288,7 +291,6 @@ class FileJournal:
             with contextlib.suppress(OSError):
                 self._log.close()
             self._open()
-            self._need_room()
 
     def interests(self) -> list[tuple[int, bytes]]:
         """The nodes that there are, in the order of their numbers."""
@@ -411,8 +413,16 @@ class FileJournal:
                     log.drop_before(gone[-1] + 1)
                     self._segments.keep({*log.segments()})
 
-    def _need_room(self) -> None:
-        size, most = self._segments.size() + self._checkpoint_size, self.retention.disk_bytes
+    def _size(self) -> int:
+        """Bytes of all segments; the older ones are not known while they are read."""
+        known = self._segments.older is not None
+        return self._segments.size() if known else self._size_of_files()
+
+    def _size_of_files(self) -> int:
+        return sum(_size(self._log.path_of(first)) for first in self._log.segments())
+
+    def _need_room(self, size: int) -> None:
+        size, most = size + _size(self.path / checkpoint.NAME), self.retention.disk_bytes
         if size > most:
             raise OSError(
                 f"it has {size:,} bytes, expected at most {most:,}, which is disk_bytes of its "

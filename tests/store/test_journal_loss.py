@@ -221,3 +221,39 @@ def test_a_loss_is_known_until_somebody_can_be_told(
     journal = FileJournal(path)
     assert not journal.losses
     assert [one.life for one in journal.lineage] == [4]
+
+
+# -- damage after a loss ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["cut", "missing"])
+def test_damage_after_a_loss_is_not_written_down_as_if_nothing_were_wrong(
+    tmp_path: Path, what: str
+) -> None:
+    path = tmp_path / "journal"
+    shortened(path).close()
+    last = max(path.glob("*.log"))
+    if what == "cut":
+        os.truncate(last, last.stat().st_size - 10)
+    else:
+        last.unlink()  # the checkpoint is in it
+    journal = opened(path, 3)
+    assert journal.losses
+    journal.add_node(8, b"price < 5")
+    write(journal)
+    log = max(path.glob("*.log"))
+    flip(log, log.read_bytes().index(b"price < 5"))
+    kept = (path / checkpoint.NAME).read_bytes()
+
+    def fill() -> None:
+        for serial in range(101, 201):
+            journal.append(record(serial))
+            write(journal)
+
+    with pytest.raises(EnvironmentProblem, match="1 were altered"):
+        fill()
+    assert (path / checkpoint.NAME).read_bytes() == kept
+    with pytest.raises(EnvironmentProblem, match="1 were altered"):
+        journal.interests()
+    journal.revive()
+    assert journal.losses

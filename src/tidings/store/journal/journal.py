@@ -245,7 +245,7 @@ class FileJournal:
         with self._lock, self._careful("written"):
             thing = t.Life(life, self._serial + 1, bool(self.losses))
             self._append([thing])
-            state = self._caught_up()
+            state = self._caught_up(is_told=bool(self.losses))
             if self.losses:
                 self._keep(state)  # what was damaged is before it, and not read again
             self.lineage = tuple(Life(*one) for one in state.lives)
@@ -337,9 +337,11 @@ class FileJournal:
         before = self._since.offset if self._since.segment in current else 0
         return sum(one.size for one in current.values()) - before
 
-    def _caught_up(self, log: GroupLog | None = None, end: Position | None = None) -> State:
+    def _caught_up(
+        self, log: GroupLog | None = None, end: Position | None = None, *, is_told: bool = False
+    ) -> State:
         """The state at the end of the log, or at another one. Whoever gives these may do so while
-        something is written."""
+        something is written. Damage is an error, unless everybody is told of a break."""
         log, apart = log or self._log, log is not None
         end = end or log.end
         state = None if apart else self._state
@@ -354,7 +356,7 @@ class FileJournal:
                 if state.at.number == end.number:
                     break
             counting.finish()
-            if walk.damages and not self.losses:
+            if walk.damages and not is_told:
                 raise OSError(walk.damages[0])
             state.at = end
         if not apart:

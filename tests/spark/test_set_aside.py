@@ -14,7 +14,7 @@ from tidings import Matcher
 from tidings.cli.app import app
 from tidings.filters import Attributes, regular
 from tidings.snapshots import Snapshot
-from tidings.spark.compiled import compile_version, home_of, set_aside
+from tidings.spark.compiled import ASIDE, compile_version, home_of, set_aside
 from tidings.spark.live import Fixed, Followed
 from tidings.spark.worker import view_of
 from tidings.store import ChangeLog
@@ -81,6 +81,36 @@ def test_one_that_comes_while_a_stream_runs(tmp_path: Path, stricter: object) ->
     compile_version(log, 1, home_of(tmp_path))
     stricter()  # type: ignore[operator]
     assert told(Followed(tmp_path), 2) == [["ana"]] * 3
+
+
+@pytest.mark.parametrize("what", ["forgotten", "repaired", "altered", "no text", "missing"])
+def test_they_are_found_though_nothing_tells_what_changed(
+    tmp_path: Path, stricter: object, what: str
+) -> None:
+    log = ChangeLog(tmp_path, segment_bytes=1)
+    for number in range(3):
+        log.put(f"n{number}", f"n > {number}")
+    Followed(tmp_path)
+    log.put("old", LONG)
+    log.put("ana", "n > 0")
+    log.put("ben", "n > 1")
+    (snapshot,) = home_of(tmp_path).glob("[0-9]*")
+    if what == "forgotten":
+        log.forget_before(6)
+    elif what == "repaired":
+        last = sorted((tmp_path / "changes").glob("*.log"))[-2]
+        last.write_bytes(last.read_bytes()[:-1] + b"\0")
+        assert log.repair().problems
+    elif what == "missing":
+        (snapshot / ASIDE).unlink()
+    else:
+        (snapshot / ASIDE).write_bytes(b"[" if what == "altered" else b'[{"id":"\xff"}]')
+    stricter()  # type: ignore[operator]
+    assert [one.id for one in set_aside(log)] == ["old"]
+    assert all("old" not in ids for ids in told(Followed(tmp_path), log.version))
+    shown = CliRunner().invoke(app, ["subscriptions", "list", str(tmp_path)])
+    assert shown.exit_code == 0
+    assert "refused now, because" in shown.stdout
 
 
 def test_a_snapshot_of_an_earlier_release_is_opened(tmp_path: Path, stricter: object) -> None:

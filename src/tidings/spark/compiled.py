@@ -117,21 +117,25 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
 
 def set_aside(log: ChangeLog) -> list[Aside]:
     """The subscriptions of a log that pipelines leave out, as far as one has looked at them: those
-    of the snapshot that was used last, and of what changed since."""
+    of the snapshot that was used last, and of what changed since. Where the log has forgotten or
+    lost what changed, or the snapshot does not tell, all are looked at."""
     home = home_of(log.path)
     found = _used_last(home)
     if found is None:
         return []
-    with suppress(FileNotFoundError, msgspec.DecodeError):
+    try:
         before = msgspec.json.decode((found / ASIDE).read_bytes(), type=list[Aside])
-        by_id = {one.id: one for one in before}
-        for change in log.changes(_version(found)):
-            by_id.pop(change.id, None)
-            one = None if change.filter is None else aside(change.id, change.filter)
-            if one is not None:
-                by_id[change.id] = one
-        return list(by_id.values())
-    return []
+        changes = log.changes(_version(found))
+    except (FileNotFoundError, ValueError, LogError):  # ValueError: it was altered
+        every = (aside(id_, text) for id_, (text, _) in log.subscriptions().items())
+        return [one for one in every if one is not None]
+    by_id = {one.id: one for one in before}
+    for change in changes:
+        by_id.pop(change.id, None)
+        one = None if change.filter is None else aside(change.id, change.filter)
+        if one is not None:
+            by_id[change.id] = one
+    return list(by_id.values())
 
 
 def is_whole(log: ChangeLog, version: int, home: Path) -> bool:

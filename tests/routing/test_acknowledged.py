@@ -33,6 +33,20 @@ def test_from_a_stamp_on() -> None:
     assert runs.take_from(1) == (Span(1, 4), Span(6, 7))
 
 
+def test_stamps_that_were_refused_between_runs_that_became_one() -> None:
+    runs = Acknowledged()
+    runs.add(7, 1, 10, 10)
+    runs.add(7, 20, 20, 11)
+    runs._runs *= 2
+    runs._shrink()
+    runs._runs = runs._runs[:1]
+    # serials 8 to 11 are gone: stamps 8, 9, 10 and 20
+    lost = runs.take_lost(Lineage([m.Life(7, 1), m.Life(8, 8)]))
+    assert stamps(lost) >= {8, 9, 10, 20}
+    lost = runs.take_lost(Lineage([m.Life(7, 1), m.Life(8, 4)]))
+    assert stamps(lost) >= {4, 5, 6, 7}
+
+
 def test_against_a_model(seed: int) -> None:
     """Serials of each stamp are known here; those that are gone are all named, and few others."""
     for most in (8, 1024):
@@ -46,6 +60,7 @@ def test_against_a_model(seed: int) -> None:
             for _ in range(chance.randrange(1, 60)):
                 if chance.random() < 0.1:
                     lives.append(m.Life(chance.randrange(1, 2**62), serial + 1))
+                stamp += chance.choice((0, 0, 0, 1, 5))  # some were refused
                 first = stamp + 1
                 for _ in range(chance.randrange(1, 5)):
                     serial, stamp = serial + chance.randrange(1, 3), stamp + 1
@@ -58,7 +73,7 @@ def test_against_a_model(seed: int) -> None:
             lineage = Lineage([*(one for one in lives[:kept] if one.first <= cut.first), cut])
             lost = {stamp for stamp, one in serials.items() if not lineage.holds(*one)}
             named = stamps(runs.take_lost(lineage))
-            assert lost <= named <= set(serials)
+            assert lost <= named <= {*range(1, stamp + 1)}
             assert not runs.take_lost(lineage)
 
 

@@ -4,6 +4,9 @@
     life A   stamps 41-43  up to serial 120         so the stamp k before the last of a run has a
     life B   stamps 44-90  up to serial 300         serial of at most that of the last, less k
 
+Stamps that were refused have no serials. They are between runs; where two become one, the run knows
+how many of its stamps may have none.
+
 Where a run is not held as a whole, the stamps whose serials may be gone are named: perhaps some too
 many, never one too few.
 """
@@ -25,6 +28,7 @@ class Run(msgspec.Struct):
     first: int
     last: int
     serial: int  # of the last, at most
+    gaps: int = 0  # stamps in it without a serial, at most
 
 
 class Acknowledged:
@@ -60,10 +64,11 @@ class Acknowledged:
             if run.serial < end:
                 kept.append(run)
                 continue
-            first = max(run.first, run.last - (run.serial - end)) if end else run.first
+            behind = run.serial - end + run.gaps
+            first = max(run.first, run.last - behind) if end else run.first
             lost.append(Span(first, run.last))
             if run.first < first:
-                kept.append(Run(run.life, run.first, first - 1, end - 1))
+                kept.append(Run(run.life, run.first, first - 1, end - 1, run.gaps))
         self._runs = kept
         return merged(lost)
 
@@ -82,8 +87,11 @@ class Acknowledged:
         half = len(self._runs) // 4 * 2
         kept: list[Run] = []
         for one, other in zip(self._runs[:half:2], self._runs[1:half:2], strict=True):
-            same = one.life == other.life
-            kept += [Run(one.life, one.first, other.last, other.serial)] if same else [one, other]
+            if one.life == other.life:
+                gaps = one.gaps + other.first - one.last - 1 + other.gaps
+                kept.append(Run(one.life, one.first, other.last, other.serial, gaps))
+            else:
+                kept += [one, other]
         self._runs[:half] = kept
         lives = list(dict.fromkeys(run.life for run in self._runs))[-MOST_LIVES_KNOWN:]
         self._runs = [run for run in self._runs if run.life in lives]

@@ -159,6 +159,73 @@ def test_a_damaged_log_of_the_format_before(tmp_path: Path) -> None:
     assert ChangeLog(folder).put("new", "zz = 1") == done.version + 1
 
 
+def test_a_checkpoint_that_is_newer_than_the_log(tmp_path: Path) -> None:
+    """Log and end mark were put back, and the checkpoint was not."""
+    log = filled(tmp_path)
+    shutil.copytree(tmp_path / "changes", tmp_path / "copy")
+    log.put("late", "c = 1")
+    log.put("later", "c = 2")
+    log.forget_before(13)
+    for path in (tmp_path / "copy").iterdir():
+        shutil.copy(path, tmp_path / "changes")
+    for path in segments(log)[6:]:
+        path.unlink()
+    with pytest.raises(LogError, match="is of another time"):
+        ChangeLog(tmp_path).subscriptions()
+    done = ChangeLog(tmp_path).repair()
+    assert "it has version 13, and the log ends with version 12" in done.problems[0]
+    assert done.version == 13 + 10_000 + 1  # nothing tells how far it went
+    assert len(ChangeLog(tmp_path).subscriptions()) == 13
+    assert ChangeLog(tmp_path).put("new", "c = 3") == done.version + 1
+    assert ChangeLog(tmp_path).subscriptions()["new"][1] > 10_000
+
+
+def test_a_mark_that_is_older_than_log_and_checkpoint_is_nothing_wrong(tmp_path: Path) -> None:
+    """The current was cut off before the disk had the mark."""
+    log = filled(tmp_path, segment_bytes=1 << 20)
+    before = (tmp_path / "changes" / "end").read_bytes()
+    log.put("late", "c = 1")
+    log.put("later", "c = 2")
+    log.forget_before(13)
+    (tmp_path / "changes" / "end").write_bytes(before)
+    done = ChangeLog(tmp_path).repair()
+    assert (done.problems, done.lost, done.version) == ([], [], 14)
+    assert len(ChangeLog(tmp_path).subscriptions()) == 14
+
+
+def test_a_checkpoint_that_is_missing(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.forget_before(6)
+    (tmp_path / "changes" / "checkpoint").unlink()
+    done = ChangeLog(tmp_path).repair()
+    assert done.problems == [f"{tmp_path / 'changes' / 'checkpoint'} is missing"]
+    assert done.lost == [(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("gone", "problem"),
+    [
+        (["00000000000000000008.log", "00000000000000000016.log"], "has no segment beside it"),
+        (["00000000000000000016.log"], "ends with version 15, expected 18 at least"),
+        (["checkpoint.jsonl"], "begins with version 8, expected one up to 1"),
+    ],
+)
+def test_files_of_the_format_before_that_do_not_go_together(
+    tmp_path: Path, gone: list[str], problem: str
+) -> None:
+    folder = Path(shutil.copytree(BEFORE / "forgotten", tmp_path / "log"))
+    for name in gone:
+        (folder / name).unlink()
+    if "ends" in problem:
+        shutil.copy(BEFORE / "all" / "checkpoint.jsonl", folder)
+    with pytest.raises(LogError, match=problem):
+        _ = ChangeLog(folder).version
+    done = ChangeLog(folder).repair()
+    assert problem in done.problems[0]
+    assert ChangeLog(folder).version == done.version > 10_000
+    assert ChangeLog(folder).put("new", "zz = 1") == done.version + 1
+
+
 def test_files_of_an_older_tidings_beside_it_are_moved_away(tmp_path: Path) -> None:
     log = filled(tmp_path)
     shutil.copy(BEFORE / "plain" / "00000000000000000001.log", tmp_path)

@@ -55,11 +55,21 @@ def read(folder: Path, mark: Mark) -> Checkpoint:
     found = load(path)
     if isinstance(found, str):
         raise damage(folder, found, 0, mark.value)
-    if found.version > mark.value or (found.version and found.log != mark.log):
-        raise damage(folder, f"{path} is of another log or of another time", 0, mark.value)
-    if not found.version and mark.oldest > 1:
-        raise damage(folder, f"{path} is missing", 0, mark.value)
+    if problem := misfit(path, found, mark):
+        raise damage(folder, problem, 0, mark.value)
     return found
+
+
+def misfit(path: Path, found: Checkpoint, mark: Mark) -> str:
+    """A sentence where a checkpoint does not go with a log whose end is at a mark."""
+    if found.version and found.log != mark.log:
+        return f"{path} is of another log"
+    if found.version > mark.value:
+        return (
+            f"{path} is of another time: it has version {found.version:,}, and the log ends with "
+            f"version {mark.value:,}"
+        )
+    return f"{path} is missing" if not found.version and mark.oldest > 1 else ""
 
 
 def load(path: Path) -> Checkpoint | str:

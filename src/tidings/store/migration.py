@@ -71,27 +71,36 @@ def files_of(folder: Path) -> list[Path]:
 
 def rewrite(folder: Path, beside: Path) -> None:
     """Write the log of the format before into another folder, as a log of groups."""
-    segments, base = _segments(folder), read_checkpoint(folder)
-    if not segments:
-        raise _damage(folder / CHECKPOINT, 1, "has no segment beside it")
-    first = int(segments[0].stem)
-    if first > base.version + 1:
-        problem = f"begins with version {first}, expected one up to {base.version + 1}"
-        raise _damage(segments[0], 1, problem)
+    base = read_checkpoint(folder)
+    first = need_fit(folder, base)
     log = begin_log(beside)
     version, changes = first - 1, read_changes(folder)
     while group := list(islice(changes, MOST)):
         version = group[-1].version
         log.append(encode_changes(group[0].version, [one.entry for one in group]), version)
-    if version < base.version:
-        problem = f"ends with version {version}, expected {base.version} at least"
-        raise _damage(segments[-1], version, problem)
+    need_fit(folder, base, version - first + 1)
     if base.version:
         if version == first - 1:  # a group without changes keeps the version
             log.append(encode_changes(first, []), version)
         point = Point(first - 1, START)
         checkpoint.write(beside, msgspec.structs.replace(base, log=log.id, point=point))
     log.close()
+
+
+def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
+    """The first version of the segments; LogError where these do not go with the checkpoint.
+    `changes` is how many they have, where that is known."""
+    segments = _segments(folder)
+    if not segments:
+        raise _damage(folder / CHECKPOINT, 1, "has no segment beside it")
+    first = int(segments[0].stem)
+    if first > base.version + 1:
+        problem = f"begins with version {first}, expected one up to {base.version + 1}"
+        raise _damage(segments[0], 1, problem)
+    if changes is not None and (last := first + changes - 1) < base.version:
+        problem = f"ends with version {last}, expected {base.version} at least"
+        raise _damage(segments[-1], last, problem)
+    return first
 
 
 def read_changes(folder: Path) -> Iterator[Record]:

@@ -70,23 +70,32 @@ def repair(folder: Path) -> Repair:
 
 def _look(folder: Path) -> _Found:
     log = GroupLog(folder / CHANGES)
-    mark, base = log.acknowledged(), checkpoint.load(log.folder / checkpoint.NAME)
-    problems = [f"found {path}, which an older tidings wrote beside" for path in
+    path = log.folder / checkpoint.NAME
+    mark, base = log.acknowledged(), checkpoint.load(path)
+    problems = [f"found {old}, which an older tidings wrote beside" for old in
                 migration.files_of(folder)]  # fmt: skip
+    walk, records, last = log.walk(), list[Record](), 0 if mark is None else mark.value
+    for group in walk:
+        for record in group.records:
+            if record is not None:
+                first, some = decode_changes(record)
+                records += some
+                last = max(last, first + len(some) - 1)  # the mark may be older than the log
+    is_told = True
     if isinstance(base, str):
         problems.append(base)
         base = Checkpoint()
-    elif base.version and mark is not None and base.log != mark.log:
-        problems.append(f"{log.folder / checkpoint.NAME} is of another log")
-        base = Checkpoint()
-    walk, records = log.walk(), list[Record]()
-    for group in walk:
-        for record in group.records:
-            records += decode_changes(record)[1] if record is not None else []
+    elif mark is not None:
+        problem = checkpoint.misfit(path, base, msgspec.structs.replace(mark, value=last))
+        problems += [problem] if problem else []
+        if base.version and base.log != mark.log:
+            base = Checkpoint()
+        is_told = base.version <= last  # else it had gone on, and nothing tells how far
     problems += log.losses(walk)
     if mark is None and (log.segments() or base.version):
-        return _Found(problems or [f"the end mark of {log.folder} is missing"], base, records, None)
-    return _Found(problems, base, records, 0 if mark is None else mark.value)
+        problems = problems or [f"the end mark of {log.folder} is missing"]
+        is_told = False
+    return _Found(problems, base, records, last if is_told else None)
 
 
 def _look_at_old(folder: Path) -> _Found:
@@ -99,6 +108,8 @@ def _look_at_old(folder: Path) -> _Found:
     try:
         records = list(migration.read_changes(folder))
         last = records[-1].version if records else base.version
+        if not problems:
+            migration.need_fit(folder, base, len(records))
     except LogError as problem:
         problems.append(str(problem))
         records = migration.read_what_is_good(folder)

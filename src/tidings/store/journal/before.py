@@ -13,7 +13,6 @@ import shutil
 import sqlite3
 import struct
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from tidings.store.groups import GroupLog
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.state import Counter, Node, State
 
-GROUP = 1000  # records of a group
+GROUP = 1000  # records of a group, at most
 _MAGIC = b"SQLite format 3\x00"
 
 
@@ -89,7 +88,7 @@ def _copy(connection: sqlite3.Connection, new: Path) -> None:
                                        (about["counted"],))):  # fmt: skip
             _count(state, record)
         rows = _records(execute("SELECT * FROM records ORDER BY serial"))
-        while group := [t.encode(record) for record in islice(rows, GROUP)]:
+        for group in checkpoint.in_groups(map(t.encode, rows), GROUP):
             log.append(group, checkpoint.THERE)
     state.at = log.end
     log.close()

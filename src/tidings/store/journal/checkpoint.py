@@ -2,8 +2,9 @@
 
     about, then parts of the nodes, of the counters, of the publishers
 
-It is a group as in a log (store/groups/layout.py), with its checksums. A part takes some
-milliseconds to be read or written: between two of them other threads have their turn.
+It is a group as in a log (store/groups/layout.py), with its checksums; where it is large, several,
+numbered down to 1, so that the last one is known. A part takes some milliseconds to be read or
+written: between two of them other threads have their turn.
 
 The end mark of the log says that there is one. So one that is missing is noticed, also where no
 segment was dropped yet: a journal of the format before begins with what only the checkpoint has.
@@ -11,7 +12,7 @@ segment was dropped yet: a journal of the format before begins with what only th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -24,7 +25,9 @@ from tidings.store.journal.state import Counter, Node, State
 
 NAME = "checkpoint"
 FORMAT = 2
+FORMAT_OF_SEVERAL = 3  # groups: who knows of one alone must not take the first for all
 PART = 5_000  # entries
+GROUP_BYTES = 8 << 20
 THERE = 1  # the value of an end mark where there is a checkpoint
 
 
@@ -64,27 +67,54 @@ def read(folder: Path, mark: Mark | None) -> State:
         if mark is not None and (mark.value == THERE or mark.oldest > 1):
             raise Damaged(f"the checkpoint {path} is missing") from None
         return State()
-    head = layout.decode_group_head(FORMAT, data, 0)
-    spans = None if head is None else layout.split_records(data, 0, head)
     state = State()
-    for span in spans or ():
-        record = layout.record_at(data, *span)
+    for record in _records(data):
         if record is None:
-            break
+            raise Damaged(f"the checkpoint {path} was altered or is of another format")
         _take(state, _decoder.decode(record))
-    else:
-        if spans:
-            return state
-    raise Damaged(f"the checkpoint {path} was altered or is of another format")
+    return state
+
+
+def _records(data: bytes) -> Iterator[bytes | None]:
+    """The records of all groups; None where something was altered or is missing."""
+    format_ = FORMAT if layout.decode_group_head(FORMAT, data, 0) else FORMAT_OF_SEVERAL
+    at, left, chain = 0, 0, 0
+    while not at or left:
+        head = layout.decode_group_head(format_, data, at)
+        spans = None if head is None else layout.split_records(data, at, head)
+        if head is None or not spans or head.before != chain or (at and head.number != left):
+            yield None
+            return
+        yield from (layout.record_at(data, *span) for span in spans)
+        at, left, chain = at + layout.GROUP_HEAD + head.size, head.number - 1, head.chain
+    if at != len(data):
+        yield None
 
 
 def write(folder: Path, state: State) -> int:
     """Replace the one that is there; gives its size."""
-    data, _ = layout.encode_group(
-        FORMAT, 1, 0, [msgspec.msgpack.encode(one) for one in _parts(state)]
-    )
-    replace_file(folder / NAME, data)
-    return len(data)
+    records = (one for part in _parts(state) for one in _encoded(part))
+    groups = list(in_groups(records, PART))
+    format_ = FORMAT if len(groups) == 1 else FORMAT_OF_SEVERAL
+    found, chain = list[bytes](), 0
+    for at, group in enumerate(groups):
+        data, chain = layout.encode_group(format_, len(groups) - at, chain, group)
+        found.append(data)
+    replace_file(folder / NAME, b"".join(found))
+    return sum(map(len, found))
+
+
+def in_groups(records: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
+    """So many records at most, and of some megabytes; a larger one is alone."""
+    group, size = list[bytes](), 0
+    for record in records:
+        if group and (len(group) == most or size + len(record) > GROUP_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(record)
+        size += len(record)
+    if group:
+        yield group
 
 
 def _take(state: State, part: Part) -> None:
@@ -97,6 +127,17 @@ def _take(state: State, part: Part) -> None:
     else:
         state.at, state.serial, state.last_node = part.at, part.serial, part.last_node
         state.lives = part.lives
+
+
+def _encoded(part: Part) -> Iterator[bytes]:
+    """A part, or halves of it where its filters are large."""
+    data = msgspec.msgpack.encode(part)
+    if len(data) <= GROUP_BYTES or isinstance(part, About) or len(part.part) == 1:
+        yield data
+        return
+    items = list(part.part.items())
+    for half in (items[: len(items) // 2], items[len(items) // 2 :]):
+        yield from _encoded(type(part)(dict(half)))  # type: ignore[arg-type]
 
 
 def _parts(state: State) -> Iterator[Part]:

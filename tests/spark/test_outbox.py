@@ -16,9 +16,11 @@ import pytest
 from tests.spark.outboxes import files_of
 
 from tidings import TidingsError
+from tidings.model import EnvironmentProblem
 from tidings.spark import outbox as module
 from tidings.spark.filing import filed
 from tidings.spark.outbox import Commit, Outbox
+from tidings.store.groups.end_mark import EndMark
 
 
 @pytest.fixture
@@ -58,6 +60,27 @@ def test_commits_follow_each_other(outbox: Outbox) -> None:
     found = outbox.committed(0)
     assert found is not None
     assert found.attempt == "a"
+
+
+def test_a_commit_that_failed_and_is_there_is_not_written_again(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox.commit(commit(0))
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EndMark, "write", fail)
+        patch.setattr(os, "ftruncate", fail)
+        with pytest.raises(EnvironmentProblem, match="must be opened again"):
+            outbox.commit(commit(1))
+    with pytest.raises(TidingsError, match="found batch 1, expected 2"):
+        outbox.commit(commit(1, "b"))
+    outbox.commit(commit(2))
+    again = Outbox(outbox.path)
+    assert [(one.batch, one.attempt) for one in again.log.each()] == [(0, "a"), (1, "a"), (2, "a")]
+    assert not again.log.problems()
 
 
 def test_a_commit_needs_the_rows_that_it_speaks_of(outbox: Outbox) -> None:

@@ -143,9 +143,16 @@ class Commits:
         return found
 
     def append(self, commit: Commit) -> None:
-        """Write a commit; it is on the disk when this returns."""
+        """Write a commit; it is on the disk when this returns. TidingsError where it is not the
+        next: one that failed may be there, though it was not acknowledged."""
         if not self._writes:
             self.begin()
+        expected = self._first + len(self._places)
+        if commit.batch != expected:
+            raise TidingsError(
+                f"found batch {commit.batch}, expected {expected}, the next of the outbox "
+                f"{self.folder.parent.parent}"
+            )
         try:
             if self._walk is not None:  # until now nothing was touched
                 self._log.take_end(self._walk)

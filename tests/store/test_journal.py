@@ -535,6 +535,38 @@ def test_rewriting_that_is_interrupted_begins_again(
     check_before(FileJournal(path))
 
 
+@pytest.mark.parametrize("at", range(3))
+def test_what_only_the_wal_has_stays_until_the_journal_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    path, wal = tmp_path / "journal.db", tmp_path / "journal.db-wal"
+    shutil.copy(BEFORE, path)
+    other = sqlite3.connect(path)  # as long as it is open, no other one empties the file
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("UPDATE publishers SET stamp = 99 WHERE name = 'p0/life'")
+    other.commit()
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM about").fetchall()
+    renames: list[Path] = []
+    rename = Path.rename
+
+    def rename_some(self: Path, target: Path) -> Path:
+        renames.append(self)
+        if len(renames) == at + 1:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename_some)
+        with pytest.raises(KeyboardInterrupt):
+            FileJournal(path)
+    assert wal.stat().st_size if at < 2 else not wal.exists()
+    assert FileJournal(path).memory([]).publishers["p0/life"] == 99
+    assert (tmp_path / "journal.db.before-wal").stat().st_size
+    assert not wal.exists()
+    other.close()
+
+
 def test_a_damaged_journal_of_the_format_before_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     data = bytearray(BEFORE.read_bytes())

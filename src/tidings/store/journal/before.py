@@ -1,6 +1,7 @@
 """Journals of the format before, which were SQLite: read once, and written anew.
 
-    journal.db            the old file        ──>  journal.db.before   kept, for whoever wants it
+    journal.db            the old file        ──>  journal.db.before   kept, for whoever wants it,
+                                                   with its -wal, if there is one
     journal.db.new        made whole, synced  ──>  journal.db          a folder from now on
 
 The new one is whole before the old one is moved. So whenever this is interrupted, the next start
@@ -37,6 +38,9 @@ def take_over(path: Path) -> None:
         path.rename(old)
     elif path.exists() or not (new.is_dir() and old.exists()):
         return
+    for suffix in ("-wal", "-shm"):  # SQLite leaves them where another process reads the file
+        if (part := path.with_name(path.name + suffix)).exists():
+            part.rename(old.with_name(old.name + suffix))
     new.rename(path)
     sync(path.parent)
 
@@ -60,8 +64,6 @@ def _rewrite(path: Path, new: Path) -> None:
             f"the journal {path}, of the format before, is damaged: {problem}; put a copy back, or "
             "move it away to begin anew, of which subscribers will be told"
         ) from None
-    for suffix in ("-wal", "-shm"):  # closing it left nothing in them
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _copy(connection: sqlite3.Connection, new: Path) -> None:

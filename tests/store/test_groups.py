@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.store.cuts import Cut, cut_at
 
 from tidings.model import EnvironmentProblem
 from tidings.store.groups import START, GroupLog, Mark, Position, end_of, layout
@@ -239,6 +240,29 @@ def test_groups_of_which_nobody_was_told_are_taken_back(tmp_path: Path) -> None:
     assert look(tmp_path) == ({1: [bytes(30)], 2: [b"\1" * 30]}, [])
     log.append([b"on"])
     assert look(tmp_path) == ({1: [bytes(30)], 2: [b"\1" * 30], 3: [b"on"]}, [])
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 1000])
+def test_groups_that_are_taken_back_when_the_current_is_cut_off_are_no_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: int
+) -> None:
+    for call in range(20):
+        folder = tmp_path / f"{call}"
+        log, _, _ = open_log(folder, segment_bytes=segment_bytes)
+        ends = [log.append([b"%d" % n]).end for n in range(4)]
+        with monkeypatch.context() as patch:
+            cut_at(call, patch)
+            try:
+                log.take_back(ends[0])
+                break
+            except Cut:
+                pass
+        _, found, losses = open_log(folder)
+        assert not losses
+        # nobody was told of the others, and it does no harm if some are there
+        assert found == {n + 1: [b"%d" % n] for n in range(len(found))}
+        assert found
+    assert call > 2
 
 
 def test_a_first_group_that_was_never_finished_is_no_loss(tmp_path: Path) -> None:

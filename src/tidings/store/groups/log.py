@@ -225,8 +225,8 @@ class GroupLog:
             return
         try:
             self._close_segment()
+            self._write_mark(end, value, sync_now=True)  # first: it is never ahead of the log
             self._cut(end, keep=False)
-            self._write_mark(end, value, sync_now=True)
         except OSError as problem:
             self._broken = f"the log {self.folder} can't be written: {problem}; open it again"
             raise LostEnd(self._broken) from problem
@@ -314,7 +314,7 @@ class GroupLog:
     def _cut(self, end: Position, *, keep: bool) -> None:
         """Remove what is behind the last good group. It was never acknowledged; where something
         else is missing nobody can be sure of that, and it is kept in a folder beside."""
-        for first in self.segments():
+        for first in reversed(self.segments()):  # so that there is never a gap
             path, offset = self.path_of(first), 0
             if first < end.segment:
                 continue

@@ -20,7 +20,7 @@ from tidings.routing.journal import Memory, Record
 from tidings.routing.limits import work_of
 from tidings.routing.marks import Marks
 from tidings.routing.messages import Life, Mark, Range
-from tidings.store.groups import GroupLog
+from tidings.store.groups import Group, GroupLog
 from tidings.store.journal import (
     FileJournal,
     Retention,
@@ -376,8 +376,34 @@ def test_older_segments_are_not_read_on_once_it_was_opened_again(
     journal._keep(journal._caught_up())
     added: list[object] = []
     monkeypatch.setattr(segments.Segment, "add", lambda _, group: added.append(group))
-    journal._read_older(GroupLog(tmp_path / "journal"), journal._log.end)
+    journal._read_older(segments.Segments(), journal._log.end)
     assert added == []
+
+
+@pytest.mark.usefixtures("_small_segments")
+@pytest.mark.parametrize("problem", [OSError(5, "Input/output error"), ValueError("whatever")])
+def test_older_segments_that_can_not_be_read_are_lost_and_said_to_be(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    problem: Exception,
+) -> None:
+    journal = filled(tmp_path / "journal", 1000)
+    journal._keep(journal._caught_up())
+    journal.close()
+    add = segments.Segment.add
+
+    def fail(self: segments.Segment, group: Group) -> None:
+        if group.number > 10:
+            raise problem
+        add(self, group)
+
+    monkeypatch.setattr(segments.Segment, "add", fail)
+    journal = ready(FileJournal(tmp_path / "journal"))
+    found, lost = journal.find([Range(7, 1, 1000)])
+    assert lost == [Range(7, len(found) + 1, 1000)]
+    assert "can't read its older notifications" in caplog.text
+    assert str(problem) in caplog.text
 
 
 def test_publishers_are_forgotten(tmp_path: Path) -> None:

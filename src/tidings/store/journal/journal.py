@@ -136,7 +136,7 @@ class FileJournal:
         for sentence in losses[:10]:
             _log.error("the journal %s has lost something: %s", self.path, sentence)
         older = threading.Thread(
-            target=self._read_older, args=(self._log, self._since), daemon=True
+            target=self._read_older, args=(self._segments, self._since), daemon=True
         )
         older.start()
 
@@ -151,23 +151,27 @@ class FileJournal:
     def _segment(self, first: int) -> Segment:
         return self._segments.of(first, self._log.path_of(first))
 
-    def _read_older(self, log: GroupLog, upto: Position) -> None:
-        """Find out where notifications are that are older than the checkpoint."""
+    def _read_older(self, segments: Segments, upto: Position) -> None:
+        """Find out where notifications are that are older than the checkpoint. Those that can't be
+        read are lost: whoever asks must not be told to wait for ever."""
         found: dict[int, Segment] = {}
-        reading = GroupLog(self.path)
-        walk = reading.walk(START, upto)
-        with contextlib.suppress(OSError):
+        damages: list[str] = []
+        log = GroupLog(self.path)
+        try:
+            walk = log.walk(START, upto)
+            damages = walk.damages
             for group in walk if upto.number else ():
-                if log is not self._log:
+                if segments is not self._segments:
                     return  # it was opened again meanwhile
                 first = group.end.segment
                 if first not in found:
                     found[first] = Segment(log.path_of(first))
                 found[first].add(group)
-        for sentence in walk.damages[:10]:
+        except Exception:
+            _log.exception("the journal %s can't read its older notifications", self.path)
+        for sentence in damages[:10]:
             _log.error("the journal %s has lost notifications: %s", self.path, sentence)
-        if log is self._log:
-            self._segments.older = found
+        segments.older = found
 
     # -- what a rendezvous point does ----------------------------------------------------------
 

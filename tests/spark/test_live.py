@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import tarfile
 import time
 from pathlib import Path
@@ -331,6 +332,18 @@ def test_a_snapshot_under_the_name_of_another_version_is_moved_aside(log: Change
     grow(log, 9)
     old = followed._path(4)
     old.rename(followed._path(8))
+    assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
+    assert len([*(followed.home / "aside").iterdir()]) == 1
+
+
+def test_a_snapshot_that_does_not_speak_for_all_of_its_files_is_moved_aside(
+    log: ChangeLog,
+) -> None:
+    grow(log, 9)
+    path = Path(Followed(log.path).pinned(9).path)
+    shutil.rmtree(path)
+    Snapshot.build({"other": "a > 1"}, number=9).save(path)
+    followed = Followed(log.path)
     assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
     assert len([*(followed.home / "aside").iterdir()]) == 1
 

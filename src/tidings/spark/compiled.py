@@ -59,11 +59,6 @@ def versions_in(home: Path, attributes: Attributes | None) -> list[int]:
     return sorted(map(_version, home.glob(f"[0-9]*-{_digest(attributes)}")))
 
 
-def all_versions(home: Path) -> list[int]:
-    """The versions that were compiled with whatever columns, in order."""
-    return sorted({_version(path) for path in home.glob("[0-9]*")})
-
-
 def latest_attributes(home: Path) -> Attributes | None:
     """The columns of the snapshot that a pipeline made or began with last."""
     found = _used_last(home)
@@ -139,9 +134,8 @@ def set_aside(log: ChangeLog) -> list[Aside]:
 
 
 def is_whole(log: ChangeLog, version: int, home: Path) -> bool:
-    """Whether the snapshot of a version is as it was written. A damaged one is moved aside; one of
-    the format before, which does not speak for all of its files, is compiled anew where the log can
-    still do it."""
+    """Whether the snapshot of a version is as it was written. A damaged one is moved aside, and one
+    that does not speak for all of its files."""
     path = path_of(home, version, log.attributes)
     try:
         manifest = need_whole(path)
@@ -150,22 +144,13 @@ def is_whole(log: ChangeLog, version: int, home: Path) -> bool:
             raise SnapshotError(f"snapshot '{path}' is of version {found}, expected {version}")
         if _digest(attributes_of(path)) != _digest(log.attributes):
             raise SnapshotError(f"snapshot '{path}' was compiled with other columns")
+        if IDENTITIES not in manifest.files:
+            raise SnapshotError(f"snapshot '{path}' does not speak for {IDENTITIES}")
     except SnapshotError as problem:
         if path.exists():
             _log.warning("%s; it is moved to %s", problem, move_aside(path))
         return False
-    if IDENTITIES not in manifest.files:
-        _renew(log, version, path)
     return True
-
-
-def _renew(log: ChangeLog, version: int, path: Path) -> None:
-    try:
-        log.state(version)
-    except LogError:  # it was forgotten: the old one is all that there is
-        return
-    remove(path)
-    compile_version(log, version, path.parent)
 
 
 def move_aside(path: Path) -> Path:

@@ -54,11 +54,6 @@ class EndMark:
         marks = [mark for mark in self._seen if mark is not None]
         return max(marks, key=lambda one: one[0])[1] if marks else None
 
-    def is_damaged(self) -> bool:
-        """Is there a file in which a mark was altered?"""
-        slots = self._slots()
-        return bool(slots) and (None in slots)
-
     def write(self, mark: Mark, *, sync: bool = False) -> None:
         """Put the mark; `sync` waits for the disk. Whoever writes reads before it."""
         slots, self._seen = self._slots() if self._seen is None else self._seen, None

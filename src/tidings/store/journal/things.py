@@ -4,7 +4,7 @@
     all else       T and a tagged array of MessagePack
 
 Notifications are most of it by far, so they are laid out for being read many at a time: see
-counting.py. One that nobody was told of has no payload here: nobody can ask for it.
+state.py. One that nobody was told of has no payload here: nobody can ask for it.
 """
 
 from __future__ import annotations

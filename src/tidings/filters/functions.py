@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from tidings.filters import addresses, geography, like, regular, sets, subjects
+from tidings.filters.overlap import overlap
 from tidings.filters.work import WORTH, spend
 from tidings.model import Type, compare, plain
 from tidings.model.values import INT_MAX, INT_MIN, is_number
@@ -190,19 +191,7 @@ def _arrays_overlap(left: Any, right: Any) -> bool | None:
     if not (isinstance(left, list) and isinstance(right, list)):
         return None
     spend(len(left) + len(right))
-    ours, theirs = ({sets.key(plain(v)) for v in values} for values in (left, right))
-    if not ours or not theirs:
-        return False
-    families = {sets.NUMBER if place[0] == sets.NAN else place[0] for place in ours | theirs}
-    if sets.OTHER not in families:  # equal values stand at one place, and no others do
-        if any(place[0] != sets.ABSENT for place in ours & theirs):
-            return True
-        return None if len(families) > 1 or sets.ABSENT in families else False
-    spend(len(left) * len(right))
-    orders = [compare(plain(a), plain(b)) for a in left for b in right]
-    if 0 in orders:
-        return True
-    return None if None in orders else False
+    return overlap(left, right)
 
 
 def _is_nan(value: Any) -> bool:

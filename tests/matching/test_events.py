@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tidings import NotificationError, parse
+from tidings.filters.work import WorkError, metered
 from tidings.matching import Matcher
 
 TESTS = (
@@ -121,3 +122,23 @@ def test_an_event_with_few_of_many_attributes_matches_as_always(seed: int) -> No
         event = {name: rng.choice(values) for name in (*names, f"b{rng.randrange(9)}")}
         expected = {number for number, one in filters.items() if one.matches(event)}
         assert set(matcher.match(event)) == expected, event
+
+
+def test_each_term_that_is_computed_counts_as_work() -> None:
+    matcher = Matcher(background=False)
+    matcher.add_many(enumerate(f"subject_field(s, {k}) = 'x'" for k in range(60)))
+    matcher.add_many(enumerate((f"a{k} = 1" for k in range(60)), 60))
+    event = {"s": "x.y", "a3": 1}
+    assert set(matcher.match(event)) == {0, 63}
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 1
+        return now
+
+    with metered(clock, 30.0), pytest.raises(WorkError):
+        matcher.match(event)
+    now = 0.0
+    with metered(clock, 90.0):
+        assert set(matcher.match(event)) == {0, 63}

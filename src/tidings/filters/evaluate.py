@@ -26,6 +26,7 @@ from tidings.filters.expression import (
     Or,
 )
 from tidings.filters.functions import BOUND, FUNCTIONS
+from tidings.filters.work import look, spend
 from tidings.model import Event, compare, plain
 
 Truth = bool | None
@@ -62,6 +63,14 @@ def evaluate(node: Expression, event: Event) -> Any:
             return truth(item, event) is wanted
 
 
+def term_value(node: Expression, event: Event) -> Any:
+    """The value of a term of a filter: what is computed counts as work on the notification."""
+    if type(node) is Attribute:  # which most are, and nothing is computed for them
+        return read(event, node.path)
+    look()
+    return evaluate(node, event)
+
+
 def truth(node: Expression, event: Event) -> Truth:
     """The value of a condition; a value that is no Boolean makes it unknown."""
     value = evaluate(node, event)
@@ -81,11 +90,14 @@ def _step(value: Any, name: str) -> Any:
         return value.get(name)
     value = plain(value)
     if isinstance(value, list):
+        spend(len(value))
         return [_step(one, name) for one in value]
     return None
 
 
 def compared(op: Comparison, left: Any, right: Any) -> Truth:
+    if type(left) is list:
+        spend(len(left))
     if op == "<=>":
         if left is None or right is None:
             return left is None and right is None

@@ -22,7 +22,7 @@ import msgspec
 from tidings.filters import boxes as algebra, pins, sets
 from tidings.filters.attributes import Attributes
 from tidings.filters.boxes import Box
-from tidings.filters.evaluate import evaluate
+from tidings.filters.evaluate import term_value
 from tidings.filters.expression import And, Attribute, Call, Expression, Or, attributes_of
 from tidings.filters.sets import Key, ValueSet, intersect, key
 from tidings.filters.tree import All, Any, Node, Planter, Test, settled, simple_test
@@ -67,7 +67,7 @@ class Form(msgspec.Struct, frozen=True):
             for term, allowed in box.items():
                 place = values.get(term)
                 if place is None:
-                    place = values[term] = key(evaluate(self.terms[term], event))
+                    place = values[term] = key(term_value(self.terms[term], event))
                 if place not in allowed:
                     break
             else:
@@ -77,7 +77,7 @@ class Form(msgspec.Struct, frozen=True):
     def _inside(self, node: Node, event: Event, values: dict[str, Key]) -> bool:
         if isinstance(node, Test):
             if node.term not in values:
-                values[node.term] = key(evaluate(self.terms[node.term], event))
+                values[node.term] = key(term_value(self.terms[node.term], event))
             return values[node.term] in node.values
         if isinstance(node, All):
             return all(self._inside(item, event, values) for item in node.items)

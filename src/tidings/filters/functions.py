@@ -138,13 +138,17 @@ def _concat(*texts: str) -> str | None:
 
 
 def _reversed(value: Any) -> Any:
-    return value[::-1] if isinstance(value, (str, list)) else None
+    if not isinstance(value, (str, list)):
+        return None
+    spend(len(value))
+    return value[::-1]
 
 
 def _substring(text: Any, start: Any, size: Any = INT_MAX) -> str | None:
     """1-based; 0 counts as 1, a negative start counts from the end."""
     if not (isinstance(text, str) and _is_whole(start) and _is_whole(size)):
         return None
+    spend(len(text))
     first = start - 1 if start > 0 else (0 if start == 0 else len(text) + start)
     last = first + size
     return text[max(first, 0) : max(last, 0)]
@@ -238,11 +242,13 @@ def _cesql(program: Any, _text: Any, *values: Any) -> Any:
 def flattened(values: list[Any]) -> list[Any]:
     """The elements of an array, arrays in it replaced by their elements, nulls left out."""
     out: list[Any] = []
+    spend(len(values))
     stack = [iter(values)]
     while stack:
         for value in stack[-1]:
             value = plain(value)
             if isinstance(value, list):
+                spend(len(value))
                 stack.append(iter(value))
                 break
             if value is not None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
-from tidings.filters.evaluate import evaluate
+from tidings.filters.evaluate import term_value
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.filters.form import Form, reads
 from tidings.filters.sets import NULL_KEY, OTHER, Key, ValueSet, key
@@ -142,7 +142,7 @@ class HullIndex(Generic[Item]):
             place = values.get(term)
             if place is None:
                 is_missing = type(node) is Attribute and node.path[0] not in event
-                place = values[term] = NULL_KEY if is_missing else key(evaluate(node, event))
+                place = values[term] = NULL_KEY if is_missing else key(term_value(node, event))
             if (term,) in access:
                 yield from access[term,]
             if (term, place) in access:

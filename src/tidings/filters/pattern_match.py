@@ -21,6 +21,7 @@ from tidings.filters.expression import Attribute, Expression
 from tidings.filters.functions import flattened
 from tidings.filters.leaf import condition
 from tidings.filters.pattern import ABSENT, Field, Path, Pattern, combinations, text_of_pattern
+from tidings.filters.work import look
 from tidings.model import plain
 
 _LEAF = Attribute(("leaf",))
@@ -89,7 +90,10 @@ def _fits(value: Any, needs: Sequence[Need]) -> bool:
 def _fits_leaf(value: Any, need: Need) -> bool:
     if value is None or need.path:
         return need.may_be_absent
-    return need.condition is not None and truth(need.condition, {"leaf": value}) is True
+    if need.condition is None:
+        return False
+    look()
+    return truth(need.condition, {"leaf": value}) is True
 
 
 def _fits_array(elements: list[Any], needs: Sequence[Need]) -> bool:

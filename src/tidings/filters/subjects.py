@@ -5,19 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.filters.ontology import Ontology
+from tidings.filters.work import spend
 
 MAX_FIELDS = 100  # of a pattern: each is a test of its own
 
 
 def length(subject: Any) -> int | None:
     """The number of dotted fields."""
-    return subject.count(".") + 1 if isinstance(subject, str) else None
+    if not isinstance(subject, str):
+        return None
+    spend(len(subject))
+    return subject.count(".") + 1
 
 
 def field(subject: Any, index: Any) -> str | None:
     """The dotted field at an index from 0; null past the last."""
     if not isinstance(subject, str) or not isinstance(index, int) or isinstance(index, bool):
         return None
+    spend(len(subject))
     fields = subject.split(".")
     return fields[index] if 0 <= index < len(fields) else None
 
@@ -41,6 +46,7 @@ def matches(subject: Any, pattern: Any) -> bool | None:
     """Whether a subject fits a pattern: `*` is one field, a trailing `>` one or more."""
     if not isinstance(subject, str) or not isinstance(pattern, str):
         return None
+    spend(len(subject))
     have, want = subject.split("."), pattern.split(".")
     if want[-1] == ">":
         want = want[:-1]

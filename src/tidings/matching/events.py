@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import astuple
 
-from tidings.filters.evaluate import evaluate
+from tidings.filters.evaluate import term_value
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.matching.encoder import Encoder
 from tidings.matching.ranks import Ranks
@@ -45,7 +45,7 @@ def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lo
         return column, None, {}, 0, 0, ranks, lambda _event: 0, frozenset()
 
     def slow(event: Event) -> int:
-        return ranks.code(evaluate(node, event))
+        return ranks.code(term_value(node, event))
 
     name = node.path[0] if isinstance(node, Attribute) and len(node.path) == 1 else None
     unknown = -1 if ranks.ordered else ranks.unknown_string

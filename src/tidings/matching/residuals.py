@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters.evaluate import evaluate
+from tidings.filters.evaluate import evaluate, term_value
 from tidings.filters.expression import Expression, attributes_of
 from tidings.filters.form import reads
 from tidings.filters.sets import Key, ValueSet, key
@@ -50,8 +50,7 @@ def passes(segment: Segment, rest: Rest, event: Event, values: dict[str, Key]) -
 
 def _value(segment: Segment, text: str, event: Event, values: dict[str, Key]) -> Key:
     if text not in values:
-        look()
-        values[text] = key(evaluate(segment.opaque[text], event))
+        values[text] = key(term_value(segment.opaque[text], event))
     return values[text]
 
 

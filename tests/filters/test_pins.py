@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
+import time
 from itertools import permutations
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tidings import parse
 from tidings.filters import pins, sets
-from tidings.filters.boxes import Box
+from tidings.filters.boxes import Box, Effort
 from tidings.filters.dialects import Context
 from tidings.filters.expression import Expression
 from tidings.filters.sets import ValueSet, key
@@ -179,3 +180,66 @@ def test_settling_changes_no_match(seed: int) -> None:
         for _ in range(20):
             event = {"a": rng.choice(pool), "b": rng.choice(pool)}
             assert one.form.holds(event) == one.matches(event), (one, event)
+
+
+def wild(number: int, size: int = 50) -> str:
+    """A pattern for which the places of a text are followed one by one."""
+    return "%a" + "_" * size + f"{number}%"
+
+
+def letters(size: int) -> str:
+    return "".join(random.Random(1).choices("ab", k=size))
+
+
+def test_long_texts_are_not_computed_on() -> None:
+    node = term("lower(a)")
+    longest = pins.MOST_WORK // len("lower(a)")
+    assert image(node, box(a="A" * longest)) == points("a" * longest)
+    assert image(node, box(a="A" * (longest + 1))) is None
+    assert image(node, box(a=["A" * (longest // 2), "b"])) == points(["a" * (longest // 2), "b"])
+    assert image(node, box(a=["A" * (longest // 2 + 1), "b"])) is None
+
+
+def test_a_filter_with_a_long_text_is_canonical() -> None:
+    one = parse(f"s = '{'ab' * 4_000}' AND NOT s LIKE '{wild(0)}' AND lower(s) = 'x'")
+    assert parse(one.canonical().sql()).key == one.key
+
+
+def test_computing_is_a_part_of_the_effort() -> None:
+    effort = Effort(100)
+    node, given = term("lower(a)"), box(a="A" * 1_000)
+    assert pins.image("lower(a)", node, given, effort) == points("a" * 1_000)
+    assert effort.left < 100
+    assert pins.image("lower(a)", node, given, Effort(1)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"s = '{letters(8_000)}' AND "
+        + " AND ".join(f"NOT s LIKE '{wild(k, 400)}'" for k in range(60)),
+        f"s = '{letters(450)}' AND " + " AND ".join(f"NOT s LIKE '{wild(k)}'" for k in range(40))
+        + " AND (" + " OR ".join(f"x{k} = 1" for k in range(400)) + ")",
+    ],
+)  # fmt: skip
+def test_texts_and_patterns_take_no_product(text: str) -> None:
+    start = time.thread_time()
+    one = parse(text)
+    form = one.form
+    assert time.thread_time() - start < 1.0
+    for event in (
+        {"s": letters(8_000)},
+        {"s": letters(450), "x7": 1},
+        {"s": letters(450), "x7": 2},
+    ):
+        assert form.holds(event) == one.matches(event)
+
+
+def test_the_work_on_a_union_is_bounded() -> None:
+    many = [box(s="ab" * 100, x=k) for k in range(400)]
+    terms = {f"s LIKE '{wild(k)}'": term(f"s LIKE '{wild(k)}'") for k in range(40)}
+    names = {name: term(name) for name in "sx"}
+    assert not pins.is_too_much(many, names)
+    union = [{**one, **dict.fromkeys(terms, sets.FALSE)} for one in many]
+    assert pins.is_too_much(union, terms | names)
+    assert not pins.is_too_much(union[:2], terms | names)

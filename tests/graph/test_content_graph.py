@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 
 import pytest
 
@@ -352,3 +353,15 @@ def test_a_number_is_never_given_twice() -> None:
     first = graph.insert(parse("x > 1"))
     graph.remove(first)
     assert graph.insert(parse("x > 1")).id != first.id
+
+
+def test_texts_are_placed_among_patterns_soon() -> None:
+    """Each pattern was computed on the whole text, which took half a second for ten of them."""
+    graph = ContentGraph()
+    for number in range(10):
+        graph.insert(parse(f"s LIKE '%a{'_' * 200}{number}%'"))
+    long = parse(f"s = '{''.join(random.Random(1).choices('ab', k=60_000))}'")
+    assert long.form.boxes is not None
+    start = time.thread_time()
+    graph.insert(long)
+    assert time.thread_time() - start < 0.1

@@ -71,13 +71,13 @@ def hull_allows(outer: Form, inner: Form) -> bool:
     return True
 
 
-def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression]) -> bool:
+def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: Effort) -> bool:
     """Whether a box lies in another, computing the terms that its points decide."""
     for term, values in outer.items():
         have = inner.get(term)
         if have is not None and values >= have:
             continue
-        computed = image(term, terms[term], inner)
+        computed = image(term, terms[term], inner, effort)
         if computed is None:
             return False
         if have is not None:
@@ -95,7 +95,7 @@ def _box_covered(box: Box, outer: Form, effort: Effort) -> bool:
         return False
     if any(algebra.contains(one, box) for one in outer.boxes):
         return True
-    known = _with_images(box, outer.terms)
+    known = _with_images(box, outer.terms, effort)
     if known is None:
         return True  # its points contradict its computed terms: no notification is in it
     if known is not box and any(algebra.contains(one, known) for one in outer.boxes):
@@ -106,7 +106,7 @@ def _box_covered(box: Box, outer: Form, effort: Effort) -> bool:
 
 def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: Effort) -> bool:
     if isinstance(node, Test):
-        return effort.spend(1) and box_in_box({node.term: node.values}, box, terms)
+        return effort.spend(1) and box_in_box({node.term: node.values}, box, terms, effort)
     if isinstance(node, All):
         return all(_box_in_tree(box, item, terms, effort) for item in node.items)
     return any(_box_in_tree(box, item, terms, effort) for item in node.items)
@@ -143,11 +143,11 @@ def _parts_covered(node: Node, outer: Form, seen: dict[int, bool], effort: Effor
 # -- terms computed from points ----------------------------------------------------------------
 
 
-def _with_images(box: Box, terms: Mapping[str, Expression]) -> Box | None:
+def _with_images(box: Box, terms: Mapping[str, Expression], effort: Effort) -> Box | None:
     """The box with a test on every term that its points decide; None when one becomes empty."""
     out = box
     for text, term in terms.items():
-        computed = image(text, term, box)
+        computed = image(text, term, box, effort)
         if computed is None:
             continue
         have = box.get(text)

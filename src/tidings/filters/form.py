@@ -219,7 +219,9 @@ def _simplified(union: algebra.Union, planter: Planter) -> algebra.Union:
     if all(isinstance(terms[term], Attribute) for box in union for term in box):
         return algebra.simplify(union, planter.settled)
     while True:
-        pinned = [pins.settle(box, terms) for box in union]
+        pinned: list[Box | None] = list(union)
+        if not pins.is_too_much(union, terms):
+            pinned = [pins.settle(box, terms) for box in union]
         simple = algebra.simplify((b for b in pinned if b is not None), planter.settled)
         if simple == union:
             return simple

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
 
 from tidings.filters import sets
-from tidings.filters.boxes import Box
+from tidings.filters.boxes import Box, Effort
 from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.filters.kinds import is_unbounded
@@ -20,11 +20,30 @@ from tidings.filters.unparse import name_text
 from tidings.model import moment
 
 MOST_POINTS = 64  # combinations of points that a term is computed on
+MOST_WORK = 1 << 15  # of one term: 0.2 ms where it is a pattern
+LEAST_WORK = 512  # to see that there is nothing to compute
+MOST_OF_UNION = 1 << 22  # of all terms in all boxes of a filter
+WORK_OF_STEP = 256  # of one step of an effort
+Path = tuple[str, ...]
+Choices = tuple[list[Path], list[list[Any]], int]  # attributes, their values, and the work
 
 
-def image(text: str, term: Expression, box: Box) -> ValueSet | None:
-    """The values that a computed term can take in a box; None when the box leaves it open. `text`
-    is that of the term."""
+def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -> ValueSet | None:
+    """The values that a computed term can take in a box; None when the box leaves it open, or when
+    it takes too much work to say. `text` is that of the term."""
+    chosen = _chosen(text, term, box)
+    if chosen is None:
+        return None
+    paths, choices, work = chosen
+    if effort is not None and not effort.spend(work // WORK_OF_STEP):
+        return None
+    places = [_computed(term, paths, combination) for combination in product(*choices)]
+    return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
+
+
+def _chosen(text: str, term: Expression, box: Box) -> Choices | None:
+    """What a term is computed on. The work is the characters of all combinations, times those of
+    the term: a pattern may follow each of its places for each character."""
     if isinstance(term, Attribute):
         return None
     names = _read_names.get(text)
@@ -37,7 +56,7 @@ def image(text: str, term: Expression, box: Box) -> ValueSet | None:
         return None
     paths = sorted(attributes_of(term))
     choices: list[list[Any]] = []
-    count = 1
+    count, size = 1, 0
     for path in paths:
         values = box.get(name_text(path))
         points = values.points(MOST_POINTS) if values is not None else None
@@ -45,13 +64,28 @@ def image(text: str, term: Expression, box: Box) -> ValueSet | None:
             return None
         choices.append([value for place in points for value in values_at(place)])
         count *= len(choices[-1])
-        if count > MOST_POINTS:
+        size += max(len(one) if isinstance(one, str) else 1 for one in choices[-1])
+        if count > MOST_POINTS or count * size * len(text) > MOST_WORK:
             return None
     # sorted, a path stands right before those that go on from it; a struct is more than its fields
     if any(longer[: len(path)] == path for path, longer in pairwise(paths)):
         return None
-    places = [_computed(term, paths, combination) for combination in product(*choices)]
-    return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
+    return paths, choices, count * size * len(text)
+
+
+def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
+    """Whether computing what the boxes decide is more than is done for one filter."""
+    if len(union) * len(terms) * MOST_WORK <= MOST_OF_UNION:
+        return False
+    computed = {text for text, term in terms.items() if not isinstance(term, Attribute)}
+    work = sum(len(box.keys() & computed) for box in union) * LEAST_WORK
+    for box in union:
+        for text in box.keys() & computed:
+            if work > MOST_OF_UNION:
+                return True
+            chosen = _chosen(text, terms[text], box)
+            work += 0 if chosen is None else chosen[2]
+    return work > MOST_OF_UNION
 
 
 # The names that computed terms read, by their texts: the same terms are asked of box after box.
@@ -67,7 +101,7 @@ def _names_of(text: str, term: Expression) -> tuple[str, ...]:
     return names
 
 
-def _computed(term: Expression, paths: list[tuple[str, ...]], values: tuple[Any, ...]) -> Key:
+def _computed(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Key:
     event: dict[str, Any] = {}
     for path, value in zip(paths, values, strict=True):
         level = event

@@ -229,7 +229,7 @@ def test_boxes_that_are_left_on_different_sides(monkeypatch: pytest.MonkeyPatch)
         asked.append((outer, inner))
         return covers(outer, inner, *budget)
 
-    monkeypatch.setattr(doubts, "covers", watched)
+    monkeypatch.setattr(doubts, "covers_among", watched)
     texts = [f"x{n} = 1 OR y{n} = 2" for n in range(30)]
     texts += [" OR ".join(f"z{m} = {n}" for m in range(20)) for n in range(5)]
     texts += [f"lower(n{n}) = 'a'" for n in range(30)]

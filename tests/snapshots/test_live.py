@@ -14,6 +14,7 @@ from tests.snapshots.test_snapshot import ROWS, many_filters
 from tidings import Filter, parse
 from tidings.model import TidingsError
 from tidings.snapshots import Live, Snapshot
+from tidings.snapshots.verifying import verify_nodes
 
 
 class Change(NamedTuple):
@@ -177,3 +178,42 @@ def test_ids_of_the_other_kind_when_all_before_are_gone(before: str, now: str) -
 def test_a_snapshot_refuses_in_one_sentence(bad: Any, sentence: str) -> None:
     with pytest.raises(TidingsError, match=f"^{sentence}"):
         Snapshot.build(bad)
+
+
+HEAVY_PAIRS = {
+    "a tree, and a long list below": (
+        " AND ".join(f"(a{k} = 1 OR b{k} = 1)" for k in range(8)),
+        " AND ".join(f"a{k} = 1" for k in range(8))
+        + f" AND (x IN ({', '.join(map(str, range(2_100)))}) OR y = 1)",
+    ),
+    "long lists in boxes": (
+        f"x IN ({', '.join(map(str, range(2_200)))}) OR y = 1",
+        f"x IN ({', '.join(map(str, range(2_100)))}) AND z = 1 OR y = 1 AND z = 2",
+    ),
+    "a box around a tree": (
+        f"x IN ({', '.join(map(str, range(2_200)))}) OR a0 > 0",
+        "a0 = 1 AND " + " AND ".join(f"(a{k} = 1 OR b{k} = 1)" for k in range(1, 9)),
+    ),
+    "more boxes than are compared": (
+        " OR ".join(f"x{k} = 1" for k in range(500)),
+        " OR ".join(f"x{k} = 1 AND y = 1" for k in range(500)),
+    ),
+}
+
+
+@pytest.mark.parametrize("texts", HEAVY_PAIRS.values(), ids=HEAVY_PAIRS)
+@pytest.mark.parametrize("compiled", [0, 1, 2])
+def test_heavy_filters_are_tied_as_in_a_fresh_compilation(
+    texts: tuple[str, str], compiled: int
+) -> None:
+    event = {f"{c}{k}": 1 for k in range(9) for c in "abx"} | {"x": 7, "y": 1, "z": 1}
+    batch = pa.RecordBatch.from_pylist([event])
+    for order in (texts, texts[::-1]):
+        book = Book()
+        for number, text in enumerate(order):
+            book.put(f"s{number}", text)
+        fresh = book.compiled(2)
+        assert verify_nodes(fresh).problems == []
+        live = Live(book.compiled(compiled))
+        live.apply(book.changes)
+        assert live.view().nodes(batch).to_pylist() == fresh.nodes(batch).to_pylist()

@@ -22,6 +22,7 @@ from tidings.filters.tree import All, Any, Node, Test
 
 EFFORT = 20_000  # comparisons of boxes; whoever is not done by then answers no
 AMONG_OTHERS = 2_000  # the same of one question among many
+MOST_BOXED = 20_000  # boxes of one times boxes of the other that are compared there
 HEAVY = 512  # weight of forms that are not looked into there: only what is around them counts
 
 
@@ -44,6 +45,29 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
     answer = _looked_into(outer, inner, effort)
     budget.spend(8 * (before - effort.left))  # such a step may merge sets, which takes longer
     return answer
+
+
+def covers_among(outer: Form, inner: Form) -> bool:
+    """Whether `outer` covers `inner`, as a question among many about compiled filters.
+
+    The answer follows from these two alone, so it is the same whoever asks, in whatever order and
+    however the others are parted: a graph that was compiled at once and one that grew are equal.
+    What the boxes say by themselves is always said, as kernels say it too
+    (matching/decider.py, matching/neighbours.py).
+    """
+    if outer.always or inner.never:
+        return True
+    if outer.never or inner.always or not hull_allows(outer, inner):
+        return False
+    if outer.boxes is not None:
+        boxes = (inner.hull,) if inner.boxes is None else inner.boxes
+        if len(outer.boxes) * len(boxes) <= MOST_BOXED and all(
+            any(algebra.contains(one, box) for one in outer.boxes) for box in boxes
+        ):
+            return True
+    if outer.weight > HEAVY or inner.weight > HEAVY:
+        return False
+    return _looked_into(outer, inner, Effort(AMONG_OTHERS))
 
 
 def _looked_into(outer: Form, inner: Form, effort: Effort) -> bool:

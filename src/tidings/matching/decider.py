@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.covering import EFFORT
+from tidings.filters.covering import MOST_BOXED
 from tidings.matching.compiling import kernel
 from tidings.matching.cover_join import Found
 from tidings.matching.cover_kernels import MAYBE, NO, YES, is_pinned, spans_hold
@@ -42,7 +42,7 @@ class Decider:
         decide_pairs(
             found.above[asked], found.below[asked], self._boxes.starts, rows.one_box, rows.starts,
             rows.column, rows.pinned, rows.spans, rows.low, rows.high, rows.reads, rows.read,
-            rows.attributes, EFFORT, out,
+            rows.attributes, MOST_BOXED, out,
         )  # fmt: skip
         answers[asked] = out
         return answers
@@ -65,12 +65,12 @@ def spans_meet(spans, low, high, one, other):  # type: ignore[no-untyped-def]
 @kernel
 def decide_pairs(  # type: ignore[no-untyped-def]
     above, below, boxes, one_box, starts, column, pinned, spans, low, high, reads, read, attributes,
-    effort, out
+    most, out
 ):  # fmt: skip
     """Whether above[i], which is not wide, covers below[i]. above, below uint32 [P]; out uint8 [P].
 
     boxes int64 [n + 1]: the rows of the boxes of each form; a form that is its hull has none, and
-    is a row itself. The other arrays are those of Hulls. More comparisons of boxes than `effort`
+    is a row itself. The other arrays are those of Hulls. More comparisons of boxes than `most`
     are left open.
     """
     left = np.empty(MOST_NEAR, np.int64)
@@ -82,7 +82,7 @@ def decide_pairs(  # type: ignore[no-untyped-def]
         if one_box[below[pair]] != 0:
             inner, stop = np.int64(below[pair]), np.int64(below[pair]) + 1
         answer = YES if inner < stop else MAYBE
-        if (last - first) * (stop - inner) > effort:
+        if (last - first) * (stop - inner) > most:
             answer, stop = MAYBE, inner
         while inner < stop:
             is_inside, near, apart, decides = False, 0, True, False

@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.boxes import Effort
-from tidings.filters.covering import covers
+from tidings.filters.covering import covers_among
 from tidings.filters.form import Form
 from tidings.matching.cover_join import Found, hulls_alike
 from tidings.matching.cover_kernels import MAYBE, YES
@@ -26,8 +25,6 @@ from tidings.matching.hulls import Boxes, Hulls
 Array = npt.NDArray[Any]
 ROOM = 1 << 20  # pairs of one hull that are looked at together
 KEPT = 1 << 20  # answers that are kept for the join
-LEAST_EFFORT = 2_000_000  # comparisons, of a microsecond or two, for what is asked one by one,
-EFFORT_EACH = 10_000  # and for each filter
 
 
 class Asker:
@@ -37,7 +34,6 @@ class Asker:
     def __init__(self, forms: Sequence[Form], boxes: Boxes) -> None:
         self._forms = forms
         self._decider = Decider(boxes)
-        self._effort = Effort(LEAST_EFFORT + EFFORT_EACH * len(forms))
         self._known: dict[int, bool] = {}
 
     def confirmed(self, found: Found, keep: bool = False) -> Array:
@@ -50,7 +46,7 @@ class Asker:
             pair = above * len(self._forms) + below
             answer = self._known.get(pair)
             if answer is None:
-                answer = covers(self._forms[above], self._forms[below], self._effort)
+                answer = covers_among(self._forms[above], self._forms[below])
                 if keep and len(self._known) < KEPT:
                     self._known[pair] = answer
             kept[at] = answer

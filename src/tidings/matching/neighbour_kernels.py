@@ -150,12 +150,12 @@ def hull_allows(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_above(slots, compiled, wide, new, boxes, terms, out):  # type: ignore[no-untyped-def]
+def find_above(slots, compiled, wide, new, boxes, terms, most, out):  # type: ignore[no-untyped-def]
     """Which compiled filters cover the new one: out uint8 [n], NO, MAYBE or YES.
 
     slots int64 [n + 1]: the boxes of a filter, none if it matches nothing; wide uint8 [n]: its one
     box is the hull of a tree. The new filter has this many boxes, or is wide if it has none; behind
-    them is its hull.
+    them is its hull. More comparisons of boxes than `most` are left open.
     """
     o_tests, o_column, o_spans, o_low, o_high, _ = compiled
     i_tests, i_column, i_spans, i_low, i_high, i_pinned = new
@@ -171,6 +171,9 @@ def find_above(slots, compiled, wide, new, boxes, terms, out):  # type: ignore[n
             i_high, boxes, computed,
         ):  # fmt: skip
             continue
+        if (last - first) * boxes > most:
+            out[slot] = MAYBE
+            continue
         answer = YES
         for box in range(max(boxes, 1)):
             answer = min(answer, boxes_hold(
@@ -185,13 +188,16 @@ def find_above(slots, compiled, wide, new, boxes, terms, out):  # type: ignore[n
 
 
 @kernel
-def find_below(slots, compiled, wide, new, boxes, terms, out):  # type: ignore[no-untyped-def]
+def find_below(slots, compiled, wide, new, boxes, terms, most, out):  # type: ignore[no-untyped-def]
     """Which compiled filters the new one covers; arguments as before."""
     o_tests, o_column, o_spans, o_low, o_high, _ = new
     i_tests, i_column, i_spans, i_low, i_high, i_pinned = compiled
     computed, reads, read = terms
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
+        if (slots[slot + 1] - slots[slot]) * boxes > most:
+            out[slot] = MAYBE
+            continue
         answer = YES if slots[slot] < slots[slot + 1] else NO
         for box in range(slots[slot], slots[slot + 1]):
             found = NO

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters.boxes import Box
+from tidings.filters.covering import MOST_BOXED
 from tidings.filters.expression import Attribute, Expression, attributes_of
 from tidings.filters.form import Form
 from tidings.filters.pins import MOST_POINTS
@@ -96,7 +97,7 @@ class Neighbours:
             return above, below
         boxes = form.boxes or ()
         new, terms = self._new([*boxes, form.hull], form.terms)
-        args = (self._boxed.arrays, self._wide, new.arrays, len(boxes), terms)
+        args = (self._boxed.arrays, self._wide, new.arrays, len(boxes), terms, MOST_BOXED)
         find_above(self._slots, *args, above)
         find_below(self._slots, *args, below)
         return above, below

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidings.filters.covering import covers_among
 from tidings.filters.index import HullIndex
 from tidings.matching.hulls import bounds, ranges
 from tidings.matching.neighbours import MAYBE, YES, Neighbours
@@ -76,8 +77,15 @@ class Newcomers:
         may_be_under = [
             *np.flatnonzero(under == MAYBE).tolist(), *self._index.may_be_covered(form)
         ]  # fmt: skip
-        _grow(above, graph.up, may_be_over, lambda other: self._filter(other).covers(filter_))
-        _grow(below, graph.down, may_be_under, lambda other: filter_.covers(self._filter(other)))
+        _grow(
+            above, graph.up, may_be_over, lambda other: covers_among(self._filter(other).form, form)
+        )
+        _grow(
+            below,
+            graph.down,
+            may_be_under,
+            lambda other: covers_among(form, self._filter(other).form),
+        )
         self._part_equal(graph, place, above, below)
         graph.put(place, above, below)
         self._index.add(place, form)

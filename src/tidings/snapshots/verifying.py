@@ -12,6 +12,7 @@ import random
 import msgspec
 
 from tidings.filters import Filter
+from tidings.filters.covering import covers_among
 from tidings.snapshots.shape import Shape
 from tidings.snapshots.snapshot import Snapshot
 
@@ -51,13 +52,14 @@ def verify_nodes(snapshot: Snapshot, sample: int = 200, seed: int = 1, most: int
         for parent in above:
             edges += 1
             name = int(shape.numbers[parent])
-            if not filter_at(parent).covers(mine):
+            if not covers_among(filter_at(parent).form, mine.form):
                 problems.append(f"node {name} is above node {number}, but does not cover it")
-            elif mine.covers(filter_at(parent)):
+            elif covers_among(mine.form, filter_at(parent).form):
                 problems.append(f"nodes {name} and {number} cover each other, expected one node")
         for other in _others(shape, place, above, draw):
             pairs += 1
-            if filter_at(other).covers(mine) and not _is_above(starts, parents, other, place):
+            covers = covers_among(filter_at(other).form, mine.form)
+            if covers and not _is_above(starts, parents, other, place):
                 name = int(shape.numbers[other])
                 problems.append(f"node {name} covers node {number}, but is not above it")
         if len(problems) >= most:

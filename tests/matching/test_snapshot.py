@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tidings import Attributes, Ontology, TidingsError
+from tidings.filters import regular
 from tidings.matching import Matcher
 from tidings.matching.snapshot import VERSION
 
@@ -154,3 +156,42 @@ def test_an_empty_matcher_is_saved_too(tmp_path: Path) -> None:
     assert opened.match({"x": 1}) == []
     opened.add("a", "x = 1")
     assert opened.match({"x": 1}) == ["a"]
+
+
+@pytest.mark.parametrize("text", [
+    "s RLIKE '{}'",
+    "a = 1 OR s RLIKE '{}'",
+    "coalesce(rlike(t, '{}'), s) = 'q' AND a = 1",
+    "a = 1 OR coalesce(rlike(t, '{}'), s) = 'q'",
+    "coalesce(rlike(t, '{}'), s) > 'q' OR coalesce(rlike(t, '{}'), s) IN ('a', 'c', 'e')",
+    " AND ".join(f"(a = 1 OR b{i} = 2)" for i in range(30)) + " AND s RLIKE '{}'",
+])  # fmt: skip
+def test_a_filter_that_is_refused_now_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """None of its boxes holds anything, and the others are as they were."""
+    refused, plain = text.replace("{}", "x{30}"), text.replace("{}", "x{3}")
+    matcher = Matcher(background=False)
+    matcher.add_many({"refused": refused, "plain": plain, "other": "a = 1", "s": "s = 'q'"}.items())
+    events: list[dict[str, Any]] = [
+        {"a": 1, "s": "x" * 30},
+        {"a": 1, "s": "q"},
+        {"s": "r"},
+        {"a": 1},
+        {"b1": 2},
+    ]
+    before = [set(matcher.match(one)) for one in events]
+    assert any("refused" in found for found in before)
+    matcher.save(tmp_path / "snapshot")
+    monkeypatch.setattr(regular, "MOST_POSITIONS", 25)
+    regular.compiled.cache_clear()
+    opened = Matcher.open(tmp_path / "snapshot", background=False)
+    assert list(opened.set_aside) == [refused]
+    expected = [found - {"refused"} for found in before]
+    batch = pa.RecordBatch.from_pylist(events * 20)
+    for number in range(2):
+        assert [set(opened.match(one)) for one in events] == expected
+        assert [set(found) for found in opened.match_batch(batch).to_pylist()] == expected * 20
+        opened.add(f"new {number}", "a = 5")
+        opened.merge()
+    regular.compiled.cache_clear()

@@ -10,22 +10,26 @@ filters.arrow    id, text of every filter
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.dialects import Context
+from tidings.filters.expression import Literal
 from tidings.filters.form import NEVER
 from tidings.filters.sets import ValueSet
 from tidings.filters.sql import parse_term
 from tidings.matching.folder import as_array, read_table, read_whole, replacing, write_table
 from tidings.matching.manifest import SnapshotError, need_files, read_manifest, write_manifest
+from tidings.matching.merging import take_apart
 from tidings.matching.probe import ROW, Probe
 from tidings.matching.ranks import Ranks
-from tidings.matching.segment import Arrays, Rest, Segment, Term
+from tidings.matching.segment import REST, Arrays, Rest, Segment, Term
 from tidings.model import LimitError
 
 FORMAT, VERSION = "tidings-matcher", 4
@@ -124,9 +128,14 @@ def _read_files(path: Path, context: Context) -> Opened:
     filters = read_table(path / "filters.arrow")
     texts = filters.column("text")
     rest, opaque, aside = _read_rest(path, texts, context)
+    terms, refused = _read_terms(path, context)
     many = _array(path / "many.arrow")
     manifest.need(path, slots=len(many), filters=len(texts))
-    segment = Segment(_read_terms(path, context), arrays, rest, opaque, len(many), many)
+    segment = Segment(terms, arrays, rest, opaque, len(many), many)
+    if refused:
+        aside |= _users(segment, refused)
+    if aside:
+        segment = _without(segment, aside)
     return Opened(segment, probe, filters.column("id"), texts, aside)
 
 
@@ -134,20 +143,51 @@ def _array(path: Path) -> Any:
     return as_array(read_table(path).column("values"))
 
 
-def _read_terms(path: Path, context: Context) -> tuple[Term, ...]:
-    found = []
+def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[int, str]]:
+    """The terms, and by column why one is refused now; in its place stands null."""
+    found: list[Term] = []
+    refused: dict[int, str] = {}
     for row in read_table(path / "terms.arrow").to_pylist():
         cuts = msgspec.msgpack.decode(row["cuts"], type=list[tuple[Any, ...]])
-        node = parse_term(row["text"], context)
+        try:
+            node = parse_term(row["text"], context)
+        except LimitError as problem:
+            node = Literal(None)
+            refused[len(found) + 1] = problem.reason
         found.append(Term(row["text"], node, Ranks(cuts, row["ordered"]), row["elements"]))
-    return tuple(found)
+    return tuple(found), refused
+
+
+def _users(segment: Segment, refused: Mapping[int, str]) -> dict[int, str]:
+    """By slot, why the filters that test these columns are refused."""
+    loose = take_apart(segment)
+    tests = zip(loose.tests.box.tolist(), loose.tests.column.tolist(), strict=True)
+    elements = ((box, column) for box, column, *_ in loose.elements)
+    return {
+        int(loose.slots[box]): refused[column]
+        for box, column in chain(tests, elements)
+        if column in refused
+    }
+
+
+def _without(segment: Segment, aside: Mapping[int, str]) -> Segment:
+    """The segment where no box of these slots holds anything: each has something left to evaluate,
+    which nothing passes."""
+    arrays = segment.arrays
+    flags = arrays.box_flags.copy()
+    boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))
+    flags[boxes] |= REST
+    flags.flags.writeable = arrays.box_flags.flags.writeable  # else kernels are compiled once more
+    rest = {**segment.rest, **dict.fromkeys(boxes.tolist(), Rest(form=NEVER))}
+    arrays = msgspec.structs.replace(arrays, box_flags=flags)
+    return msgspec.structs.replace(segment, arrays=arrays, rest=rest)
 
 
 def _read_rest(
     path: Path, texts: Any, context: Context
 ) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
     """What is left to evaluate, its terms, and by slot why a filter is set aside: the language has
-    become stricter since it was compiled. A box of such a filter holds nothing."""
+    become stricter since it was compiled."""
     rest: dict[int, Rest] = {}
     opaque: dict[str, Any] = {}
     aside: dict[int, str] = {}
@@ -156,9 +196,6 @@ def _read_rest(
             rest[row["box"]] = _one_rest(row, texts, context, opaque)
         except LimitError as problem:
             aside[row["slot"]] = problem.reason
-    for row in read_table(path / "rest.arrow").to_pylist() if aside else ():
-        if row["slot"] in aside:
-            rest[row["box"]] = Rest(form=NEVER)
     return rest, opaque, aside
 
 

@@ -151,3 +151,21 @@ def test_like_with_a_run_that_is_too_large_is_refused() -> None:
         parse(f"s LIKE '%{'a_' * 800}%'", "cesql")
     assert parse(f"s LIKE '{'a_' * 800}%'").matches({"s": "ab" * 801})
     assert like.compiled(f"%{'a_' * 800}%") is None
+
+
+@pytest.mark.parametrize("code", ["41", "1F600", "10400", "10FFFF"])
+def test_the_braces_of_a_code_are_no_count(code: str) -> None:
+    for pattern in (rf"\x{{{code}}}", rf"[\x{{{code}}}]", rf"(?:\x{{{code}}}){{2}}"):
+        one = regular.compiled(pattern)
+        assert one.found(chr(int(code, 16)) * 2)
+        assert not one.found("-")
+        assert one.positions < 10
+
+
+def test_after_an_escaped_backslash_there_is_no_code() -> None:
+    assert regular.compiled(r"\\x{500}").positions > 500
+    assert regular.compiled(r"\\x{500}").found("\\" + "x" * 500)
+    assert regular.compiled(r"\Q\x{500}\E").positions > len(r"\x{500}")
+    assert regular.compiled(r"\Q\x{500}\E").found(r"\x{500}")
+    with pytest.raises(regular.RegularError, match="positions"):
+        regular.compiled(r"\\x{1000}\\x{1000}")

@@ -55,6 +55,7 @@ _GROUPS = {
 _FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]*))?[:)]")
 _COUNT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _CODE = re.compile(r"\\x\{[0-9A-Fa-f]{1,6}\}")
+_ESCAPED = re.compile(rf"\\Q.*?(?:\\E|\Z)|({_CODE.pattern})|\\.", re.DOTALL)
 _VERSIONED = re.compile(r"\\[pP]")  # classes of Unicode, which one RE2 may know and another not
 
 
@@ -141,7 +142,9 @@ def _positions(re2: Any, pattern: str, program: Any) -> int:
     taken for one byte each, because a class of Unicode is one place and many instructions."""
     options = _options(re2)
     options.encoding = re2.Options.Encoding.LATIN1
-    bytewise = re2._re2.RE2(_CODE.sub("a", pattern).encode(), options)
+    # walked escape by escape: what follows an escaped backslash is no code
+    short = _ESCAPED.sub(lambda found: "a" if found[1] else found[0], pattern)
+    bytewise = re2._re2.RE2(short.encode(), options)
     return max(1, int((bytewise if bytewise.ok() else program).ProgramSize()))
 
 
@@ -178,7 +181,8 @@ def _refuse_other_meanings(pattern: str) -> None:
                 at = size if end < 0 else end + 2
                 continue
             _refuse_escape(pattern, at, after, in_class >= 0)
-            at += 2
+            code = _CODE.match(pattern, at)  # its braces are no count
+            at = code.end() if code else at + 2
             continue
         if in_class >= 0:
             first = at == in_class + 1 or (at == in_class + 2 and pattern[at - 1] == "^")

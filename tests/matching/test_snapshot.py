@@ -184,7 +184,7 @@ def test_a_filter_that_is_refused_now_is_set_aside(
     assert any("refused" in found for found in before)
     matcher.save(tmp_path / "snapshot")
     monkeypatch.setattr(regular, "MOST_POSITIONS", 25)
-    regular.compiled.cache_clear()
+    regular.forget()
     opened = Matcher.open(tmp_path / "snapshot", background=False)
     assert list(opened.set_aside) == [refused]
     expected = [found - {"refused"} for found in before]
@@ -194,4 +194,4 @@ def test_a_filter_that_is_refused_now_is_set_aside(
         assert [set(found) for found in opened.match_batch(batch).to_pylist()] == expected * 20
         opened.add(f"new {number}", "a = 5")
         opened.merge()
-    regular.compiled.cache_clear()
+    regular.forget()

@@ -29,10 +29,10 @@ def stricter(monkeypatch: pytest.MonkeyPatch) -> object:
 
     def change() -> None:
         monkeypatch.setattr(regular, "MAX_PATTERN", 10)
-        regular.compiled.cache_clear()
+        regular.forget()
 
     yield change
-    regular.compiled.cache_clear()
+    regular.forget()
 
 
 def told(followed: Followed, version: int) -> list[list[str]]:

@@ -112,20 +112,26 @@ class Like:
         self._first, self._last = _Run(runs[0]), _Run(runs[-1])
         self._whole = len(runs) == 1
         self._between = [run[0][1] for run in runs[1:-1] if [kind for kind, _ in run] == ["text"]]
-        self.regular: regular.Regular | None = None
+        self._expression: str | None = None
         if len(self._between) < sum(1 for run in runs[1:-1] if run):
+            self._expression = expression_of(parts)
             try:
-                self.regular = regular.program_of(expression_of(parts))
+                regular.kept_program(self._expression)
             except regular.RegularError:
                 raise LargeError(
                     "the pattern is too large for one with a _ between two %, expected some "
                     f"{regular.MOST_POSITIONS:,} characters at most"
                 ) from None
 
+    @property
+    def regular(self) -> regular.Regular | None:
+        """The program of one that takes a regular expression."""
+        return None if self._expression is None else regular.kept_program(self._expression)
+
     def holds(self, text: str) -> bool | None:
         """Whether a text is like the pattern; null where that is beyond the bound."""
-        if self.regular is not None:
-            return self.regular.found(text)
+        if self._expression is not None:
+            return regular.kept_program(self._expression).found(text)
         if self._whole:
             return len(text) == self._first.size and self._first.fits(text, 0)
         at, end = self._first.size, len(text) - self._last.size

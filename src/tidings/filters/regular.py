@@ -13,16 +13,18 @@ batches keep to the same two (matching/arrow_functions.py).
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
+from tidings.filters.programs import Programs
 from tidings.filters.work import spend
 
 MOST_POSITIONS = 1_000
 MOST_STEPS = 1 << 24  # a tenth of a second where every position is followed
 MAX_PATTERN = 2_000  # characters
-MOST_MEMORY = 512 << 10  # bytes of one program and of the states that are remembered
-KEPT = 1024  # programs
+MOST_MEMORY = 512 << 10  # that RE2 may use for one program; it takes some 200 KB of it
+LITTLE_MEMORY = 128 << 10  # where a program is small, and has few states: some 50 KB
+SMALL = 64  # instructions
+KEPT = 128 << 20  # bytes of all programs that are kept
 
 # What RE2 does not have, or has for something else; and what says the same.
 _ESCAPES = {
@@ -66,8 +68,10 @@ class RegularError(ValueError):
 class Regular:
     """A compiled pattern."""
 
-    def __init__(self, program: Any, unanchored: Any, positions: int) -> None:
+    def __init__(self, program: Any, unanchored: Any, positions: int, memory: int) -> None:
         self._program = program
+        self.bytes = memory * 2 // 5
+        """How much it takes at most, as measured when all of its memory was used."""
         self.size = int(program.ProgramSize())
         self._unanchored = unanchored
         self.positions = positions
@@ -94,9 +98,25 @@ def encoded_text(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-@lru_cache(maxsize=KEPT)
+_programs: Programs[Regular] = Programs(KEPT, lambda one: one.bytes)
+
+
+def forget() -> None:
+    """Keep no program: rules have changed."""
+    _programs.clear()
+
+
 def compiled(pattern: str) -> Regular:
     """The program of a pattern that was written in a filter; RegularError for what is refused."""
+    return _programs.get(pattern, lambda: _checked(pattern))
+
+
+def kept_program(pattern: str) -> Regular:
+    """The program of a pattern in RE2's own language, which is kept like the others."""
+    return _programs.get((pattern,), lambda: program_of(pattern))
+
+
+def _checked(pattern: str) -> Regular:
     if len(pattern) > MAX_PATTERN:
         raise RegularError(f"has more than {MAX_PATTERN:,} characters; use several filters")
     _refuse_other_meanings(pattern)
@@ -107,11 +127,15 @@ def program_of(pattern: str) -> Regular:
     """The program of a pattern in RE2's own language."""
     import re2
 
-    options = _options(re2)
     try:
-        program = re2._re2.RE2(pattern.encode(), options)
+        encoded = pattern.encode()
     except UnicodeEncodeError:
         raise RegularError("has half a surrogate pair, expected valid Unicode") from None
+    memory = LITTLE_MEMORY
+    program = re2._re2.RE2(encoded, _options(re2, memory))
+    if not program.ok() or program.ProgramSize() > SMALL:
+        memory = MOST_MEMORY
+        program = re2._re2.RE2(encoded, _options(re2, memory))
     if not program.ok():
         raise RegularError(_said(bytes(program.error()).decode(errors="replace")))
     positions = _positions(re2, pattern, program)
@@ -120,7 +144,7 @@ def program_of(pattern: str) -> Regular:
             f"has {positions:,} positions when its repetitions are written out, expected at most "
             f"{MOST_POSITIONS:,}; ask for fewer repetitions"
         )
-    return Regular(program, re2._re2.RE2.Anchor.UNANCHORED, positions)
+    return Regular(program, re2._re2.RE2.Anchor.UNANCHORED, positions, memory)
 
 
 def columns_agree(pattern: str) -> bool:
@@ -129,18 +153,18 @@ def columns_agree(pattern: str) -> bool:
     return _VERSIONED.search(pattern) is None and ("(?" not in pattern or pattern.isascii())
 
 
-def _options(re2: Any) -> Any:
+def _options(re2: Any, memory: int) -> Any:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
-    options.max_mem = MOST_MEMORY
+    options.max_mem = memory
     return options
 
 
 def _positions(re2: Any, pattern: str, program: Any) -> int:
     """How many places a search can be at together, at most: the size of the program, characters
     taken for one byte each, because a class of Unicode is one place and many instructions."""
-    options = _options(re2)
+    options = _options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
     # walked escape by escape: what follows an escaped backslash is no code
     short = _ESCAPED.sub(lambda found: "a" if found[1] else found[0], pattern)

@@ -126,9 +126,10 @@ def _like(text: Any, pattern: str) -> Any:
     if compiled is None or len(pattern) > LONGEST_LIKE:
         raise NotColumnar
     written = like.expression_of(like.split(pattern))
-    if compiled.regular is None:
+    program = compiled.regular
+    if program is None:
         return pc.match_substring_regex(text, written)
-    return _found(text, written, compiled.regular)
+    return _found(text, written, program)
 
 
 def _rlike(text: Any, pattern: str) -> Any:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import threading
 
 import pyarrow as pa
+import pytest
 
 from tidings.matching import Matcher
+from tidings.matching.matcher import CROWD
 from tidings.studies import make_workload
 
 
@@ -54,3 +57,63 @@ def test_several_threads(seed: int) -> None:
 
 def as_sets(found: pa.ListArray) -> list[set[int]]:
     return [set(ids) for ids in found.to_pylist()]
+
+
+def sealed_sizes(matcher: Matcher) -> list[int]:
+    return [len(sealed.part.segment.arrays.box_slot) for sealed in matcher._state.parts]
+
+
+def test_parts_of_one_size_are_joined_as_a_counter_carries() -> None:
+    matcher = Matcher()  # which joins none by itself while so few are added
+    for number in range(13):
+        matcher.add(number, f"x > {number}")
+        matcher._seal()
+        matcher._join_small()
+        sizes = sealed_sizes(matcher)
+        assert sum(sizes) == number + 1
+        assert all(one > 2 * other for one, other in itertools.pairwise(sizes))
+        assert set(matcher.match({"x": 5})) == set(range(min(number + 1, 5)))
+
+
+def test_parts_are_not_joined_while_all_are_merged() -> None:
+    matcher = Matcher()
+    for number in range(3):
+        matcher.add(number, f"x > {number}")
+        matcher._seal()
+    with matcher._merging:
+        matcher._join_small()
+    assert sealed_sizes(matcher) == [1, 1, 1]
+    matcher._join_small()
+    assert sealed_sizes(matcher) == [3]
+
+
+def test_fresh_filters_are_tended() -> None:
+    matcher = Matcher()
+    for number in range(40):
+        matcher.add(number, f"x > {number}")
+    assert matcher._state.fresh_count == 40
+    matcher._tend(False)
+    assert matcher._state.fresh_count == 0
+    assert sealed_sizes(matcher) == [40]
+    matcher.add(40, "x > 100")
+    matcher._tend(False)
+    assert sealed_sizes(matcher) == [40, 1]
+    matcher._tend(True)
+    assert sealed_sizes(matcher) == [41]
+    assert set(matcher.match({"x": 3})) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_a_crowd_of_fresh_filters_becomes_a_part(beyond: bool) -> None:
+    matcher = Matcher()
+    count = CROWD + beyond
+    for number in range(count):
+        matcher.add(number, f"x > {number - CROWD - 9}")
+    assert len(matcher.match({"x": 0})) == count
+    worker = matcher._worker
+    assert (worker is not None) == beyond
+    if worker is not None:
+        worker.join(60)
+        assert matcher._state.fresh_count == 0
+        assert not matcher._crowded
+    assert len(matcher.match({"x": 0})) == count

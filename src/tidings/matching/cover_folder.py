@@ -53,7 +53,12 @@ def write_finder(folder: Path, finder: Finder) -> None:
 
 
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
-    """What was written to a folder, mapped into memory."""
+    """What was written to a folder, mapped into memory.
+
+    Kernels run on these files without a digest, as on no others: the folder is its owner's alone,
+    belongs to one compilation that writes it, has its tasks read it, and removes it. Nothing of it
+    is kept from one to the next.
+    """
     join = CoverJoin.of(_opened(folder / "hulls", Hulls), _opened(folder / "prepared", Prepared))
     boxes = Boxes(_opened(folder / "boxes", Hulls), _array(folder / "starts.npy"))
     order, first = _array(folder / "order.npy"), _array(folder / "first.npy")

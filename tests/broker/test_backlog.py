@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +75,29 @@ def test_large_subscriptions_are_taken_in_pieces() -> None:
         ]
         assert tuple(node for one in taken for node in one.nodes) == nodes  # type: ignore[attr-defined]
         assert {one.epoch for one in taken if isinstance(one, m.Up)} == {7}
+
+    asyncio.run(work())
+
+
+def test_all_that_is_wanted_is_taken_in_slices(seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def work() -> None:
+        taken: list[m.Wanted] = []
+        backlog = Backlog(lambda _, message: taken.append(cast(m.Wanted, message)), lambda: None)
+        for _ in range(20):
+            parts = chance.randrange(1, 5)
+            given = m.Slice(chance.randrange(parts), parts)
+            nodes = chance.sample(range(100_000), chance.randrange(PIECE + 1, 20 * PIECE))
+            taken.clear()
+            backlog.put(cast(Link, FakeLink()), m.Wanted(7, tuple(nodes), given))
+            await turns_until(lambda: not len(backlog))
+            assert len(taken) <= 16
+            for one in taken:
+                assert one.nodes == tuple(filter(one.slice.has, nodes))
+            assert {n for one in taken for n in one.nodes} == {*filter(given.has, nodes)}
+            for node in nodes:  # each is in one slice, or in none
+                assert sum(one.slice.has(node) for one in taken) == given.has(node)
 
     asyncio.run(work())
 

@@ -401,6 +401,42 @@ def test_one_above_that_does_not_read(tmp_path: Path) -> None:
     running(work)
 
 
+def test_a_flood_of_wanted_nodes_is_not_looked_at(tmp_path: Path) -> None:
+    """Each was split into pieces before anybody asked whether something would be done about it."""
+
+    async def work() -> None:
+        root = await a_root(tmp_path, Limits(burst=50_000, work=1))
+        put: list[m.Message] = []
+        root.backlog.put = lambda link, message: put.append(message)  # type: ignore[method-assign]
+        epoch, nodes = root.machine.epoch, tuple(range(40_000))
+        one = await Raw.made(root)
+        await one.say(m.Hello("a"), *[m.Wanted(epoch + 1, nodes)] * 10)
+        await one.say(*[m.Wanted(epoch, nodes)] * 100)
+        await until(lambda: root.machine.beyond["work"])
+        await one.say(m.Redraw(epoch))
+        await until(lambda: m.Redraw(epoch) in put)
+        assert len([one for one in put if isinstance(one, m.Wanted)]) <= 21
+        assert {one.epoch for one in put if isinstance(one, m.Wanted)} == {epoch}
+        one.close()
+        await root.stop()
+
+    running(work)
+
+
+def test_nobody_says_at_once_that_it_wants_millions(tmp_path: Path) -> None:
+    async def work() -> None:
+        root = await a_root(tmp_path)
+        one = await Raw.made(root)
+        wanted = m.Wanted(root.machine.epoch, (0,) * (m.MOST_WANTED + 1))
+        await one.say(m.Hello("a"), wanted)
+        (*_, last) = await one.heard()
+        assert isinstance(last, m.Goodbye)
+        assert str(m.MOST_WANTED) in last.reason
+        await root.stop()
+
+    running(work)
+
+
 @pytest.mark.parametrize("limit", ["nodes = 0", "nodes = 'many'", "colour = 5"])
 def test_limits_in_a_file(tmp_path: Path, limit: str) -> None:
     text = 'name = "r"\nlisten = "127.0.0.1:0"\nupstream = "127.0.0.1:7400"\n[limits]\n'

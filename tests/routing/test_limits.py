@@ -103,6 +103,19 @@ def test_a_rendezvous_point_keeps_nothing_of_unknown_nodes() -> None:
     assert root.beyond["no such node"] == 4000
 
 
+def test_what_is_wanted_is_said_in_slices_that_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All even: of two slices one had all of them."""
+    monkeypatch.setattr("tidings.routing.router.WANTED", 50)
+    router = a_router()
+    nodes = range(0, 240 * 6, 6)
+    router.receive("a", m.Subscribe(1, tuple(nodes)), 0.0)
+    told(router, nodes)
+    said = [one for one in to(router.receive(UP, m.Which(1), 0.0), UP) if isinstance(one, m.Wanted)]
+    assert max(len(one.nodes) for one in said) <= 100
+    assert sorted(node for one in said for node in one.nodes) == [*nodes]
+    assert [one.slice for one in said] == [m.Slice(at, len(said)) for at in range(len(said))]
+
+
 def test_new_nodes_that_nobody_wants() -> None:
     root = a_root(new_nodes=2, all_new_nodes=3)
     for at in range(4):

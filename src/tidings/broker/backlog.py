@@ -95,8 +95,13 @@ def _pieces(message: m.Message) -> Iterator[m.Message]:
     elif isinstance(message, m.Wanted) and len(message.nodes) > PIECE:
         part, parts = message.slice
         many = min(16, 1 + len(message.nodes) // PIECE)
-        for at in range(many):
+        found: list[list[int]] = [[] for _ in range(many)]
+        for node in message.nodes:
+            at, rest = divmod(node, parts)
+            if rest == part:
+                found[at % many].append(node)
+        for at, nodes in enumerate(found):
             some = m.Slice(part + at * parts, parts * many)
-            yield m.Wanted(message.epoch, tuple(filter(some.has, message.nodes)), some)
+            yield m.Wanted(message.epoch, tuple(nodes), some)
     else:
         yield message

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from tidings.broker.backlog import Backlog
+from tidings.broker.backlog import PIECE, Backlog
 from tidings.broker.door import UPSTREAM, Door
 from tidings.broker.entry import Pass, Tokens
 from tidings.broker.publications import Publications
@@ -188,8 +188,18 @@ class Node:
             self.publications.put(link, message)
         elif isinstance(message, m.Trace | m.Whose):  # what it says must be known to go on
             self.feed(link.name, message)
-        else:
+        elif not self._is_beyond(link, message):
             self.backlog.put(link, message)
+
+    def _is_beyond(self, link: Link, message: m.Message) -> bool:
+        """Is something not worth to be split into pieces, because nothing would be done about them?
+        Of another life it is told at once."""
+        if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
+            return False
+        if message.epoch != self.machine.epoch:
+            self.feed(link.name, message)
+            return True
+        return not self.machine.may_want(link.name, len(message.nodes), self.now)
 
     def _notified(self) -> tuple[int, int]:
         """Notifications that came so far, from below or above; and the marks of one of them."""

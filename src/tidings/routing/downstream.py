@@ -371,6 +371,16 @@ class Downstream(ABC):
         for node in self.admitted(sender, sorted(wanted - known.nodes)):
             self._subscribe(sender, node)
 
+    def may_want(self, sender: Name, many: int, now: float) -> bool:
+        """May a neighbour say at once that it wants so many nodes? It is asked before they are
+        looked at; what that costs is charged beside what is done about them."""
+        self.now = now
+        self.heard_of(sender)
+        if not self.may_ask(sender):
+            return False
+        self.charge(sender, many // 16)
+        return True
+
     def _on_redraw(self, sender: Name, _: m.Redraw) -> None:
         if not self.may_ask(sender):
             return

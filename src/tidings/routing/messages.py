@@ -26,6 +26,7 @@ import msgspec
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """Of a node, a notification, a request: whatever is counted. Others are refused when read."""
 MOST_NODES = 2_000_000  # in one message
+MOST_WANTED = 200_000  # of a Wanted: who wants more says it slice by slice
 MOST_RANGES = 1024
 MOST_LIVES = 256  # of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
@@ -204,7 +205,7 @@ class Resubscribe(Up, frozen=True, tag="resubscribe"):
 class Wanted(Up, frozen=True, tag="wanted"):
     """All nodes that the sender wants, of a slice: when digests differ."""
 
-    nodes: Label
+    nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_WANTED)]
     slice: Slice = Slice()
 
 

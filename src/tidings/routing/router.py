@@ -15,7 +15,7 @@ give back what is to be sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -328,10 +328,12 @@ class Router(Downstream):
 
     def _say_wanted(self) -> None:
         self._said_wanted = self.now
-        parts = 1 + self._mine.size // WANTED
-        nodes: list[list[int]] = [[] for _ in range(parts)]
-        for node in filter(self._is_mine, self.held):
-            nodes[node % parts].append(node)
+        mine = [*filter(self._is_mine, self.held)]
+        parts = 1 + len(mine) // WANTED
+        nodes = _sliced(mine, parts)
+        while max(map(len, nodes)) > 2 * WANTED:  # those that are even, say, are not in all slices
+            parts += 1
+            nodes = _sliced(mine, parts)
         for part, some in enumerate(nodes):
             wanted = m.Wanted(self.epoch, tuple(sorted(some)), m.Slice(part, parts))
             self.send(self.upstream, wanted)
@@ -345,3 +347,10 @@ class Router(Downstream):
         Action.ASK: _ask, Action.JOIN: _join, Action.LEAVE: _leave, Action.FORGET: _forget,
         Action.REFUSE: _refuse,
     }  # fmt: skip
+
+
+def _sliced(nodes: Iterable[int], parts: int) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(parts)]
+    for node in nodes:
+        found[node % parts].append(node)
+    return found

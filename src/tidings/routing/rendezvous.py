@@ -521,18 +521,24 @@ class Rendezvous(Downstream):
         verdict = shares.judge(self.claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
         if not verdict.aside:
             matched = self._all_above(lowest)
+            is_fitting = not (verdict.less or verdict.doubts)
+            self._apply_less(verdict)  # what goes now is judged by who is left
             more = shares.judge(
                 self.claims, matched, limits.matches, limits.all_nodes, wanted, MATCH
             )
-            verdict = more if more.aside else verdict
-            if not (verdict.aside or verdict.less or verdict.doubts or more.less or more.doubts):
+            if is_fitting and not (more.aside or more.less or more.doubts):
                 self._fitting[1].add(lowest)
+            more.doubts = [*{*verdict.doubts, *more.doubts}]
+            verdict = more
         return self._apply(verdict)
+
+    def _apply_less(self, verdict: shares.Verdict) -> None:
+        for node, owners in verdict.less.items():
+            self._own(node, owners)
 
     def _apply(self, verdict: shares.Verdict) -> bool:
         """Set aside what is to be; False if nothing is."""
-        for node, owners in verdict.less.items():
-            self._own(node, owners)
+        self._apply_less(verdict)
         for node, (owner, why) in verdict.aside.items():
             self.claims.set_aside(owner, self.interests.identity(node), why)
             self._aside[node] = self._given

@@ -55,8 +55,8 @@ def judge(
             )
             sure = [*{*mine} - {*doubts}]
             _shed(claims, verdict, owner, sure, share, is_wanted, why)
-        else:
-            verdict.doubts += doubts
+        elif doubts:  # all together, or some would be in doubt again when others are sure
+            verdict.doubts += filter(is_wanted, mine)
     left = len(nodes) - len(verdict.aside)
     if left > most:
         _level(claims, verdict, nodes, most, is_wanted)

@@ -13,7 +13,7 @@ from tidings.routing import messages as m
 from tidings.routing.claims import MOST_OWNERS, REMEMBERED, Claims, behind
 from tidings.routing.journal import Record
 from tidings.routing.limits import Limits, work_of
-from tidings.routing.rendezvous import Rendezvous
+from tidings.routing.rendezvous import MOST_NAMED, Rendezvous
 from tidings.routing.router import Router, Times
 from tidings.routing.shares import judge, level_of
 
@@ -395,6 +395,95 @@ def check_publication(one: Owners, point: int, share: int, matches: int) -> None
         assert {*nodes.values()} <= {*there.values()}, name
 
 
+def test_those_who_have_too_many_take_no_filter_from_a_ninth() -> None:
+    """So many asked for the filter of another after more than a share that they alone were known
+    to have it, and it went with their share."""
+    one = Owners(marks=3)
+    others = [f"hostile{number}" for number in range(MOST_OWNERS)]
+    victim = flat(10)
+    for name in others:
+        for number in range(4):
+            one.ask(name, flat(number))
+        one.ask(name, victim)
+    one.ask("honest", victim)
+    for _ in range(3):
+        one.publish(0)
+        one.wait(30)
+    assert {*one.nodes["honest"]} == {victim}
+    assert not [who for who, _ in one.lost if who == "honest"]
+
+
+def test_who_has_few_is_remembered_as_an_owner() -> None:
+    claims = Claims()
+    for node in range(10):
+        for number in range(MOST_OWNERS):
+            claims.add(node, f"a{number}")
+    assert claims.add(5, "z")
+    assert "z" in claims.owners(5)
+    assert len(claims.owners(5)) == MOST_OWNERS
+    names = [f"a{number}" for number in range(MOST_OWNERS)]
+    claims.replace(7, [*names, "x", "y"])
+    assert {"x", "y"} < {*claims.owners(7)}
+    assert len(claims.owners(7)) == MOST_OWNERS
+
+
+def test_where_all_have_too_many_a_shared_filter_stays_for_who_has_few() -> None:
+    one = Owners(marks=10, all_marks=8)
+    for number in range(6):
+        one.ask("a", flat(number))
+    victim = flat(9)
+    one.ask("a", victim)  # newer than all others that it has
+    one.ask("honest", victim)
+    for number in range(10, 18):
+        one.ask("b", flat(number))
+    assert len(one.publish(0).marks) <= 8
+    assert {*one.nodes["honest"]} == {victim}
+    assert not [who for who, _ in one.lost if who == "honest"]
+
+
+def test_levelled_verdicts(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(100):
+        claims, names = Claims(), [f"o{number}" for number in range(6)]
+        nodes = tuple(range(1, chance.randrange(2, 60)))
+        for node in nodes:
+            for name in chance.sample(names, chance.choice((0, 1, 1, 1, 2, 5))):
+                claims.add(node, name)
+        most = chance.randrange(1, 40)
+        verdict = judge(claims, nodes, 1000, most, bool, "x")
+        assert len(nodes) - len(verdict.aside) <= most or len(nodes) <= most
+        assert not verdict.aside.keys() & verdict.less.keys()
+        fair = most // (len(names) + 1)
+        for name in names:
+            mine = claims.of(name, nodes)
+            if len(mine) <= fair:  # others' filters are no reason for it to lose one
+                assert not verdict.aside.keys() & {*mine}
+                assert all(name in verdict.less.get(node, (name,)) for node in mine)
+
+
+def test_a_router_says_nothing_of_what_others_want() -> None:
+    """It named owners of nodes that it does not want, as many as it liked, at no cost."""
+    one = Owners(marks=3)
+    one.root.owner_of = lambda name: "" if name == "evil" else str(name)
+    for number in range(5):
+        one.ask("honest", flat(number))
+    one.ask("evil", flat(9), pretended="x")
+    one.wait(50)
+    one.publish(0)  # so that it is asked whose they are
+    mine, theirs = one.nodes["evil"][flat(9)], [*one.nodes["honest"].values()]
+    asked = {*one.root._who}
+    assert {*theirs} <= asked
+    before = one.root.neighbours["evil"].spent
+    for number in range(1000):
+        one.root.receive("evil", m.Whose(1, f"x{number}", (*theirs, mine)), one.now)
+    assert one.root.neighbours["evil"].spent > before + 1000
+    assert all(one.root._who[node] == {"honest"} for node in theirs)
+    assert sum(map(len, one.root._who.values())) <= len(theirs) + MOST_NAMED
+    one.root.neighbours["evil"].spent = 10.0 * one.root.limits.burst
+    one.root.receive("evil", m.Whose(1, "late", (mine,)), one.now)
+    assert one.root.beyond["work"] == 1
+
+
 def test_levels(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(200):
@@ -409,7 +498,8 @@ def test_levels(seed: int) -> None:
 def test_so_many_owners_of_a_node_are_remembered() -> None:
     claims = Claims()
     added = [claims.add(1, f"o{number}") for number in range(20)]
-    assert added == [True] * MOST_OWNERS + [False] * (20 - MOST_OWNERS)
+    assert added[:MOST_OWNERS] == [True] * MOST_OWNERS
+    assert len(claims.owners(1)) == MOST_OWNERS
     claims.remove(1)
     assert not claims.holdings
 

@@ -77,17 +77,18 @@ class Claims:
     def add(self, node: int, owner: str) -> bool:
         """An owner asked for a node; False if that says nothing new."""
         now = self.owners(node)
-        if owner in now or len(now) >= MOST_OWNERS:
-            return False
-        self._set(node, (*now, owner))
-        return True
+        return owner not in now and self.replace(node, (*now, owner))
 
     def replace(self, node: int, owners: Iterable[str]) -> bool:
-        """These own a node; False if they did before."""
-        found = tuple(sorted(set(owners)))[:MOST_OWNERS]
-        if set(found) == set(self.owners(node)):
+        """These own a node; False if they did before. Of too many those are remembered who have the
+        fewest nodes: who has too many will lose this one, and it is to stay for others."""
+        now, found = self.owners(node), sorted(set(owners))
+        if len(found) > MOST_OWNERS:
+            found.sort(key=lambda one: self.holding(one).nodes + (one not in now))
+            del found[MOST_OWNERS:]
+        if set(found) == set(now):
             return False
-        self._set(node, found)
+        self._set(node, tuple(found))
         return True
 
     def remove(self, node: int) -> None:

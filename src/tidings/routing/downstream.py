@@ -133,6 +133,10 @@ class Downstream(ABC):
     def ask_above(self, message: m.Message) -> None:
         """Pass a question on."""
 
+    @abstractmethod
+    def told_whose(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
+        """A router below says that an owner wants nodes."""
+
     # -- sending -------------------------------------------------------------------------------
 
     def send(self, to: Name, message: m.Message) -> None:
@@ -436,10 +440,11 @@ class Downstream(ABC):
     def _on_whose(self, sender: Name, message: m.Whose) -> None:
         if self.owner_of(sender):  # it is no router
             self.ignored += 1
-        else:
-            self.charge(sender, len(message.nodes))
-            owner = behind(sender, message.owner)
-            self.ask_above(msgspec.structs.replace(message, owner=owner))
+        elif self.may_ask(sender):
+            self.charge(sender, 1 + len(message.nodes))
+            nodes = self.neighbours[sender].nodes.intersection(message.nodes)
+            if nodes:  # whose others are is not for it to say
+                self.told_whose(sender, behind(sender, message.owner), sorted(nodes))
 
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
         if not self.may_ask(sender):

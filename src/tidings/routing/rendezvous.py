@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -29,7 +29,7 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.routing import frames, messages as m, shares, ways
 from tidings.routing.cache import Cache
-from tidings.routing.claims import Claims
+from tidings.routing.claims import MOST_OWNERS, Claims
 from tidings.routing.downstream import Downstream, Name, Sent, entries_of
 from tidings.routing.interests import Interests, Placed, TooMuchWork
 from tidings.routing.journal import Journal, Memory, Record
@@ -46,6 +46,7 @@ FEW = 8  # marks that are better taken one by one
 ROUNDS = 4  # of setting filters aside for one notification; the next one goes on with it
 MARKS, MATCH = "give marks to", "match"  # what filters do that are too many
 RETIRED = 20, 500  # nodes that were set aside and are taken out: with a publication, with a tick
+MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that are behind one router
 NEW_NODE = 100  # what a new node costs, in entries of an answer
 
 _log = logging.getLogger(__name__)
@@ -95,7 +96,8 @@ class Rendezvous(Downstream):
         self.claims.pass_time(float("-inf"), self._last_node, 0.0)
         self._aside: dict[int, int] = {}  # nodes that are to be taken out, after which serial
         self._who: dict[int, set[str]] = {}  # nodes of which it was asked whose they are,
-        self._who_since = 0.0  # when, and what was said
+        self._who_since = 0.0  # when, and what was said,
+        self._named: Counter[tuple[int, Name]] = Counter()  # by which router how often
         self._most_marks = min(self.limits.all_marks, frames.MOST_MARKS)
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
         self._retired: dict[int, Retired] = {}
@@ -366,9 +368,6 @@ class Rendezvous(Downstream):
 
     def ask_above(self, message: m.Message) -> None:
         """A question that no cache here could answer: it is for the journal."""
-        if isinstance(message, m.Whose):
-            for node in self._who.keys() & message.nodes:
-                self._who[node].add(message.owner)
         if not isinstance(message, m.Recover):
             return
         try:
@@ -382,6 +381,14 @@ class Rendezvous(Downstream):
             self.cache.put(notification)
         self.give_recovered(request.neighbour, request.number, found)
         self.pass_down(m.Settled(self.epoch, message.request, tuple(lost)))
+
+    def told_whose(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
+        """It says it of those that it was asked for, and names no more than so many of each."""
+        for node in nodes:
+            if node in self._who and self._named[node, router] < MOST_NAMED:
+                before = len(self._who[node])
+                self._who[node].add(owner)
+                self._named[node, router] += len(self._who[node]) - before
 
     def looked_for(self, ranges: list[m.Range]) -> tuple[list[m.Range], list[m.Range]]:
         exist = self._existing(ranges)
@@ -551,6 +558,7 @@ class Rendezvous(Downstream):
             self.graph_changed()
         if verdict.doubts and not self._who:
             self._who = {node: set() for node in verdict.doubts}
+            self._named.clear()
             self._who_since = self.now
             for owner, nodes in self.ask_who(self._who).items():
                 for node in nodes:

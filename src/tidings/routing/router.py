@@ -164,6 +164,9 @@ class Router(Downstream):
     def ask_above(self, message: m.Message) -> None:
         self.send(self.upstream, message)
 
+    def told_whose(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
+        self.ask_above(m.Whose(self.epoch, owner, tuple(nodes)))
+
     # -- above ---------------------------------------------------------------------------------
 
     def _on_setup(self, message: m.Setup) -> None:

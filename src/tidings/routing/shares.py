@@ -113,25 +113,27 @@ def _level(
     most: int,
     is_wanted: Callable[[int], bool],
 ) -> None:
-    """Have those that have most keep as many as leave no more than `most` in all; each node is
-    counted for one owner here."""
-    mine: dict[str, list[int]] = {}
-    for node in nodes:
-        if node not in verdict.aside:
-            owners = verdict.less.get(node) or claims.owners(node) or ("",)
-            mine.setdefault(owners[0], []).append(node)
-    level = level_of(Counter({owner: len(some) for owner, some in mine.items()}), most)
-    for owner, some in mine.items():
-        if len(some) > level:
-            why = (
-                f"one notification has more than {most:,} marks, and {len(some):,} of them are "
-                f"for filters of {whose(owner)}, more than others have: the newest were set aside, "
-                "of which this is one; drop others first"
-            )
-            some.sort(key=lambda node: (is_wanted(node), -node))
-            for node in some[: len(some) - level]:
-                verdict.less.pop(node, None)
-                verdict.aside[node] = owner, why
+    """Have those that have most keep as many as leave no more than `most` in all. A node counts for
+    the one of its owners that has most, and for the next when that one does not pay for it any
+    more; it goes when none is left."""
+    left = [node for node in nodes if node not in verdict.aside]
+    while len(left) > most:
+        owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}
+        counts = Counter(owner for some in owners.values() for owner in some)
+        mine: dict[str, list[int]] = {}
+        for node in left:
+            most_of_all = max(owners[node], key=lambda one: (counts[one], one))
+            mine.setdefault(most_of_all, []).append(node)
+        level = level_of(Counter({owner: len(some) for owner, some in mine.items()}), most)
+        for owner, some in mine.items():
+            if len(some) > level:
+                why = (
+                    f"one notification has more than {most:,} marks, and {len(some):,} of them are "
+                    f"for filters of {whose(owner)}, more than others have: the newest were set "
+                    "aside, of which this is one; drop others first"
+                )
+                _shed(claims, verdict, owner, some, level, is_wanted, why)
+        left = [node for node in left if node not in verdict.aside]
 
 
 def level_of(counts: Counter[str], most: int) -> int:

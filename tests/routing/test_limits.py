@@ -10,6 +10,7 @@ from tests.routing.world import Disk, Sets
 
 from tidings.network.frame_cache import FrameCache
 from tidings.routing import frames, messages as m
+from tidings.routing.accounts import Accounts
 from tidings.routing.cache import Cache, cost_of
 from tidings.routing.digests import digest
 from tidings.routing.limits import Limits, work_of
@@ -133,6 +134,77 @@ def test_new_nodes_that_nobody_wants() -> None:
     root.tick(2000.0)
     assert len(root._makers) == 0
     assert len(root.graph) == 0
+
+
+def asked(root: Rendezvous, sender: str, owner: str, which: int) -> bool:
+    """Was a question of an owner answered with a node? There are 255 to ask for."""
+    interest = bytes(point for point in range(8) if which >> point & 1)
+    root.receive(sender, m.Ask(7, interest, owner), 0.0)
+    return any(isinstance(one, m.Answer) and one.node for one in stored(root))
+
+
+def test_one_owner_makes_no_others_wait_behind_the_same_router() -> None:
+    """Who asks for filters and never subscribes had everybody behind its router ignored."""
+    root = a_root(new_nodes=10, all_new_nodes=100)
+    assert asked(root, "edge", "honest", 1)
+    assert sum(asked(root, "edge", "mallory", 10 + number) for number in range(30)) == 10
+    assert asked(root, "edge", "honest", 2)
+    assert asked(root, "edge", "mallory", 1)  # which is there
+    names = [f"m{number // 10}" for number in range(150)]
+    many = sum(asked(root, "edge", who, 50 + at) for at, who in enumerate(names))
+    assert 10 < many < 50  # one router has no more than half of them
+    assert asked(root, "side", "honest", 255)
+
+
+def test_guests_with_one_token_are_one_to_pay() -> None:
+    root = a_root(new_nodes=20, all_new_nodes=60)
+    root.owner_of = lambda name: "*/guests" if str(name).startswith("guest") else str(name)
+    made = [asked(root, f"guest{number}", "", 100 + number) for number in range(100)]
+    assert sum(made) == 20
+    assert asked(root, "honest", "", 1)
+
+
+def test_work_for_one_owner_is_not_charged_to_others_behind_its_router() -> None:
+    root = a_root(burst=1000, work=1)
+    root.receive("edge", m.Subscribe(1, (99,)), 0.0)
+    answered = [asked(root, "edge", "mallory", 1 + number) for number in range(20)]
+    assert answered[0]
+    assert not answered[-1]
+    assert asked(root, "edge", "honest", 50)
+    assert to(root.receive("edge", m.Count(1, 5, 99), 0.0), "edge") == [m.Refuse(1, (99,))]
+    answered = [asked(root, "evil", f"x{number}", 55 + number) for number in range(199)]
+    assert answered[0]
+    assert not answered[-1]  # owners that a router makes up have something in common
+    assert root.neighbours["evil"].behind.spent < 17 * 1000
+    assert asked(root, "edge", "honest", 255)
+
+
+def test_questions_of_one_owner_are_not_those_of_others_behind_its_router() -> None:
+    router = a_router(questions=3, all_questions=20)
+    for number in range(10):
+        router.receive("below", m.Ask(number, b"x", "mallory"), 0.0)
+    assert len(router._requests) == 3
+    assert to(router.receive("below", m.Ask(11, b"y", "honest"), 0.0), UP)
+    assert to(router.receive("below", m.Count(1, 12, 7), 0.0), UP)
+    for number in range(50):
+        router.receive("below", m.Ask(number, b"x", f"m{number}"), 0.0)
+    assert len(router._requests) <= 12
+    assert to(router.receive("a", m.Count(1, 12, 7), 0.0), UP)
+
+
+def test_accounts_are_forgotten_when_nothing_is_left_to_pay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tidings.routing.accounts.MOST", 10)
+    accounts = Accounts(Limits(work=10))
+    for number in range(50):
+        accounts.of(f"o{number}", 0.0).spent += 100
+    assert len(accounts) == 11  # one for all that there is no room for
+    assert accounts.of("o49", 0.0) is accounts.of("", 0.0)
+    accounts.of("o1", 0.0).questions = 1
+    accounts.close(1000.0)
+    assert len(accounts) == 1
+    assert accounts.of("o1", 1000.0).questions == 1
 
 
 def test_filters_and_nodes_that_are_refused() -> None:
@@ -266,7 +338,7 @@ def test_notifications_with_many_marks_are_dear() -> None:
         sent = to(router.receive("a", m.Recover(1, 5, (m.Range(1, 1, 100),)), 0.0), "a")
         found = [n for one in sent if isinstance(one, m.Recovered) for n in one.notifications]
         assert len(found) == 20  # the rest is asked for again
-        assert router.neighbours["a"].spent > 20 * 250
+        assert router.neighbours["a"].own.spent > 20 * 250
 
 
 def test_large_payloads_are_in_messages_of_their_own() -> None:

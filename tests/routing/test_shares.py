@@ -473,13 +473,13 @@ def test_a_router_says_nothing_of_what_others_want() -> None:
     mine, theirs = one.nodes["evil"][flat(9)], [*one.nodes["honest"].values()]
     asked = {*one.root._who}
     assert {*theirs} <= asked
-    before = one.root.neighbours["evil"].spent
+    before = one.root.neighbours["evil"].own.spent
     for number in range(1000):
         one.root.receive("evil", m.Whose(1, f"x{number}", (*theirs, mine)), one.now)
-    assert one.root.neighbours["evil"].spent > before + 1000
+    assert one.root.neighbours["evil"].own.spent > before + 1000
     assert all(one.root._who[node] == {"honest"} for node in theirs)
     assert sum(map(len, one.root._who.values())) <= len(theirs) + MOST_NAMED
-    one.root.neighbours["evil"].spent = 10.0 * one.root.limits.burst
+    one.root.neighbours["evil"].own.spent = 10.0 * one.root.limits.burst
     one.root.receive("evil", m.Whose(1, "late", (mine,)), one.now)
     assert one.root.beyond["work"] == 1
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from tidings.routing import messages as m
+from tidings.routing.accounts import MANY, Account, Accounts, Payer
 from tidings.routing.claims import behind
 from tidings.routing.digests import Tally, mix_edges
 from tidings.routing.label_graph import Label, LabelGraph
@@ -50,10 +51,8 @@ class Neighbour(msgspec.Struct):
     part: int = 0  # of its edges that is looked at next
     unknown: set[int] = msgspec.field(default_factory=set)  # those that are not in the graph yet
     left_out: bool = False  # it wants more than it may wait for
-    questions: int = 0  # that were passed on
-    made: int = 0  # nodes that it asked for, and nobody wants yet
-    spent: float = 0.0  # the work that was done for it, and not made up for
-    paid: float = 0.0  # when that was last looked at
+    own: Account = msgspec.field(default_factory=Account)  # for what it says itself,
+    behind: Account = msgspec.field(default_factory=Account)  # and for what others say by it
     beaten: float = float("-inf")  # when it was last told where things stand
 
 
@@ -63,6 +62,7 @@ class Request(msgspec.Struct, frozen=True):
     neighbour: Name
     number: int  # by which the neighbour knows it
     expires: float
+    payers: tuple[Payer, ...]
 
 
 class Downstream(ABC):
@@ -93,6 +93,7 @@ class Downstream(ABC):
         # empty where the neighbour says so itself, as routers do
         self.unsynced_bytes = 0  # of publications that wait for the disk here
         self.version = 0  # of the graph: it counts its changes
+        self.accounts = Accounts(self.limits)
         self._requests: dict[int, Request] = {}
         self._publishers: dict[str, Name] = {}
         self._ways: dict[Labels, dict[Name, Way]] = {}
@@ -233,24 +234,33 @@ class Downstream(ABC):
 
     # -- limits --------------------------------------------------------------------------------
 
-    def may_ask(self, name: Name) -> bool:
-        """Is a neighbour to be answered: has it read its answers, and not had too many?"""
+    def payers(self, name: Name, owner: str = "") -> tuple[Payer, ...]:
+        """Who pays for what a neighbour asks; a router may ask for an owner behind it."""
+        mine = self.owner_of(name)
+        if mine:
+            return (Payer(self.accounts.of(mine, self.now)),)
         known = self.neighbours[name]
-        known.spent = max(0.0, known.spent - self.limits.work * (self.now - known.paid))
-        known.paid = self.now
-        if known.spent > self.limits.burst:
-            self.beyond["work"] += 1
-        elif self.queued(name) > self.limits.unread_bytes:
-            self.beyond["unread_bytes"] += 1
-        else:
-            return True
-        return False
+        if owner:
+            return Payer(self.accounts.of(owner, self.now)), Payer(known.behind, MANY)
+        return (Payer(known.own),)
 
-    def charge(self, name: Name, work: int) -> None:
-        """A neighbour had something done for it."""
-        known = self.neighbours.get(name)
-        if known is not None:
-            known.spent += work
+    def may_ask(self, name: Name, owner: str = "") -> bool:
+        """Is a neighbour to be answered: has it read its answers, and not had too many?"""
+        for account, many in self.payers(name, owner):
+            account.settle(self.now, self.limits.work * many)
+            if account.spent > self.limits.burst * many:
+                self.beyond["work"] += 1
+                return False
+        if self.queued(name) > self.limits.unread_bytes:
+            self.beyond["unread_bytes"] += 1
+            return False
+        return True
+
+    def charge(self, name: Name, work: int, owner: str = "") -> None:
+        """A neighbour had something done for it, or for an owner behind it."""
+        if name in self.neighbours:
+            for account, _ in self.payers(name, owner):
+                account.spent += work
 
     def admitted(self, name: Name, nodes: Iterable[int]) -> list[int]:
         """Those that a neighbour may want, of nodes that it says it wants. The rest is left out: it
@@ -325,9 +335,9 @@ class Downstream(ABC):
         """There is another life in which everything goes on: tell the neighbours, which judge for
         themselves. Questions of the old one are not answered any more; and what a neighbour needs
         it says again, as it may be one that does not go on."""
-        self._requests.clear()
+        self._forget_requests([*self._requests])
         for neighbour in self.neighbours.values():
-            neighbour.questions = neighbour.done = 0
+            neighbour.done = 0
         self.beat({})
 
     def begin_epoch(self) -> None:
@@ -338,11 +348,10 @@ class Downstream(ABC):
         self.graph = LabelGraph()
         self.wants.clear()
         self.cache.clear()
-        self._requests.clear()
+        self._forget_requests([*self._requests])
         for neighbour in self.neighbours.values():
             neighbour.nodes.clear()
             neighbour.unknown.clear()
-            neighbour.questions = neighbour.made = 0
             neighbour.tally.clear()
             neighbour.done = 0
         self._moved.clear()
@@ -413,11 +422,13 @@ class Downstream(ABC):
             self.beyond["publishers"] += 1
 
     def _on_question(self, sender: Name, message: m.Ask | m.Count) -> None:
-        if self.may_ask(sender):
-            work = work_of(message.interest) if isinstance(message, m.Ask) else 1
-            number = self._remember(sender, message.request, work)
+        work, owner = 1, ""
+        if isinstance(message, m.Ask):
+            message = self.stamped(sender, message)
+            work, owner = work_of(message.interest), message.owner
+        if self.may_ask(sender, owner):
+            number = self._remember(sender, message.request, work, owner)
             if number is not None:
-                message = self.stamped(sender, message) if isinstance(message, m.Ask) else message
                 self.ask_above(msgspec.structs.replace(message, request=number))
 
     def stamped(self, sender: Name, message: m.Ask) -> m.Ask:
@@ -479,27 +490,27 @@ class Downstream(ABC):
         if part:
             self.send(to, m.Recovered(self.epoch, request, tuple(part)))
 
-    def _remember(self, sender: Name, number: int, work: int = 1) -> int | None:
+    def _remember(self, sender: Name, number: int, work: int = 1, owner: str = "") -> int | None:
         """The number of a question that is passed on; None where there are too many."""
-        known = self.neighbours[sender]
-        if (
-            known.questions >= self.limits.questions
-            or len(self._requests) >= self.limits.all_questions
+        payers, limits = self.payers(sender, owner), self.limits
+        if len(self._requests) >= limits.all_questions or any(
+            one.account.questions >= one.most(limits.questions, limits.all_questions)
+            for one in payers
         ):
             self.beyond["questions"] += 1
             return None
         mine = self._next_request
         self._next_request += 1
-        self._requests[mine] = Request(sender, number, self.now + self.times.request)
-        known.questions += 1
-        self.charge(sender, work)
+        self._requests[mine] = Request(sender, number, self.now + self.times.request, payers)
+        for account, _ in payers:
+            account.questions += 1
+            account.spent += work
         return mine
 
-    def _forget_request(self, number: int) -> None:
-        request = self._requests.pop(number)
-        known = self.neighbours.get(request.neighbour)
-        if known is not None and known.questions:
-            known.questions -= 1
+    def _forget_requests(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            for account, _ in self._requests.pop(number).payers:
+                account.questions -= 1
 
     def pass_down(self, message: m.Message) -> None:
         """Give an answer to whoever asked."""
@@ -515,8 +526,9 @@ class Downstream(ABC):
         if request is None:
             return
         if not isinstance(message, m.Recovered):
-            self._forget_request(message.request)
-            self.charge(request.neighbour, _entries(message))
+            self._forget_requests([message.request])
+            for account, _ in request.payers:
+                account.spent += _entries(message)
         else:
             for notification in message.notifications:
                 self.standing.saw(notification.serial)
@@ -615,8 +627,8 @@ class Downstream(ABC):
             if self.now - known.heard > self.times.expire:
                 self.drop(name)
         late = [number for number, one in self._requests.items() if one.expires < self.now]
-        for number in late:
-            self._forget_request(number)
+        self._forget_requests(late)
+        self.accounts.close(self.now)
 
     def drop(self, name: Name) -> None:
         """A neighbour is gone for good."""

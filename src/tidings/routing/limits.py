@@ -33,7 +33,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nodes: Some = 1_000_000  # that a neighbour wants
     unknown: Some = 10_000  # of them, those of which nothing is known yet
     all_unknown: Some = 100_000
-    questions: Some = 10_000  # that were passed on and not answered yet
+    questions: Some = 10_000  # of an owner that were passed on and not answered yet
     all_questions: Some = 100_000
     publishers: Some = 100_000  # whose way back, or last stamp, is remembered
 
@@ -43,7 +43,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     long_filter_bytes: Some = 8 << 20  # of filters beyond 4 KiB; they take up to 30 times that
     content_bytes: Some = 1 << 20  # of what filters read of a notification; the payload is apart
     match_millis: Some = 2  # that one subscriber's filters compute, and tenfold for each megabyte
-    new_nodes: Some = 10_000  # that a neighbour asked for, and nobody wants yet
+    new_nodes: Some = 10_000  # that an owner asked for, and nobody wants yet
     all_new_nodes: Some = 100_000
     all_nodes: Some = 2_000_000
     marks: Some = 256  # of one notification, for the filters of one subscriber
@@ -61,7 +61,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # of answers
     answer_bytes: Some = 1 << 20  # of payloads that one question for lost ones gives
     unread_bytes: Some = 4 << 20  # that wait for a neighbour, for it to be answered no more
-    burst: Some = 500_000  # entries of answers that a neighbour may have at once,
+    burst: Some = 500_000  # entries of answers that an owner may have at once,
     work: Some = 200_000  # and each second
 
 

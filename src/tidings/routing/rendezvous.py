@@ -28,6 +28,7 @@ import msgspec
 
 from tidings.model import TidingsError
 from tidings.routing import frames, messages as m, shares, ways
+from tidings.routing.accounts import Payer
 from tidings.routing.cache import Cache
 from tidings.routing.claims import MOST_OWNERS, Claims
 from tidings.routing.downstream import Downstream, Name, Sent, entries_of
@@ -101,7 +102,8 @@ class Rendezvous(Downstream):
         self._most_marks = min(self.limits.all_marks, frames.MOST_MARKS)
         self._unwanted: dict[int, float] = {}  # nodes that nobody wants, since when
         self._retired: dict[int, Retired] = {}
-        self._makers: dict[int, Name] = {}  # of them, those that are new: who asked for them
+        # of them, those that are new: who pays for them
+        self._makers: dict[int, tuple[Payer, ...]] = {}
         self._records: deque[Record] = deque()  # those that wait until they are stored
         self._promised = 0  # entries of answers that wait until something is stored
         self._unsynced: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
@@ -207,12 +209,12 @@ class Rendezvous(Downstream):
     def _answer(self, sender: Name, message: m.Ask | m.Count | m.Publish) -> None:
         if isinstance(message, m.Publish):
             self._take(sender, message)
-        elif not self.may_ask(sender):
-            return
         elif isinstance(message, m.Ask):
             message = self.stamped(sender, message)
-            if not self._refused(sender, message):
+            if self.may_ask(sender, message.owner) and not self._refused(sender, message):
                 self._place(sender, message)
+        elif not self.may_ask(sender):
+            return
         elif message.epoch != self.epoch:
             self.tell_epoch(sender)
         elif message.node not in self.graph:
@@ -244,19 +246,23 @@ class Rendezvous(Downstream):
 
     def _refused(self, sender: Name, message: m.Ask) -> bool:
         """Is an interest beyond a limit? Where room may come, the asker asks again."""
-        limits, known = self.limits, self.neighbours[sender]
+        limits, payers = self.limits, self.payers(sender, message.owner)
         size = len(message.interest)
-        self.charge(sender, work_of(message.interest))
+        self.charge(sender, work_of(message.interest), message.owner)
+        is_full = len(self.graph) >= limits.all_nodes
+        makes_many = len(self._makers) >= limits.all_new_nodes or any(
+            one.account.made >= one.most(limits.new_nodes, limits.all_new_nodes) for one in payers
+        )
         refusal = ""
         if size > limits.filter_bytes:
             refusal = f"found a filter of {size:,} bytes, expected at most {limits.filter_bytes:,}"
             self.beyond["filter_bytes"] += 1
-        elif len(self.graph) >= limits.all_nodes:
+        elif (is_full or makes_many) and self._would_be_new(message.interest):
+            if not is_full:
+                self.beyond["new_nodes"] += 1
+                return True
             refusal = f"there are {len(self.graph):,} nodes, expected at most {limits.all_nodes:,}"
             self.beyond["all_nodes"] += 1
-        elif known.made >= limits.new_nodes or len(self._makers) >= limits.all_new_nodes:
-            self.beyond["new_nodes"] += 1
-            return True
         elif self._promised > limits.burst:
             self.beyond["work"] += 1
             return True
@@ -265,6 +271,12 @@ class Rendezvous(Downstream):
         if refusal:
             self.send(sender, m.Answer(self.epoch, message.request, refusal=refusal))
         return bool(refusal)
+
+    def _would_be_new(self, interest: bytes) -> bool:
+        try:
+            return self.interests.look_up(interest)[1] is None
+        except TidingsError:
+            return False  # placing it says why
 
     def stamped(self, sender: Name, message: m.Ask) -> m.Ask:
         message = super().stamped(sender, message)
@@ -337,7 +349,7 @@ class Rendezvous(Downstream):
         # all numbers that were given by now are on the disk when this is sent
         given = self._given_counts
         counts = {one: given[one] for one in self._under(node) if one in given}
-        self.charge(sender, len(counts))
+        self.charge(sender, len(counts), message.owner)
         self._promised += len(counts)
         pending = sum(node in record.matched for record in self._records)
         answer = m.Answer(
@@ -362,9 +374,10 @@ class Rendezvous(Downstream):
             raise
         self._written += 1
         self.graph_changed()
-        self._makers[node] = sender
-        self.neighbours[sender].made += 1
-        self.charge(sender, NEW_NODE)
+        self._makers[node] = payers = self.payers(sender, message.owner)
+        for account, _ in payers:
+            account.made += 1
+        self.charge(sender, NEW_NODE, message.owner)
 
     def ask_above(self, message: m.Message) -> None:
         """A question that no cache here could answer: it is for the journal."""
@@ -812,9 +825,8 @@ class Rendezvous(Downstream):
 
     def _settle(self, node: int) -> None:
         """A node is wanted, or gone: it is not new any more."""
-        known = self.neighbours.get(self._makers.pop(node, None))
-        if known is not None and known.made:
-            known.made -= 1
+        for account, _ in self._makers.pop(node, ()):
+            account.made -= 1
 
     def _forget_publishers(self) -> None:
         """Forget the stamps of those that published nothing for the longest time. One that comes

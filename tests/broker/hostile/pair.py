@@ -48,6 +48,8 @@ class Pair:
         self.told: dict[int, float] = {}
         self.acknowledged: dict[int, float] = {}
         self.in_force: list[float] = []  # seconds that another subscription took
+        self.asking = 0.0  # since when one is not in force yet,
+        self.asked = 0.0  # until when it was waited for
         self.wrong: list[str] = []
         self.under_way: set[asyncio.Task[None]] = set()
 
@@ -84,10 +86,11 @@ class Pair:
     async def take_others(self, agent: Agent) -> None:
         while True:
             await asyncio.sleep(OTHER)
-            start = time.monotonic()
+            start = self.asking = time.monotonic()
             try:
                 async with agent.subscribe(f"pair = 'ours' AND n > {len(self.begun)}") as told:
                     self.in_force.append(time.monotonic() - start)
+                    self.asking = 0.0
                     await anext(told)
             except Refusal as problem:
                 self.wrong.append(f"another subscription was refused: {problem}"[:300])
@@ -97,6 +100,8 @@ class Pair:
 
     def seen(self) -> Seen:
         begun = self.begun
+        if self.asking:  # it took at least so long
+            self.in_force.append(self.asked - self.asking)
         return Seen(
             len(begun),
             [(begun[n], when - begun[n]) for n, when in self.told.items()],
@@ -123,6 +128,7 @@ async def work(port: int) -> Pair:
             asyncio.create_task(pair.take_others(reader)),
         ]
         await over.wait()
+        pair.asked = time.monotonic()
         tasks[1].cancel()
         tasks[2].cancel()
         with contextlib.suppress(TimeoutError):

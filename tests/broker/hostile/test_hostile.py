@@ -15,6 +15,7 @@ from tests.broker.hostile.run import ROUTERS, Run, percentile
 from tests.broker.processes import tell
 
 MEMORY = 1536  # megabytes of every process
+IN_FORCE = 15.0  # seconds in which what the honest pair subscribes to comes into force
 
 
 def attacked(folder: Path, seed: int, seconds: float, bound: float) -> None:
@@ -33,6 +34,8 @@ def attacked(folder: Path, seed: int, seconds: float, bound: float) -> None:
     for name in run.attacks:
         assert run.counts(name)["strokes"], f"{name} did nothing: {run.log(name)[-2000:]}"
     assert [name for name, size in run.most.items() if size >= MEMORY] == []
+    assert pair.in_force
+    assert max(pair.in_force) < IN_FORCE, "see the table"
     for found in (pair.told, pair.acknowledged):
         _, attacked_ = run.parted(found)
         assert percentile(attacked_, 0.99) < bound, "see the table"

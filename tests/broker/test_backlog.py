@@ -18,10 +18,11 @@ from tidings.routing import messages as m
 
 
 class FakeLink:
-    """A link that knows only whether it is read from."""
+    """A link that knows only whose it is, and whether it is read from."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str = "") -> None:
         self.reading = True
+        self.owner = owner or f"owner of {id(self)}"
 
     def read(self, _: str, *, on: bool) -> None:
         self.reading = on

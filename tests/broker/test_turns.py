@@ -1,8 +1,9 @@
-"""Each link has its turn, each name of a link, and what a name said keeps its order."""
+"""Each owner has its turn, each link of it and each name; what a name said keeps its order."""
 
 from __future__ import annotations
 
 import random
+import time
 from collections import defaultdict
 from typing import cast
 
@@ -13,8 +14,8 @@ from tidings.broker.turns import Turns
 from tidings.network import Link
 
 
-def fake() -> Link:
-    return cast(Link, FakeLink())
+def fake(owner: str = "") -> Link:
+    return cast(Link, FakeLink(owner))
 
 
 def test_a_flood_delays_nobody() -> None:
@@ -24,6 +25,60 @@ def test_a_flood_delays_nobody() -> None:
         turns.put(flood, f"name {number % 100}", number)
     turns.put(honest, "writer", -1)
     assert [turns.take()[1] for _ in range(2)] == [0, -1]
+
+
+def test_many_links_of_one_owner_have_one_turn() -> None:
+    turns: Turns[int] = Turns("x", 10_000, 100_000)
+    for number in range(100):
+        turns.put(fake("guests"), "", number)
+    honest = fake()
+    for number in range(10):
+        turns.put(honest, "writer", -number - 1)
+    found = [turns.take()[1] for _ in range(20)]
+    assert [one for one in found if one < 0] == [-number - 1 for number in range(10)]
+
+
+def test_a_turn_that_takes_long_counts_as_many() -> None:
+    turns: Turns[str] = Turns("x", 10_000, 100_000)
+    dear, cheap = fake(), fake()
+    for _ in range(20):
+        turns.put(dear, "", "dear")
+    for _ in range(200):
+        turns.put(cheap, "", "cheap")
+    found: list[str] = []
+
+    def take(_: Link, item: str) -> None:
+        found.append(item)
+        if item == "dear":
+            time.sleep(0.005)
+
+    while found.count("cheap") < 200:
+        turns.serve(take, 0.0)
+    assert found.count("dear") <= 10  # and not as many as the other says
+
+
+def test_who_says_little_is_read_from_whatever_others_say() -> None:
+    """Sixteen links of guests filled what may wait of all, and then everybody was paused."""
+    turns: Turns[int] = Turns("x", 10, 100)
+    guests = [FakeLink("guests") for _ in range(40)]
+    for one in guests:
+        for _ in range(10):
+            if one.reading:
+                turns.put(cast(Link, one), "", 1)
+    assert sum(one.reading for one in guests) < 40
+    assert len(turns) < 80
+    others = [FakeLink() for _ in range(6)]
+    for one in others:
+        for _ in range(11):
+            if one.reading:
+                turns.put(cast(Link, one), "", 1, 2)
+    honest = FakeLink()
+    turns.put(cast(Link, honest), "", 1)
+    assert honest.reading
+    while turns:
+        turns.take()
+        turns.resume()
+    assert all(one.reading for one in (*guests, *others))
 
 
 def test_names_of_a_link_have_their_turns() -> None:
@@ -66,7 +121,8 @@ def test_random_turns(seed: int) -> None:
         turns.take()
     turns.resume()
     assert all(cast(FakeLink, link).reading for link in links)
-    assert not any((turns._queues, turns._turns, +turns._sizes, turns._size, turns._paused))
+    left = turns._queues, turns._entries, turns._sizes, turns._shares, turns._size, turns._paused
+    assert not any(left)
 
 
 def test_who_says_too_much_is_not_read_from_until_little_waits() -> None:

@@ -45,8 +45,10 @@ class Publications:
 
     def put(self, link: Link, message: m.Publish) -> None:
         self.count += 1
-        if not self._turns and time.monotonic() < self._until:
+        begun = time.monotonic()
+        if not self._turns and begun < self._until:
             self._take(link, message)
+            self._turns.took(link, time.monotonic() - begun)
             return
         name = message.publisher.partition("/")[0]
         size = OVERHEAD + len(message.content) + len(message.payload)

@@ -90,7 +90,7 @@ class Reception:
             older.close("another link of the same name was made")
         if self.door.certificates and found.name in certified:
             self._certified.add(found.name)
-        link.name = found.neighbour
+        link.name, link.owner = found.neighbour, found.owner
         link.largest, link.strange = self.door.limits.frame_bytes, False
         link.routes = message.routes
         self.links[link.name] = link

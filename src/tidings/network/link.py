@@ -61,6 +61,7 @@ class Link(asyncio.Protocol):
         self.bytes_in = self.bytes_out = 0
         self.batches = 0  # times that whole frames came
         self.strange = False  # the first frame is to be taken alone
+        self.owner = ""  # whose it is, of all links that somebody has
         self.routes = False  # the other end is a router, and speaks for many
         self._reasons: set[str] = set()  # not to read
         self.bad = False  # it sent what is no frame, or makes no sense

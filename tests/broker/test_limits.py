@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,25 @@ def test_strangers_make_room_for_the_next(tmp_path: Path) -> None:
         assert [await one.is_open() for one in silent] == [False] * 41 + [True] * 19
         for one in silent:
             one.close()
+        await root.stop()
+
+    running(work)
+
+
+def test_strangers_do_not_fill_a_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each line was one at least, ten of them a second as warnings, and up to 1 KB long."""
+    caplog.set_level(logging.INFO)
+
+    async def work() -> None:
+        root = await a_root(tmp_path, tokens={"secret": "a"})
+        for _ in range(30):
+            one = await Raw.made(root)
+            await one.say(m.Hello("\U000e0001" * 80, token="no"))
+            await one.heard()
+        assert root.guard.counts["greeting"] == 30
+        said = [one.getMessage() for one in caplog.records if "a stranger" in one.getMessage()]
+        assert len(said) == 1
+        assert len(said[0]) < 400
         await root.stop()
 
     running(work)

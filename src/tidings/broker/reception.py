@@ -24,7 +24,8 @@ from tidings.network.doorstep import Doorstep
 from tidings.routing import messages as m
 from tidings.routing.downstream import Name
 
-SELDOM = 0.1  # seconds between two warnings
+SELDOM = 10.0  # seconds between two warnings
+MOST_SAID = 300  # letters of one: what a stranger says is in it, and letters may take ten each
 
 _log = logging.getLogger(__name__)
 
@@ -190,8 +191,6 @@ class Reception:
     def _turned_away(self, reason: str) -> None:
         self.guard.counts["greeting"] += 1
         now = time.monotonic()
-        often = now - self._said_at < SELDOM  # strangers are not to fill a disk with what they do
-        self._said_at = self._said_at if often else now
-        _log.log(
-            logging.INFO if often else logging.WARNING, "%s: a stranger: %s", self.name, reason
-        )
+        if now - self._said_at >= SELDOM:  # strangers are not to fill a disk with what they do
+            self._said_at = now
+            _log.warning("%s: a stranger: %s", self.name, reason[:MOST_SAID])

@@ -8,7 +8,7 @@ What it says on stderr goes to a log.
 
     folder/journal.db    of the rendezvous point
     folder/NAME.toml     what a node is started with; it has tokens in it, so others may not read it
-    folder/NAME.log
+    folder/NAME.log      and NAME.log.old, what it said before that was too long
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import sys
 import time
@@ -40,6 +41,7 @@ PAUSE = (0.5, 10.0)  # seconds before one that died is started again: at first, 
 LOOK = 1.0  # seconds between two looks at whether one is silent
 SETTLED = 30.0  # seconds after which one that dies is taken for healthy again
 ENDING = 5.0  # seconds that all of them may take to end
+MOST_LOG = 16 << 20  # bytes; what is there then is kept beside it, and what was there goes
 STARTING = 20  # times as long may one be silent that starts: it reads its journal
 WATCHER = "<up>"
 _SIGNALS = {one.value: one.name for one in signal.Signals}
@@ -200,6 +202,7 @@ class RunningTree:
         branch.heard, silent = True, 0
         while True:
             await asyncio.sleep(LOOK)
+            _shorten(self._log_of(branch))
             silent = 0 if branch.heard else silent + 1
             branch.heard = False
             starts = branch.state is not State.RUNNING
@@ -311,6 +314,14 @@ def _private(path: Path, mode: str) -> IO[bytes]:
     return opened
 
 
+def _shorten(log: Path) -> None:
+    """Begin a log anew that is too long. The node goes on with the file that it has, at its end."""
+    if log.stat().st_size > MOST_LOG:
+        with log.open("rb") as file, _private(log.with_suffix(".log.old"), "wb") as old:
+            shutil.copyfileobj(file, old)
+        os.truncate(log, 0)
+
+
 def _pairs(table: Mapping[str, str | float | Grant]) -> list[str]:
     return [f"{_key(key)} = {_written(value)}" for key, value in table.items()]
 
@@ -336,6 +347,6 @@ def _quoted(text: str) -> str:
 def _last_line(path: Path, start: int) -> str:
     """What was written last, from a place on."""
     with path.open("rb") as file:
-        file.seek(start)
+        file.seek(start if path.stat().st_size >= start else 0)
         lines = file.read().decode("utf-8", "replace").splitlines()
     return next((line for line in reversed(lines) if line.strip()), "")

@@ -300,3 +300,34 @@ def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
         if ended[0] == 0:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+
+
+def test_a_leash_that_comes_late() -> None:
+    """A slow start had a watchman without one by then, and outlived whoever started it."""
+    code = """
+import time
+from tidings.cli import ending
+ending.LATER = 0.01
+ending.end_in_time()
+while ending._watchman._process is None:
+    time.sleep(0.01)
+before = ending._watchman._process
+ending.end_with_stdin()
+assert before.returncode == 0
+print("ready", flush=True)
+while True:
+    pass
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        process.stdin.close()
+        assert process.wait(MOST) != 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

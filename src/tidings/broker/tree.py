@@ -67,6 +67,7 @@ class Branch:
         self.starts = 0
         self.heard = False  # since it was last looked at
         self.process: asyncio.subprocess.Process | None = None
+        self.tokens: Mapping[str, str | Grant] | None = None  # in its file
         self.known = asyncio.Event()  # where it listens
         self.listening = asyncio.Event()
         if self.port:
@@ -219,6 +220,8 @@ class RunningTree:
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
         self._told(f"{branch.name} listens{again} at {branch.address()}")
+        if branch.tokens != self.tree.tokens:  # they were read again while it started
+            self._renew(branch)
 
     def _log_of(self, branch: Branch) -> Path:
         return self.tree.folder / f"{branch.name}.log"
@@ -229,6 +232,7 @@ class RunningTree:
         with _private(beside, "wb") as file:
             file.write(self._config(branch).encode())
         beside.replace(path)
+        branch.tokens = self.tree.tokens
         return path
 
     def renew(self, tokens: Mapping[str, str | Grant] | None) -> None:
@@ -238,10 +242,15 @@ class RunningTree:
         known = None if tokens is None else dict(tokens)
         self.tree = msgspec.structs.replace(self.tree, tokens=known)
         for branch in self.branches.values():
-            if branch.state is State.RUNNING and branch.process is not None:
-                self._write_config(branch)
-                with contextlib.suppress(ProcessLookupError):
-                    branch.process.send_signal(signal.SIGHUP)
+            if branch.state is State.RUNNING:
+                self._renew(branch)
+
+    def _renew(self, branch: Branch) -> None:
+        """Have a node go by the tokens that there are now."""
+        self._write_config(branch)
+        if branch.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                branch.process.send_signal(signal.SIGHUP)
 
     def _config(self, branch: Branch) -> str:
         """The router's own file."""

@@ -33,7 +33,7 @@ class _Watchman:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._ends: dict[int, int] = {}  # signals, and where their stacks are written to
-        self._is_wanted = False
+        self._is_wanted = self._leashed = False
 
     def begin(self) -> None:
         self._is_wanted = True
@@ -44,7 +44,9 @@ class _Watchman:
         with self._lock:
             if not self._is_wanted:
                 return
-            if self._process is None:
+            before, ends = self._process, self._ends
+            is_new = before is None or (leashed and not self._leashed)
+            if is_new:
                 try:
                     self._start(leashed)
                 except OSError:  # no more processes: it ends in order, or as the system has it
@@ -54,6 +56,10 @@ class _Watchman:
             for one in heeded:
                 faulthandler.unregister(one)
                 faulthandler.register(one, file=self._ends[one], all_threads=False, chain=True)
+            if is_new and before is not None:  # the one without a leash has nothing to hear then
+                for end in ends.values():
+                    os.close(end)
+                before.wait()
 
     def _start(self, leashed: bool) -> None:
         (terms, on_term), (interrupts, on_interrupt) = os.pipe(), os.pipe()
@@ -67,6 +73,7 @@ class _Watchman:
             stdin=None if leashed else subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             pass_fds=(terms, interrupts), start_new_session=True,
         )  # fmt: skip
+        self._leashed = leashed
         os.close(terms)
         os.close(interrupts)
 

@@ -96,12 +96,14 @@ def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
 
     async def work() -> None:
         await node.start()
+        ending = asyncio.create_task(ended(again))
+        await asyncio.sleep(0)  # whoever reads that it listens may send a signal at once
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()
         beside = [asyncio.create_task(collect_seldom())]
         if leashed:
             beside.append(asyncio.create_task(_beat(sys.stdout.fileno())))
-        await ended(again)
+        await ending
         for task in beside:
             task.cancel()
         await node.stop()

@@ -1,0 +1,72 @@
+"""What `tidings up` does about its nodes, without starting them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tidings.broker import tree as module
+from tidings.broker.tree import RunningTree
+from tidings.broker.tree_file import load_tree
+
+TREE = """
+[tokens]
+old = "*"
+[router.west]
+"""
+
+
+class FakeProcess:
+    """A process that only gets signals."""
+
+    def __init__(self) -> None:
+        self.signals: list[int] = []
+
+    def send_signal(self, number: int) -> None:
+        self.signals.append(number)
+
+
+def test_a_node_that_starts_while_tokens_are_read_again(tmp_path: Path) -> None:
+    """It had read its file by then, and ran on with tokens that were revoked."""
+
+    async def work() -> None:
+        path = tmp_path / "network.toml"
+        path.touch(0o600)
+        path.write_text(TREE)
+        running = RunningTree(load_tree(path), lambda _: None)
+        running.tree.folder.mkdir()
+        branch = running.root
+        process = FakeProcess()
+        branch.process = cast(Any, process)
+        file = running._write_config(branch)
+        running.renew({"new": "*"})
+        assert "old" in file.read_text()
+        branch.port = 7400
+        running._runs(branch)
+        assert process.signals == [signal.SIGHUP]
+        assert "old" not in file.read_text()
+        running._runs(branch)  # another time, with the file as it is
+        assert process.signals == [signal.SIGHUP]
+
+    asyncio.run(work())
+
+
+def test_logs_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_LOG", 1000)
+    log = tmp_path / "west.log"
+    with log.open("ab") as out:
+        for number in range(10):
+            out.write(b"%d" % number * 400)
+            out.flush()
+            module._shorten(log)
+            assert log.stat().st_size <= 1000
+        out.write(b"the end")
+    assert log.read_bytes() == b"9" * 400 + b"the end"
+    old = tmp_path / "west.log.old"
+    assert old.read_bytes() == b"".join(b"%d" % number * 400 for number in (6, 7, 8))
+    assert old.stat().st_mode & 0o777 == 0o600
+    assert module._last_line(log, 5000) == "9" * 400 + "the end"

@@ -243,6 +243,31 @@ def test_owners_of_long_names_are_told_apart() -> None:
     assert max(map(len, names)) <= m.MOST_CALLED
 
 
+def test_nothing_is_given_to_a_journal_that_could_not_be_written() -> None:
+    """The next machine began with it, and acknowledged what was not on the disk from then on."""
+    one = Owners(marks=3)
+    for owner in ("a", "b"):
+        one.ask(owner, flat(1))
+        one.ask(owner, flat(2))
+    one.root.fail("the disk is full")
+    before = one.root.written(), len(one.disk.log)
+    one.drop("a", flat(1))
+    one.root.drop("b")  # who was silent for too long
+    one.root.tick(one.now + 100)
+    assert (one.root.written(), len(one.disk.log)) == before
+
+
+def test_a_machine_goes_on_from_what_its_journal_was_given() -> None:
+    disk = Disk()
+    disk.begin_life(1)
+    memory = disk.memory()
+    memory.written = 5  # by another, and not on the disk
+    root = Rendezvous("root", Sets(disk), disk, memory)
+    root.receive("p", m.Publish("p", 1, 1, bytes([0]), b""), 0.0)
+    assert root.stored(5, 0.0) == []
+    assert [type(one) for _, one in root.stored(6, 0.0)] == [m.Published]
+
+
 def test_owners_are_there_after_a_restart() -> None:
     one = Owners(marks=3)
     for number in range(8):

@@ -180,6 +180,20 @@ def test_records_with_many_marks(
     assert FileJournal(tmp_path / "journal").memory(placed) == expected
 
 
+def test_a_machine_counts_from_what_the_journal_was_given(tmp_path: Path) -> None:
+    """Or it takes for stored what waits behind something that was given before."""
+    journal = opened(tmp_path / "journal")
+    write(journal)
+    before = journal.memory([]).written
+    journal.set_owners(7, ("a",))
+    assert journal.memory([]).written == before + 1
+    journal.set_owners(7, ("b",))
+    batch = journal.take()
+    assert batch is not None
+    assert batch.upto == before + 2
+    journal.close()
+
+
 def test_a_range_without_end(tmp_path: Path) -> None:
     journal = opened(tmp_path / "journal.db")
     journal.append(Record(1, "p", 1, (Mark(5, 3, (5,)),), (5,), b"x"))

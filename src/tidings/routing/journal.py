@@ -63,3 +63,4 @@ class Memory(msgspec.Struct):
     publishers: dict[str, int] = {}  # the last stamp of each
     owners: dict[int, tuple[str, ...]] = {}  # of each node,
     sizes: dict[int, int] = {}  # and the bytes of its filter
+    written: int = 0  # things that the journal was given by then, since it was opened

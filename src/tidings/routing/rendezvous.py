@@ -107,7 +107,7 @@ class Rendezvous(Downstream):
         self._records: deque[Record] = deque()  # those that wait until they are stored
         self._promised = 0  # entries of answers that wait until something is stored
         self._unsynced: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
-        self._written = 0  # things that were given to the journal
+        self._written = memory.written  # things that were given to the journal
         self._held: deque[tuple[int, Record | Sent]] = deque()  # waits for so many
         self._changed: dict[int, int] = {}  # totals since the last beat
         self._uncounted: dict[Label, int] = {}  # what went out and is not in the totals yet
@@ -579,6 +579,8 @@ class Rendezvous(Downstream):
         return bool(verdict.aside)
 
     def _own(self, node: int, owners: Iterable[str]) -> None:
+        if self._failed:  # there may be another journal by now, which another machine goes on with
+            return
         if self.claims.replace(node, owners):
             self.journal.set_owners(node, self.claims.owners(node))
             self._written += 1

@@ -319,6 +319,7 @@ class FileJournal:
             dict(state.publishers),
             {node: one.owners for node, one in nodes.items() if one.owners},
             {node: work_of(one.interest) for node, one in nodes.items()},
+            self._given,
         )
 
     # -- how -----------------------------------------------------------------------------------

@@ -63,6 +63,22 @@ def test_a_stamp_that_was_made_up_does_not_lead_acknowledgments_astray() -> None
     assert ("moved", m.Published(LIFE, "p", 3, since=1, serial=3)) in sent
 
 
+def test_nothing_is_kept_of_publishers_that_are_refused_while_nothing_can_be_written() -> None:
+    root = a_root()
+    publish(root, 1, 1, "known")
+    root.fail("the disk is full")
+    for number in range(1000):
+        (said,) = publish(root, 1, 1, f"p{number}")
+        assert said.refusal == "the disk is full"
+    assert len(root._stamps._skipped) <= 1
+    for stamp in (2, 3, 4):  # one that is known goes on with the next
+        (said,) = publish(root, stamp, stamp, "known")
+        assert said.refusal == "the disk is full"
+    for stamp in (1, 2, 3):  # and so does one that is not
+        (said,) = publish(root, stamp, stamp, "p7")
+        assert said.refusal == "the disk is full"
+
+
 def test_a_jump_of_one_that_is_not() -> None:
     root = a_root()
     assert publish(root, 7, 7) == [m.Published(LIFE, "p", 7, since=7, serial=1)]

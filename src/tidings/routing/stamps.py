@@ -48,9 +48,10 @@ class Stamps:
 
     def skip(self, who: str, stamp: int, first: int) -> None:
         """One was refused without a word in the journal: said again it is looked at again, and its
-        publisher may go on with the next."""
-        skipped = self._skipped.get(who, 0)
-        if stamp <= max(self.known.get(who, 0), skipped, first - 1) + 1:
+        publisher may go on with the next. One that is not known may anyway: nothing is kept of it,
+        for there may be any number of them while nothing can be written."""
+        known, skipped = self.known.get(who), self._skipped.get(who, 0)
+        if known is not None and stamp <= max(known, skipped, first - 1) + 1:
             self._skipped[who] = max(stamp, skipped)
 
     def take_back(self, who: str, stamp: int) -> None:

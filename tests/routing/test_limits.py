@@ -372,6 +372,22 @@ def test_ranges_that_are_passed_on() -> None:
 # -- publishers ------------------------------------------------------------------------------------
 
 
+def test_nobody_takes_the_acknowledgments_of_another() -> None:
+    """One below the same router repeated an old publication, and had them all from then on."""
+    router = a_router()
+    for stamp in (1, 2):
+        router.receive("edge", m.Publish("writer/1", stamp, 1, b"", b""), 0.0)
+    for _ in range(10):
+        router.receive("evil", m.Publish("writer/1", 1, 1, b"", b""), 0.0)
+    said = m.Published(1, "writer/1", 2, since=1, serial=2)
+    assert to(router.receive(UP, said, 0.0), "edge") == [said]
+    for number in range(10):  # a publisher that moves about
+        router.receive(f"edge{number}", m.Publish("writer/1", 3, 1, b"", b""), 0.0)
+    sent = router.receive(UP, said, 0.0)
+    assert ("edge9", said) in sent
+    assert len(sent) == 4
+
+
 def test_the_ways_back_to_publishers() -> None:
     router = a_router(publishers=10)
     for number in range(50):

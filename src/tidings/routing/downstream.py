@@ -37,6 +37,7 @@ MARK_BYTES = 32  # of which each is about so many
 SELDOM = 4  # beats: every so many, those are told of one that want nothing
 GRAPH = 5000  # nodes of one drawing
 SLICE = 1000  # nodes whose edges are looked at with a beat
+MOST_BACK = 4  # neighbours that get the acknowledgments of one publisher
 MOST_WAYS = 100_000  # headers of which it is known where they go
 
 
@@ -95,7 +96,7 @@ class Downstream(ABC):
         self.version = 0  # of the graph: it counts its changes
         self.accounts = Accounts(self.limits)
         self._requests: dict[int, Request] = {}
-        self._publishers: dict[str, Name] = {}
+        self._publishers: dict[str, tuple[Name, ...]] = {}  # who spoke of each, the last one first
         self._ways: dict[Labels, dict[Name, Way]] = {}
         self._moved: dict[int, int] = {}  # what sums have of nodes whose totals are others by now
         self._turns: deque[tuple[Name, Neighbour]] = deque()  # whose edges are looked at next
@@ -411,15 +412,23 @@ class Downstream(ABC):
         self.ask_above(message)
 
     def know_publisher(self, publisher: str, sender: Name) -> None:
-        """Where acknowledgments of a publisher go. Those that were not heard of for the longest
-        time are forgotten: whoever still waits for one says its publication again."""
+        """Where acknowledgments of a publisher go: to the last few that spoke of it, for one that
+        only repeats what it said must not have them alone. Those that were not heard of for the
+        longest time are forgotten: whoever still waits for one says its publication again."""
         known = self._publishers
+        ways = known.get(publisher, ())
+        if not ways or ways[0] != sender:
+            ways = (sender, *(one for one in ways if one != sender))[:MOST_BACK]
         if len(known) > self.many_publishers:  # only then it matters who was silent
             known.pop(publisher, None)
-        known[publisher] = sender
+        known[publisher] = ways
         if len(known) > self.limits.publishers:
             del known[next(iter(known))]
             self.beyond["publishers"] += 1
+
+    def send_back(self, message: m.Published) -> None:
+        for to in self._publishers.get(message.publisher, ()):
+            self.send(to, message)
 
     def _on_question(self, sender: Name, message: m.Ask | m.Count) -> None:
         work, owner = 1, ""
@@ -515,9 +524,7 @@ class Downstream(ABC):
     def pass_down(self, message: m.Message) -> None:
         """Give an answer to whoever asked."""
         if isinstance(message, m.Published):
-            to = self._publishers.get(message.publisher)
-            if to is not None:
-                self.send(to, message)
+            self.send_back(message)
             return
         if not isinstance(message, (m.Answer, m.Counted, m.Recovered, m.Settled)):
             self.ignored += 1

@@ -669,11 +669,9 @@ class Rendezvous(Downstream):
 
     def _send_acknowledged(self, publisher: str) -> None:
         first, last, serial = self._acks.pop(publisher)
-        to = self._publishers.get(publisher)
-        if to is not None:
-            solid = self._stamps.solid(publisher, first)
-            since = first if solid is None else solid
-            self.send(to, m.Published(self.epoch, publisher, last, since=since, serial=serial))
+        solid = self._stamps.solid(publisher, first)
+        since = first if solid is None else solid
+        self.send_back(m.Published(self.epoch, publisher, last, since=since, serial=serial))
 
     def _first_label(self, node: int) -> Label:
         found = self._first.get(node)
@@ -703,9 +701,7 @@ class Rendezvous(Downstream):
         for _, what in self._held:
             if isinstance(what, Record):
                 self._stamps.take_back(what.publisher, what.stamp)
-                to = self._publishers.get(what.publisher)
-                if to is not None:
-                    self.send(to, m.Published(self.epoch, what.publisher, what.stamp, reason))
+                self.send_back(m.Published(self.epoch, what.publisher, what.stamp, reason))
             elif isinstance(what[1], m.Answer):
                 self.send(what[0], m.Answer(self.epoch, what[1].request, refusal=reason))
             elif isinstance(what[1], m.Published) and what[1].refusal:

@@ -57,6 +57,25 @@ def test_a_turn_that_takes_long_counts_as_many() -> None:
     assert found.count("dear") <= 10  # and not as many as the other says
 
 
+def test_names_behind_a_router_have_the_same_time() -> None:
+    turns: Turns[str] = Turns("x", 10_000, 100_000)
+    edge = fake()
+    for _ in range(20):
+        turns.put(edge, "trudy", "dear")
+    for _ in range(200):
+        turns.put(edge, "writer", "cheap")
+    found: list[str] = []
+
+    def take(_: Link, item: str) -> None:
+        found.append(item)
+        if item == "dear":
+            time.sleep(0.005)
+
+    while found.count("cheap") < 200:
+        turns.serve(take, 0.0)
+    assert found.count("dear") <= 10
+
+
 def test_who_says_little_is_read_from_whatever_others_say() -> None:
     """Sixteen links of guests filled what may wait of all, and then everybody was paused."""
     turns: Turns[int] = Turns("x", 10, 100)
@@ -121,8 +140,8 @@ def test_random_turns(seed: int) -> None:
         turns.take()
     turns.resume()
     assert all(cast(FakeLink, link).reading for link in links)
-    left = turns._queues, turns._entries, turns._sizes, turns._shares, turns._size, turns._paused
-    assert not any(left)
+    left = turns._queues, turns._names, turns._links, turns._sizes, turns._shares, turns._paused
+    assert not any((*left, turns._size, turns._owners))
 
 
 def test_who_says_too_much_is_not_read_from_until_little_waits() -> None:

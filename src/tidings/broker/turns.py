@@ -7,25 +7,74 @@
             └ link g2 ──── g2        ▇▇▇▇▇▇▇▇▇
 
 So however many links somebody has and however many names it says, they share what one owner gets: a
-bound name, or a token of guests. A turn that takes long counts as many. Cost: O(1) to put, and to
-take the logarithm of how many owners wait.
+bound name, or a token of guests. A turn that takes long counts as many, for the owner, the link and
+the name. Cost: the logarithm of how many wait.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 from tidings.network import Link
 
 TURN = 0.0001  # seconds that a turn takes at least, as it is counted
-MOST_USED = 10_000  # owners of whom it is known how long they took
+MOST_USED = 10_000  # of whom it is known how long they took
 
 Item = TypeVar("Item")
-Queues = dict[Link, dict[str, deque[tuple[Item, int]]]]
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Line(Generic[Key]):
+    """Those that wait: who had the least time is the next. Whoever comes has had as much as the one
+    that was served last, or more if it is known to have."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Key]] = []  # what was used, and whose turn
+        self._turns: dict[Key, int] = {}  # which turn of each counts
+        self._used: dict[Key, float] = {}  # seconds
+        self._clock = 0.0  # what the last one that was served had used
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._turns
+
+    def join(self, key: Key) -> None:
+        """Wait, behind those that had as much."""
+        self._number += 1
+        self._turns[key] = self._number
+        heappush(self._heap, (max(self._clock, self._used.get(key, 0.0)), self._number, key))
+
+    def leave(self, key: Key) -> None:
+        self._turns.pop(key, None)
+
+    def pop(self) -> Key:
+        """The next one, which waits no more; IndexError if there is none."""
+        while True:
+            used, number, key = heappop(self._heap)
+            if self._turns.get(key) != number:
+                continue  # it left
+            if self._used.get(key, 0.0) > used:  # its last turn took longer than was known
+                self.join(key)
+                continue
+            self._clock = used
+            del self._turns[key]
+            return key
+
+    def charge(self, key: Key, seconds: float) -> None:
+        self._used[key] = max(self._used.get(key, 0.0), self._clock) + seconds
+        if len(self._used) > MOST_USED:  # those that others have caught up with
+            self._used = {one: used for one, used in self._used.items() if used > self._clock}
+
+    def forgive(self) -> None:
+        """Nobody waits for others: what was used so far does not count any more."""
+        self._used.clear()
 
 
 class Turns(Generic[Item]):
@@ -37,12 +86,10 @@ class Turns(Generic[Item]):
         self._reason = reason
         self._most, self._most_of_all = most, most_of_all
         self._most_of_owner = max(most, most_of_all // 4)
-        self._queues: dict[str, Queues[Item]] = {}  # by owner
-        self._turns: list[tuple[float, int, str]] = []  # a heap: what was used, and whose turn
-        self._entries: dict[str, int] = {}  # which turn of an owner counts
-        self._used: dict[str, float] = {}  # seconds, from those on that who is served has
-        self._clock = 0.0  # what the last one that was served had used
-        self._number = 0
+        self._owners: Line[str] = Line()
+        self._links: dict[str, Line[Link]] = {}  # of each owner
+        self._names: dict[Link, Line[str]] = {}
+        self._queues: dict[Link, dict[str, deque[tuple[Item, int]]]] = {}
         self._sizes: Counter[Link] = Counter()
         self._shares: Counter[str] = Counter()  # by owner
         self._size = 0
@@ -54,11 +101,10 @@ class Turns(Generic[Item]):
 
     def put(self, link: Link, name: str, item: Item, size: int = 1) -> None:
         owner = link.owner
-        links = self._queues.get(owner)
-        if links is None:
-            links = self._queues[owner] = {}
-            self._line_up(owner)
-        links.setdefault(link, {}).setdefault(name, deque()).append((item, size))
+        queue = self._queues.setdefault(link, {}).setdefault(name, deque())
+        queue.append((item, size))
+        if len(queue) == 1:
+            self._wait(owner, link, name)
         self._count += 1
         self._sizes[link] += size
         self._shares[owner] += size
@@ -67,64 +113,83 @@ class Turns(Generic[Item]):
             self._paused.setdefault(owner, set()).add(link)
             link.read(self._reason, on=False)
 
+    def _wait(self, owner: str, link: Link, name: str) -> None:
+        links = self._links.setdefault(owner, Line())
+        names = self._names.setdefault(link, Line())
+        names.join(name)
+        if link not in links:
+            links.join(link)
+        if owner not in self._owners:
+            self._owners.join(owner)
+
     def take(self) -> tuple[Link, Item]:
         """The next one; IndexError if there is none."""
-        owner = self._next_owner()
-        links = self._queues[owner]
-        link = next(iter(links))
-        names = links.pop(link)
-        name = next(iter(names))
-        queue = names.pop(name)
+        link, _, item = self._take()
+        return link, item
+
+    def _take(self) -> tuple[Link, str, Item]:
+        owner = self._owners.pop()
+        link = self._links[owner].pop()
+        name = self._names[link].pop()
+        queue = self._queues[link][name]
         item, size = queue.popleft()
+        self._charge(link, name, TURN)
         if queue:
-            names[name] = queue  # behind the others
-        if names:
-            links[link] = names
-        self.charge(link, TURN)
-        if links:
-            self._line_up(owner)
+            self._names[link].join(name)
         else:
-            del self._queues[owner], self._entries[owner]
+            del self._queues[link][name]
+        if self._names[link]:
+            self._links[owner].join(link)
+        else:
+            del self._names[link], self._queues[link]
+        if self._links[owner]:
+            self._owners.join(owner)
+        else:
+            del self._links[owner]
         self._count -= 1
         self._lighten(link, size)
-        return link, item
+        return link, name, item
 
     def serve(self, take: Callable[[Link, Item], None], until: float) -> None:
         """Give what waits to `take`, at least one, as long as the clock is before `until`; then
         read again from those of whom little waits by now."""
         before = time.monotonic()
         while self._count:
-            link, item = self.take()
+            link, name, item = self._take()
             take(link, item)
             now = time.monotonic()
-            self.charge(link, max(0.0, now - before - TURN))
+            self._charge(link, name, max(0.0, now - before - TURN))
             before = now
             if now >= until:
                 break
-        if not self._count and len(self._used) > MOST_USED:
-            self._used.clear()  # nobody waits for others
         self.resume()
-
-    def charge(self, link: Link, seconds: float) -> None:
-        """Something of a link took so long: others go before it until they had as much."""
-        used = self._used.get(link.owner, 0.0)
-        self._used[link.owner] = max(used, self._clock) + seconds
 
     def took(self, link: Link, seconds: float) -> None:
         """While nothing waited something of a link was done, and took so long. What was before it
         was at nobody's cost."""
-        self._used.clear()
-        self.charge(link, seconds)
+        self._owners.forgive()
+        self._owners.charge(link.owner, seconds)
+
+    def _charge(self, link: Link, name: str, seconds: float) -> None:
+        """Others go before it until they had as much, each among its like."""
+        self._owners.charge(link.owner, seconds)
+        if link.owner in self._links:
+            self._links[link.owner].charge(link, seconds)
+        if link in self._names:
+            self._names[link].charge(name, seconds)
 
     def forget(self, link: Link) -> None:
         """A link is over: whoever comes back says everything anew."""
         owner = link.owner
-        names = self._queues.get(owner, {}).pop(link, None)
-        if names is not None:
-            self._count -= sum(map(len, names.values()))
+        queues = self._queues.pop(link, None)
+        if queues is not None:
+            del self._names[link]
+            self._count -= sum(map(len, queues.values()))
             self._lighten(link, self._sizes[link])
-            if not self._queues[owner]:
-                del self._queues[owner], self._entries[owner]
+            self._links[owner].leave(link)
+            if not self._links[owner]:
+                del self._links[owner]
+                self._owners.leave(owner)
         self._resumed(owner, link)
 
     def resume(self) -> None:
@@ -150,24 +215,6 @@ class Turns(Generic[Item]):
         links.discard(link)
         if not links:
             self._paused.pop(owner, None)
-
-    def _line_up(self, owner: str) -> None:
-        self._number += 1
-        self._entries[owner] = self._number
-        used = max(self._clock, self._used.get(owner, 0.0))
-        heappush(self._turns, (used, self._number, owner))
-
-    def _next_owner(self) -> str:
-        """Whose turn it is: of those that wait, who used least."""
-        while True:
-            used, number, owner = heappop(self._turns)
-            if self._entries.get(owner) != number:
-                continue  # it had its links ended meanwhile
-            if self._used.get(owner, 0.0) > used:  # the last turn took longer than was known
-                self._line_up(owner)
-                continue
-            self._clock = used
-            return owner
 
     def _lighten(self, link: Link, size: int) -> None:
         self._size -= size

@@ -10,6 +10,7 @@ from tests.broker.test_limits import Raw, until
 from tests.broker.test_running import FAST, at, payloads, running, started, stopped
 
 from tidings.broker.entry import Grant, Pass
+from tidings.broker.root import RootNode
 from tidings.network import agent as module
 from tidings.network.agent import Agent, Refusal, Subscription, connect
 from tidings.routing import frames, messages as m, rendezvous
@@ -230,5 +231,31 @@ def test_shares_are_kept_over_a_restart(tmp_path: Path) -> None:
             await asyncio.sleep(0.3)
             assert len(root.machine.graph) == 10
         await stopped(network)
+
+    running(work)
+
+
+def test_long_filters_of_one_leave_room_for_those_of_others(tmp_path: Path) -> None:
+    def listed(count: int, first: int) -> str:
+        return f"n IN ({', '.join(map(str, range(first, first + count)))})"
+
+    async def work() -> None:
+        root, routers = await started(tmp_path, 1, limits=Limits(long_filter_bytes=100_000))
+        async with (
+            connect(at(routers[0]), name="greedy", times=FAST) as greedy,
+            connect(at(routers[0]), name="honest", times=FAST) as honest,
+            greedy.subscribe(listed(1_500, 100_000)) as first,
+        ):
+            with pytest.raises(Refusal, match="longer than 4,096 bytes have 28,010 with this one"):
+                await greedy.subscribe(listed(2_000, 200_000)).__aenter__()
+            async with honest.subscribe(listed(2_500, 300_000)) as told:
+                await honest.publish({"n": 300_000}, b"it")
+                assert await payloads(told, 1) == [b"it"]
+            assert root.machine.claims.holding(first_owner(root)).long == 12_005
+            assert first._machine.phase.value == "on"
+        await stopped((root, routers))
+
+    def first_owner(root: RootNode) -> str:
+        return next(owner for owner in root.machine.claims.holdings if owner.endswith("greedy"))
 
     running(work)

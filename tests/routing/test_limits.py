@@ -460,7 +460,7 @@ def test_the_order_of_merged_messages() -> None:
     ]  # fmt: skip
 
 
-SHARES = {"guest_percent", "bound_percent", "router_percent"}
+SHARES = {"guest_percent", "bound_percent", "router_percent", "long_percent"}
 
 
 @pytest.mark.parametrize("name", sorted({*Limits.__struct_fields__} - SHARES))

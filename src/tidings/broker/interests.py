@@ -22,10 +22,9 @@ from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
 from tidings.routing.interests import Fair, Placed
-from tidings.routing.limits import Limits
+from tidings.routing.limits import LONG, Limits
 
 MANY = 1000  # filters that are better put in order at once
-LONG = 4096  # bytes of a filter of which no more is kept than is needed, and less of many
 MOST_TOLD = 100  # filters that are set aside with a line each
 DEFAULTS = Limits()
 _log = logging.getLogger(__name__)

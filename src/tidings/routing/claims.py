@@ -16,6 +16,7 @@ from hashlib import sha256
 
 import msgspec
 
+from tidings.routing.limits import long_bytes
 from tidings.routing.messages import MOST_CALLED
 
 MOST_OWNERS = 8  # of one node that are remembered: a node of so many is nobody's burden
@@ -40,6 +41,7 @@ class Holding(msgspec.Struct):
 
     nodes: int = 0
     size: int = 0  # of their filters
+    long: int = 0  # bytes of those that are long
     room: int = 0  # nodes that it dropped since some were set aside
     aside: dict[bytes, str] = msgspec.field(default_factory=dict)  # digests of filters, and why,
     since: float = 0.0  # when the last of them was set aside
@@ -70,9 +72,10 @@ class Claims:
 
     # -- who has what --------------------------------------------------------------------------
 
-    def measure(self, node: int, size: int) -> None:
-        """How large the filter of a node is: said before it has owners, and once."""
-        self._sizes.setdefault(node, size)
+    def measure(self, node: int, work: int) -> None:
+        """How large the filter of a node is, as `work_of` has it: said before it has owners, and
+        once."""
+        self._sizes.setdefault(node, work)
 
     def add(self, node: int, owner: str) -> bool:
         """An owner asked for a node; False if that says nothing new."""
@@ -100,12 +103,13 @@ class Claims:
     def _set(self, node: int, owners: tuple[str, ...]) -> None:
         self.version += 1
         size = self._sizes.get(node, 0)
+        long = long_bytes(size)
         for gone in self.owners(node):
             if gone not in owners:
-                self._charge(gone, -1, -size)
+                self._charge(gone, -1, -size, -long)
         for new in owners:
             if new not in self.owners(node):
-                self._charge(new, 1, size)
+                self._charge(new, 1, size, long)
         self.sole.pop(node, None)
         self.shared.pop(node, None)
         if len(owners) == 1:
@@ -113,10 +117,11 @@ class Claims:
         elif owners:
             self.shared[node] = owners
 
-    def _charge(self, owner: str, nodes: int, size: int) -> None:
+    def _charge(self, owner: str, nodes: int, size: int, long: int) -> None:
         held = self.holdings.setdefault(owner, Holding())
         held.nodes += nodes
         held.size += size
+        held.long += long
         if not held.nodes and not held.aside:
             del self.holdings[owner]
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import msgspec
 
+LONG = 4096  # bytes of a filter of which no more is kept than is needed, and less of many
 Some = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
@@ -41,6 +42,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filter_bytes: Some = 64 << 10
     filter_parts: Some = 1_500  # attributes, comparisons and calls of one filter
     long_filter_bytes: Some = 8 << 20  # of filters beyond 4 KiB; they take up to 30 times that
+    long_percent: Percent = 25  # of them, those of one subscriber
     content_bytes: Some = 1 << 20  # of what filters read of a notification; the payload is apart
     match_millis: Some = 2  # that one subscriber's filters compute, and tenfold for each megabyte
     new_nodes: Some = 10_000  # that an owner asked for, and nobody wants yet
@@ -67,7 +69,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 NONE = Limits(
     **dict.fromkeys(Limits.__struct_fields__, 1 << 62)
-    | {"guest_percent": 100, "bound_percent": 0, "router_percent": 0}
+    | {"guest_percent": 100, "long_percent": 100, "bound_percent": 0, "router_percent": 0}
 )
 """For routers whose neighbours are all of one application."""
 
@@ -76,3 +78,9 @@ def work_of(interest: bytes) -> int:
     """What it takes to read a filter, in entries of an answer: long ones are worse."""
     size = len(interest)
     return 1 + size + 7 * max(0, size - 1024)
+
+
+def long_bytes(work: int) -> int:
+    """The bytes of a filter that takes so much to read, where it is long; else 0."""
+    size = (work - 1 + 7 * 1024) // 8
+    return size if size > LONG else 0

@@ -35,7 +35,7 @@ from tidings.routing.downstream import Downstream, Name, Sent, entries_of
 from tidings.routing.interests import Interests, Placed, TooMuchWork
 from tidings.routing.journal import Journal, Memory, Record
 from tidings.routing.label_graph import Label
-from tidings.routing.limits import Limits, work_of
+from tidings.routing.limits import LONG, Limits, long_bytes, work_of
 from tidings.routing.lineage import Lineage
 from tidings.routing.marks import Marks, columns
 from tidings.routing.router import Times
@@ -287,7 +287,11 @@ class Rendezvous(Downstream):
         limits, owner = self.limits, message.owner
         held = self.claims.holding(owner)
         size = held.size + work_of(message.interest)
-        if not held.aside and size <= limits.filters_bytes and held.nodes < limits.nodes:
+        long = long_bytes(work_of(message.interest))
+        long += held.long if long else 0
+        most_long = limits.long_filter_bytes * limits.long_percent // 100
+        is_much = size > limits.filters_bytes or long > most_long or held.nodes >= limits.nodes
+        if not held.aside and not is_much:
             return ""
         try:
             key, node = self.interests.look_up(message.interest)
@@ -302,6 +306,12 @@ class Rendezvous(Downstream):
                 f"the filters of {shares.whose(owner)} have {size:,} bytes with this one, of which "
                 f"those beyond the first 1,024 of a filter count eightfold, expected at most "
                 f"{limits.filters_bytes:,}; drop others first"
+            )
+        if long > most_long:
+            self.beyond["long_filter_bytes"] += 1
+            return (
+                f"the filters of {shares.whose(owner)} that are longer than {LONG:,} bytes have "
+                f"{long:,} with this one, expected at most {most_long:,}; drop others first"
             )
         if held.nodes >= limits.nodes:
             self.beyond["nodes"] += 1

@@ -11,6 +11,7 @@ from tidings.broker.door import Door
 from tidings.broker.interests import GraphInterests
 from tidings.broker.node import CACHE_BYTES, Node
 from tidings.filters import Attributes
+from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem
 from tidings.network.frame_cache import FrameCache
 from tidings.network.lives import draw_life
@@ -100,6 +101,11 @@ class RootNode(Node):
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when that last went wrong
         self._tried = 0.0  # when it was last tried to begin anew
+
+    async def start(self) -> None:
+        # before anybody waits for a notification: it takes seconds where nothing is cached
+        await asyncio.get_running_loop().run_in_executor(None, load_kernels)
+        await super().start()
 
     def _remembered(self) -> FramedRendezvous:
         """The machine that goes on from what is on the disk."""

@@ -1,0 +1,27 @@
+"""Kernels made ready before they are needed.
+
+The first single event of a machine that never matched one compiles the kernels for it, which takes
+six seconds; later processes load what is cached. Whoever matches where others wait, as in an event
+loop, has that done before it begins.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tidings.filters import parse
+from tidings.matching.matcher import Matcher
+
+MANY = 500  # filters that are worth an index of pairs of tests
+FILTERS = ("n > 2.5 AND s = 'a'", "s > 'b' OR n < 0", "array_contains(l, 'x')", "n IN (3)")
+EVENT = {"n": 3, "m": 5, "s": "a", "l": ["x"]}
+
+
+@cache
+def load_kernels() -> None:
+    """Compile, or load, the kernels that single events need: once in a process."""
+    matcher = Matcher()
+    pairs = (f"n > {number % 25} AND m < {number // 25}" for number in range(MANY))
+    matcher.add_many((text, parse(text)) for text in (*FILTERS, *pairs))
+    matcher.merge()
+    matcher.match(EVENT)

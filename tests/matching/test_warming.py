@@ -1,0 +1,40 @@
+"""No kernel is compiled while single events are matched, once those that they need were loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import random
+from numba.core.dispatcher import Dispatcher
+from tests.filters.strategies import event, schema
+from tests.matching.test_matcher import random_filters
+from tidings.matching import Matcher, kernels, load_kernels, probe_kernels
+
+def signatures():
+    found = {**vars(kernels), **vars(probe_kernels)}
+    return {name: len(one.signatures) for name, one in found.items() if isinstance(one, Dispatcher)}
+
+load_kernels()
+before = signatures()
+assert before["probe"] == before["fill_cells"] == 1, before
+rng = random.Random(SEED)
+for _ in range(3):
+    of = schema(rng)
+    matcher = Matcher(background=False)
+    for at, one in enumerate(random_filters(rng, of, 300)):
+        matcher.add(at, one)
+        if at % 90 == 0:
+            matcher.merge()
+        matcher.match(event(rng, of))
+assert signatures() == before, signatures()
+"""
+
+
+def test_no_kernel_is_compiled_after_the_start(seed: int) -> None:
+    program = PROGRAM.replace("SEED", str(seed))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -86,7 +86,6 @@ def test_the_work_of_one_notification_is_bounded() -> None:
     interests = GraphInterests()
     for number in range(300):
         interests.place(f"s RLIKE 'a[ab]{{20}}c{number}'".encode())
-    assert interests.tag(b'{"s": "short"}') == []
     content = b'{"s": "' + b"ab" * 100_000 + b'"}'
     began = time.thread_time()
     with pytest.raises(TooMuchWork, match="too long for the conditions here"):

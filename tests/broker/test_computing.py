@@ -7,8 +7,10 @@ import time
 
 import msgspec
 import pytest
+from tests.filters.strategies import event as random_event, schema
+from tests.matching.test_matcher import random_filters
 
-from tidings.broker.computing import Computing
+from tidings.broker.computing import MOST_NEEDED, Computing, computes, needed
 from tidings.broker.interests import GraphInterests
 from tidings.filters import parse
 from tidings.model import NotificationError
@@ -84,13 +86,14 @@ def test_columns_that_no_test_reaches_are_charged_as_they_cost() -> None:
     [other] = many.place("other", "upper(s) LIKE 'X%'")
     long = "concat(s, s, s, s)"
     many.place(
-        "evil", *(f"never > {n} AND upper(concat({long}, {long}, '{n}')) = 'x'" for n in range(90))
+        "evil", *(f"n > {n} AND upper(concat({long}, {long}, '{n}')) = 'x'" for n in range(90))
     )
-    many.interests._computing._matcher.merge()
-    nodes, over = many.tag({"z": 1, "s": "x" * 10_000})
+    for matcher in many.interests._computing._matchers.values():
+        matcher.merge()
+    nodes, over = many.tag({"z": 1, "n": 0, "s": "x" * 10_000})
     assert nodes == [honest, other]
     assert set(over.values()) == {"evil"}
-    nodes, over = many.tag({"z": 1, "s": "x" * 10_000})
+    nodes, over = many.tag({"z": 1, "n": 0, "s": "x" * 10_000})
     assert nodes == [honest, other]
     assert set(over.values()) <= {"evil"}  # one that just fitted may not fit again
 
@@ -182,3 +185,56 @@ def test_one_by_one_and_all_at_once_find_the_same(seed: int) -> None:
         expected = [number for number, one in filters.items() if one.matches(event)]
         assert found.matched == expected
         assert sorted(computing.match(event, 100)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("s LIKE '%a_b%'", "s"),
+        ("lower(t.u) = 'x'", "t"),
+        ("s RLIKE 'x' AND k IS NULL", "s"),
+        ("s RLIKE 'x' OR s RLIKE 'y' AND n = 1", "s"),
+        ("n + m > 3", "m"),
+        ("n < m OR k LIKE '%_x%'", None),
+        ("coalesce(s, 'x') = 'x'", None),
+        ("NOT (s LIKE '%a_b%')", "s"),
+        ("(s LIKE '%a_b%') IS NULL", None),
+        ("s <=> t", None),
+        ("cesql('EXISTS s OR t = 1')", None),
+    ],
+)
+def test_an_attribute_that_a_filter_needs(text: str, name: str | None) -> None:
+    assert needed(parse(text).form) == name
+
+
+def test_without_what_it_needs_no_filter_matches(seed: int) -> None:
+    rng = random.Random(seed)
+    found = 0
+    for _ in range(4):
+        of = schema(rng)
+        events = [random_event(rng, of) for _ in range(60)]
+        computing = Computing(100.0)
+        filters = dict(enumerate(one for one in random_filters(rng, of, 300) if computes(one)))
+        for number, one in filters.items():
+            computing.add(number, one)
+            name = needed(one.form)
+            found += name is not None
+            for event in events:
+                if name is not None and event.get(name) is None:
+                    assert not one.matches(event), (one.sql(), event)
+        for event in events:
+            expected = {number for number, one in filters.items() if one.matches(event)}
+            assert set(computing.match(event, 1)) == expected
+            assert {*computing.match_each(event, 1, lambda _: ("",)).matched} == expected
+    assert found > 100
+
+
+def test_matchers_of_attributes_are_bounded() -> None:
+    computing = Computing(1.0)
+    for number in range(3 * MOST_NEEDED):
+        computing.add(number, parse(f"a{number} LIKE '%x_y%'"))
+    assert len(computing._matchers) <= MOST_NEEDED + 1
+    for number in range(3 * MOST_NEEDED):
+        assert computing.match({f"a{number}": "x-y"}, 10) == [number]
+        computing.remove(number)
+    assert not computing._matchers

@@ -9,6 +9,10 @@ patterns and programs can take long, and what they cost is charged to those who 
 
 Nobody pays for others, and nobody who stays within a share loses anything. So many owners may take
 long together: from then on all at once may take as long as they need.
+
+Most conditions that are computed are about a text, and are null without it. So filters are kept by
+an attribute that they need, each with a matcher of its own: a notification without it does not
+reach them.
 """
 
 from __future__ import annotations
@@ -16,14 +20,16 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from tidings.filters import Filter
 from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Attribute, Expression
+from tidings.filters.expression import Attribute, Between, Call, Compare, Expression, In, Not
 from tidings.filters.form import Form
+from tidings.filters.functions import FUNCTIONS
 from tidings.filters.sets import Key, key
 from tidings.filters.tree import is_opaque
 from tidings.filters.work import WorkError, look, metered
@@ -34,8 +40,10 @@ BYTES = 100_000  # of a notification that it takes so much longer to compute on
 COLD = 4  # shares that an owner has where something may be done for the first time
 ROOM = 2  # times what all needed last, for all at once to need
 MOST = 1.0  # second for one notification; then it is refused, whoever has a share left
+MOST_NEEDED = 64  # attributes with a matcher of their own, of some ten kilobytes each
 
 Owners = Callable[[int], Sequence[str]]
+_NULL = key(None)
 
 
 class Charged(msgspec.Struct):
@@ -51,6 +59,13 @@ def computes(filter_: Filter) -> bool:
     return any(type(term) is not Attribute for term in filter_.form.terms.values())
 
 
+class Kept(NamedTuple):
+    """A filter, and an attribute without which it can't match; None where it needs none."""
+
+    form: Form
+    needs: str | None
+
+
 class Computing:
     """The filters that compute, by the numbers of their nodes."""
 
@@ -58,37 +73,50 @@ class Computing:
         """`seconds`: the share of an owner, for one short notification."""
         self._share = seconds
         self._all = seconds
-        self._filters: dict[int, Filter] = {}
-        self._matcher = Matcher()
+        self._filters: dict[int, Kept] = {}
+        self._matchers: dict[str | None, Matcher] = {}
 
     def __contains__(self, number: int) -> bool:
         return number in self._filters
 
     def add(self, number: int, filter_: Filter) -> None:
-        self._matcher.add(number, filter_)
-        self._filters[number] = filter_
+        needs = needed(filter_.form)
+        if needs not in self._matchers:
+            needs = needs if len(self._matchers) < MOST_NEEDED else None
+            self._matchers.setdefault(needs, Matcher())
+        self._matchers[needs].add(number, filter_)
+        self._filters[number] = Kept(filter_.form, needs)
 
     def remove(self, number: int) -> None:
-        self._matcher.remove(number)
+        needs = self._filters[number].needs
+        matcher = self._matchers[needs]
+        matcher.remove(number)
         del self._filters[number]
+        if not len(matcher):
+            del self._matchers[needs]
 
     def match(self, event: Mapping[str, object], size: int) -> list[int]:
         """The nodes that match a notification of so many bytes; TooMuchWork where that takes
         longer than all may."""
-        if not self._filters:
+        reached = self._reached(event)
+        if not reached:
             return []
         seconds = self._all * _times(size)
         with contextlib.suppress(WorkError):  # the first event of an index makes it
-            return self._match(event, seconds)
+            return _match(reached, event, seconds)
         try:
-            return self._match(event, seconds)
+            return _match(reached, event, seconds)
         except WorkError as problem:
             raise TooMuchWork(str(problem)) from None
 
-    def _match(self, event: Mapping[str, object], seconds: float) -> list[int]:
-        with metered(time.thread_time, seconds):
-            found: list[int] = self._matcher.match(event)  # type: ignore[assignment]
-        return found
+    def _reached(self, event: Mapping[str, object]) -> list[Matcher]:
+        """The matchers of filters that can match a notification."""
+        names = event if len(event) < len(self._matchers) else self._matchers
+        return [
+            self._matchers[name]
+            for name in {None, *names}
+            if name in self._matchers and _is_there(event, name)
+        ]
 
     def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> Charged:
         """The nodes that match, and those that are beyond the share of an owner. Cost: each filter
@@ -108,7 +136,9 @@ class Computing:
         spent, clock = found.spent, time.thread_time
         total = 0.0
         for number in sorted(self._filters):
-            form = self._filters[number].form
+            form, needs = self._filters[number]
+            if not _is_there(event, needs):
+                continue
             reached = _is_reached(form, event, values)
             needed = [one for one in _computed(form, reached) if one[0] not in values]
             if needed:
@@ -136,6 +166,45 @@ class Computing:
 def _times(size: int) -> float:
     """How many times longer a notification of so many bytes may take than a short one."""
     return 1 + size / BYTES
+
+
+def _match(matchers: Iterable[Matcher], event: Mapping[str, object], seconds: float) -> list[int]:
+    found: list[int] = []
+    with metered(time.thread_time, seconds):
+        for matcher in matchers:
+            look()
+            found += matcher.match(event)  # type: ignore[arg-type]
+    return found
+
+
+def _is_there(event: Mapping[str, object], name: str | None) -> bool:
+    return name is None or event.get(name) is not None
+
+
+def needed(form: Form) -> str | None:
+    """An attribute that every box of a filter needs, if there is one."""
+    found: set[str] | None = None
+    for box in (form.hull,) if form.boxes is None else form.boxes:
+        names: set[str] = set()
+        for term, values in box.items():
+            if _NULL not in values:
+                names |= _strict_in(form.terms[term])
+        found = names if found is None else found & names
+    return min(found, default=None) if found else None
+
+
+def _strict_in(node: Expression) -> set[str]:
+    """Attributes of which each makes an expression null where it is null."""
+    match node:
+        case Attribute(path):
+            return {path[0]}
+        case Call(name, args) if name in FUNCTIONS and FUNCTIONS[name].strict:
+            return set().union(*map(_strict_in, args))
+        case Compare(op, left, right) if op != "<=>":
+            return _strict_in(left) | _strict_in(right)
+        case In(item) | Between(item) | Not(item):
+            return _strict_in(item)
+    return set()
 
 
 def _computed(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:

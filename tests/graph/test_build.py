@@ -12,7 +12,6 @@ from tests.graph.test_content_graph import random_event, random_filter, square
 
 from tidings import ContentGraph, Filter, FilterError, parse
 from tidings.filters import covering
-from tidings.matching import decider
 
 __all__ = ["square"]  # a fixture
 
@@ -107,7 +106,7 @@ def test_hostile_filters_in_any_order(
     seed: int, run: int, square: tuple[Filter, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With little effort to show that one covers another, which `square` allows."""
-    monkeypatch.setattr(decider, "EFFORT", covering.EFFORT)
+    monkeypatch.setattr(covering, "AMONG_OTHERS", covering.EFFORT)
     rng = random.Random(f"{seed}/{run}")
     pairs = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(8))
     texts = ["lower(aa) = 'a' AND lower(name) = 'bo'", "'abc' RLIKE 'a' AND y = 1"]

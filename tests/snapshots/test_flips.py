@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.archives import unpack
 
 from tidings import Attributes
 from tidings.matching.manifest import SnapshotError
@@ -100,8 +100,7 @@ def test_no_flipped_bit_tells_anybody_anything(tmp_path: Path, seed: int) -> Non
 
 def before(tmp_path: Path) -> Path:
     """What version 0.1.0 wrote before manifests had digests."""
-    with tarfile.open(BEFORE) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(BEFORE, tmp_path)
     return tmp_path / "before"
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import tarfile
 import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.archives import unpack
 
 from tidings.filters import Attributes
 from tidings.matching.manifest import SnapshotError
@@ -349,8 +349,7 @@ def test_a_snapshot_that_does_not_speak_for_all_of_its_files_is_moved_aside(
 
 
 def test_snapshots_of_the_format_before_are_compiled_anew(tmp_path: Path) -> None:
-    with tarfile.open(Path(__file__).parents[1] / "store" / "before.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(Path(__file__).parents[1] / "store" / "before.tar.gz", tmp_path)
     columns = Attributes(
         {"dest": "string", "origin": "string", "dep_delay": "integer", "day": "date"}
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import random
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.archives import unpack
 from tests.spark.outboxes import flip, put_batch
 
 from tidings import TidingsError
@@ -352,8 +352,7 @@ def test_a_time_machine(
 
 @pytest.fixture
 def old(tmp_path: Path) -> Outbox:
-    with tarfile.open(BEFORE) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(BEFORE, tmp_path)
     return Outbox(tmp_path / "before" / "outbox")
 
 

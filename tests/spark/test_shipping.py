@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.archives import unpack
 
 from tidings import Matcher, TidingsError
 from tidings.spark.shipping import pack, shipped_settings
@@ -32,9 +32,7 @@ def test_packed_kernels_are_used(tmp_path: Path) -> None:
     matcher.add("a", "x > 1 AND y = 'b'")
     matcher.match_batch(pa.RecordBatch.from_pylist([{"x": 2, "y": "b"}]))
     archive = pack(tmp_path / "tidings.tar.gz")
-    with tarfile.open(archive) as file:
-        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from 3.11.4 on
-        file.extractall(tmp_path / "there", **safely)  # type: ignore[arg-type]
+    unpack(archive, tmp_path / "there")
     settings = shipped_settings(archive)
     assert settings["spark.archives"].endswith("tidings.tar.gz#tidings-shipped")
     environment = {

@@ -38,13 +38,16 @@ def test_many_links_of_one_owner_have_one_turn() -> None:
     assert [one for one in found if one < 0] == [-number - 1 for number in range(10)]
 
 
-def test_a_turn_that_takes_long_counts_as_many() -> None:
+@pytest.mark.parametrize("is_one_link", [False, True])
+def test_a_turn_that_takes_long_counts_as_many(is_one_link: bool) -> None:
+    """Of owners, and of the names behind a router."""
     turns: Turns[str] = Turns("x", 10_000, 100_000)
-    dear, cheap = fake(), fake()
+    dear = fake()
+    cheap = dear if is_one_link else fake()
     for _ in range(20):
-        turns.put(dear, "", "dear")
+        turns.put(dear, "trudy", "dear")
     for _ in range(200):
-        turns.put(cheap, "", "cheap")
+        turns.put(cheap, "writer", "cheap")
     found: list[str] = []
 
     def take(_: Link, item: str) -> None:
@@ -55,25 +58,6 @@ def test_a_turn_that_takes_long_counts_as_many() -> None:
     while found.count("cheap") < 200:
         turns.serve(take, 0.0)
     assert found.count("dear") <= 10  # and not as many as the other says
-
-
-def test_names_behind_a_router_have_the_same_time() -> None:
-    turns: Turns[str] = Turns("x", 10_000, 100_000)
-    edge = fake()
-    for _ in range(20):
-        turns.put(edge, "trudy", "dear")
-    for _ in range(200):
-        turns.put(edge, "writer", "cheap")
-    found: list[str] = []
-
-    def take(_: Link, item: str) -> None:
-        found.append(item)
-        if item == "dear":
-            time.sleep(0.005)
-
-    while found.count("cheap") < 200:
-        turns.serve(take, 0.0)
-    assert found.count("dear") <= 10
 
 
 def test_who_says_little_is_read_from_whatever_others_say() -> None:

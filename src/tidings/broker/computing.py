@@ -126,8 +126,8 @@ class Computing:
         found = self._charge(event, owners, COLD * share)
         if max(found.spent.values(), default=0) > share:  # done for the first time, or too much
             found = self._charge(event, owners, share)
-        needed = sum(found.spent.values())
-        self._all = self._share if found.over else max(self._all, ROOM * needed / _times(size))
+        spent = sum(found.spent.values())
+        self._all = self._share if found.over else max(self._all, ROOM * spent / _times(size))
         return found
 
     def _charge(self, event: Mapping[str, object], owners: Owners, share: float) -> Charged:
@@ -140,13 +140,13 @@ class Computing:
             if not _is_there(event, needs):
                 continue
             reached = _is_reached(form, event, values)
-            needed = [one for one in _computed(form, reached) if one[0] not in values]
-            if needed:
+            terms = [one for one in _computed(form, reached) if one[0] not in values]
+            if terms:
                 owner = min(owners(number) or ("",), key=spent.__getitem__)
                 began = clock()
                 try:
                     with metered(clock, min(share - spent[owner], MOST - total)):
-                        for term, node in needed:
+                        for term, node in terms:
                             look()
                             values[term] = key(evaluate(node, event))
                 except WorkError as problem:

@@ -174,6 +174,23 @@ def test_nobody_pays_for_what_only_others_want() -> None:
     assert len(one.publish(0).marks) <= 3 + 3  # a share of each
 
 
+def test_what_only_a_router_still_wants_counts_for_somebody_behind_it() -> None:
+    """It was nobody's, and of what is nobody's nothing is set aside."""
+    one = Owners(marks=3)
+    one.root.owner_of = lambda name: "" if name == "edge" else str(name)
+    for number in range(8):
+        answer = one.ask(f"guest{number}", flat(number))
+        one.nodes.setdefault("edge", {})[flat(number)] = answer.node  # without asking
+        one.root.receive("edge", m.Subscribe(one.life, (answer.node,)), one.now)
+        one.drop(f"guest{number}", flat(number))
+    assert {*one.root.claims.holdings} == {"edge/?"}
+    one.publish(0)
+    assert len(one.nodes["edge"]) == 8  # it is being asked
+    one.wait(5)
+    one.publish(0)
+    assert [*one.nodes["edge"]] == [flat(0), flat(1), flat(2)]
+
+
 def test_nobody_but_a_router_names_another_owner() -> None:
     one = Owners(marks=3)
     for number in range(8):

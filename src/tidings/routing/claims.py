@@ -23,6 +23,7 @@ MOST_OWNERS = 8  # of one node that are remembered: a node of so many is nobody'
 MOST_ASIDE = 20_000  # filters of an owner that were set aside, and are remembered
 ALL_ASIDE = 200_000  # those of all owners
 REMEMBERED = 600.0  # seconds; whoever asks later is tried again
+UNKNOWN = "?"  # an owner behind a router that has not said which
 
 
 def behind(router: object, owner: str) -> str:
@@ -56,6 +57,7 @@ class Claims:
         self.holdings: dict[str, Holding] = {}
         self._sizes: dict[int, int] = {}
         self._confirmed: dict[int, float] = {}  # when it was last said who wants a node
+        self._doubted: set[int] = set()  # nodes that are not sure though they are new
         self._ages: deque[tuple[float, int]] = deque()  # when which node was the last one
         self._old = 0  # nodes up to here are so old that much may have changed
         self._aside = 0  # filters that are remembered
@@ -99,6 +101,7 @@ class Claims:
         self._set(node, ())
         self._sizes.pop(node, None)
         self._confirmed.pop(node, None)
+        self._doubted.discard(node)
 
     def _set(self, node: int, owners: tuple[str, ...]) -> None:
         self.version += 1
@@ -158,9 +161,15 @@ class Claims:
 
     def confirm(self, node: int, now: float) -> None:
         self._confirmed[node] = now
+        self._doubted.discard(node)
+
+    def doubt(self, node: int) -> None:
+        """The last that is known to own a node has left it, and somebody still wants it."""
+        self._confirmed.pop(node, None)
+        self._doubted.add(node)
 
     def is_sure(self, node: int) -> bool:
-        return node > self._old or node in self._confirmed
+        return (node > self._old and node not in self._doubted) or node in self._confirmed
 
     # -- what was set aside --------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from tidings.model import TidingsError
 from tidings.routing import frames, messages as m, shares, ways
 from tidings.routing.accounts import Payer
 from tidings.routing.cache import Cache
-from tidings.routing.claims import MOST_OWNERS, Claims
+from tidings.routing.claims import MOST_OWNERS, UNKNOWN, Claims, behind
 from tidings.routing.downstream import Downstream, Name, Sent, entries_of
 from tidings.routing.interests import Interests, Placed, TooMuchWork
 from tidings.routing.journal import Journal, Memory, Record
@@ -757,10 +757,12 @@ class Rendezvous(Downstream):
         super()._unsubscribe(sender, node)
         owner = self.owner_of(sender)
         if owner and node in self.wants and owner in self.claims.owners(node):
-            left = {self.owner_of(name) for name in self.wants[node]}
+            left = {self.owner_of(name) or behind(name, UNKNOWN) for name in self.wants[node]}
             if owner not in left:  # what others want is theirs from now on
                 others = {*self.claims.owners(node)} - {owner}
-                self._own(node, others or left - {""})
+                self._own(node, others or left)
+                if not others:  # routers know whose it is behind them, and are asked in time
+                    self.claims.doubt(node)
 
     def total(self, node: int) -> int:
         return self.totals.get(node, 0)

@@ -170,10 +170,12 @@ class GraphInterests:
         if len(matched) < 2 and not self._aside:
             return matched
         given = set(matched) - self._aside
-        if len(given) > 1:
-            inner = given - self._leaves
-            given -= {number for number in inner if self._covers_any(number, given)}
-        return [*given]
+        if len(given) < 2:
+            return [*given]
+        inner, below = given - self._leaves, self._below
+        upper = {n for n in inner if n in below and not below[n].isdisjoint(given)}
+        upper |= {n for n in inner - upper if self._covers_any(n, given)}
+        return [*(given - upper)]
 
     def _covers_any(self, number: int, given: set[int]) -> bool:
         """Is one of these below a node? What lies between matches too: it is given, or aside."""

@@ -50,7 +50,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     all_nodes: Some = 2_000_000
     marks: Some = 256  # of one notification, for the filters of one subscriber
     all_marks: Some = 65_535  # for those of all
-    matches: Some = 4096  # filters of one subscriber that match one notification
+    matches: Some = 1024  # filters of one subscriber that match one notification
     filters_bytes: Some = 128 << 20  # of all filters of one subscriber, as `work_of` has them
     unsynced_bytes: Some = 64 << 20  # of publications that are not on the disk; then none is read
 

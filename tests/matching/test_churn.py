@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from tidings import parse
-from tidings.matching import Matcher, matcher as module, segment
+from tidings.matching import Matcher, matcher as module
+from tidings.matching.segments import segment
 
 
 def codes(matcher: Matcher) -> int:

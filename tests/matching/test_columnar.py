@@ -26,10 +26,12 @@ from tidings.filters.evaluate import evaluate
 from tidings.filters.expression import Attribute, Call, Expression, Literal, attributes_of
 from tidings.filters.sets import key
 from tidings.filters.sql import parse_term
-from tidings.matching import Matcher, columns, residuals
-from tidings.matching.arrow_functions import NotColumnar
-from tidings.matching.columnar import Columnar
-from tidings.matching.residuals import Residuals
+from tidings.matching import Matcher
+from tidings.matching.rank_space import columns
+from tidings.matching.rank_space.arrow_functions import NotColumnar
+from tidings.matching.rank_space.columnar import Columnar
+from tidings.matching.segments import residuals
+from tidings.matching.segments.residuals import Residuals
 
 NUMBERS = [
     "m + n", "m - n", "m * n", "m / n", "m % n", "m DIV n", "-m", "abs(m)", "floor(m)", "ceil(m)",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tidings.matching import compiling
+from tidings.matching.jit import compiling
 
 DAY = 24 * 3600
 
@@ -39,7 +39,7 @@ def test_processes_that_compile_at_the_same_time_keep_their_code_apart(tmp_path:
     from numba import types
     from numba.core.caching import IndexDataCacheFile
 
-    from tidings.matching.tag_kernels import sort_lists
+    from tidings.matching.tallies.tag_kernels import sort_lists
 
     name = sort_lists._cache._cache_file._data_name
     made: Any = IndexDataCacheFile
@@ -105,7 +105,7 @@ def test_what_numba_is_told(told: str | None, expected: str, tmp_path: Path) -> 
     environment["TIDINGS_CACHE_DIR"] = str(tmp_path)
     if told is not None:
         environment["NUMBA_CACHE_DIR"] = told.format(**names)
-    code = "import tidings.matching.compiling, numba; print(numba.config.CACHE_DIR)"
+    code = "import tidings.matching.jit.compiling, numba; print(numba.config.CACHE_DIR)"
     answer = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

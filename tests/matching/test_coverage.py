@@ -15,9 +15,9 @@ from tests.graph.test_content_graph import random_filter
 from tidings import Filter, FilterError, parse
 from tidings.filters.covering import covers
 from tidings.filters.form import Form
-from tidings.matching import cover_join, cover_kernels, coverage, doubts
-from tidings.matching.coverage import Coverage, cover
-from tidings.matching.hull_gathering import gather_hulls
+from tidings.matching.covering import cover_join, cover_kernels, coverage, undecided
+from tidings.matching.covering.coverage import Coverage, cover
+from tidings.matching.covering.hull_gathering import gather_hulls
 
 
 def distinct(filters: list[Filter]) -> list[Filter]:
@@ -77,7 +77,7 @@ def test_filters_of_every_kind(seed: int, run: int) -> None:
 def test_small_blocks_that_run_full(
     seed: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (coverage, doubts):
+    for module in (coverage, undecided):
         monkeypatch.setattr(module, "ROOM", 1)
     monkeypatch.setattr(coverage, "BLOCK", 16)
     monkeypatch.setattr(coverage, "SMALLEST", 4)
@@ -156,8 +156,8 @@ def test_wide_filters_that_are_equal() -> None:
 @pytest.mark.parametrize("kept", [0, 5, 1 << 20])
 def test_many_filters_of_one_hull(seed: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains, equals and strangers, in any order, with one that is certain and without."""
-    monkeypatch.setattr(doubts, "KEPT", kept)
-    monkeypatch.setattr(doubts, "ROOM", 100)
+    monkeypatch.setattr(undecided, "KEPT", kept)
+    monkeypatch.setattr(undecided, "ROOM", 100)
     rng = random.Random(f"{seed}/{kept}")
     texts = [f"x = 1 AND length(s) > {n}" for n in range(20)]
     texts += [f"x = 1 AND (y > {n} OR z > {n})" for n in range(15)]
@@ -177,9 +177,9 @@ def test_many_filters_of_one_hull(seed: int, kept: int, monkeypatch: pytest.Monk
 def test_groups_of_one_hull() -> None:
     """A certain one covers all that lead to it, and so is equal to them, however far."""
     certain = np.array([1, 0, 0, 0, 0])
-    groups = [sorted(g) for g in doubts._groups([(1, 0), (2, 1), (3, 2), (1, 4)], certain)]
+    groups = [sorted(g) for g in undecided._groups([(1, 0), (2, 1), (3, 2), (1, 4)], certain)]
     assert groups == [[4], [0, 1, 2, 3]]
-    groups = [sorted(g) for g in doubts._groups([(1, 2), (2, 3), (3, 1), (3, 4)], certain * 0)]
+    groups = [sorted(g) for g in undecided._groups([(1, 2), (2, 3), (3, 1), (3, 4)], certain * 0)]
     assert groups == [[4], [1, 2, 3]]
 
 
@@ -229,7 +229,7 @@ def test_boxes_that_are_left_on_different_sides(monkeypatch: pytest.MonkeyPatch)
         asked.append((outer, inner))
         return covers(outer, inner, *budget)
 
-    monkeypatch.setattr(doubts, "covers_among", watched)
+    monkeypatch.setattr(undecided, "covers_among", watched)
     texts = [f"x{n} = 1 OR y{n} = 2" for n in range(30)]
     texts += [" OR ".join(f"z{m} = {n}" for m in range(20)) for n in range(5)]
     texts += [f"lower(n{n}) = 'a'" for n in range(30)]
@@ -266,7 +266,7 @@ def test_more_columns_than_a_matrix_may_have() -> None:
 MEASURE = """
 import resource, sys
 from tidings import parse
-from tidings.matching.coverage import cover
+from tidings.matching.covering.coverage import cover
 
 def peak():
     unit = 2**20 if sys.platform == "darwin" else 2**10

@@ -10,10 +10,11 @@ import pytest
 
 from tidings import FilterError, TidingsError, parse
 from tidings.filters import sets
-from tidings.matching import Matcher, gathering
-from tidings.matching.gathering import TermTests, in_order
+from tidings.matching import Matcher
 from tidings.matching.matcher import SEAL_AT
-from tidings.matching.ranks import asks_order
+from tidings.matching.rank_space import gathering
+from tidings.matching.rank_space.gathering import TermTests, in_order
+from tidings.matching.rank_space.ranks import asks_order
 from tidings.studies.workloads import make_workload
 
 PER_SECOND = 5_000  # a sixth of what was measured, so that only a change of kind fails

@@ -16,18 +16,20 @@ from tests.matching import tables
 from tidings import Filter, FilterError, parse
 from tidings.filters.dialects import Context
 from tidings.filters.sql import parse_term
-from tidings.matching import Matcher, coverage, segment as segments
-from tidings.matching.cover_folder import (
+from tidings.matching import Matcher
+from tidings.matching.covering import coverage
+from tidings.matching.covering.cover_folder import (
     open_finder,
     pairs_path,
     read_pairs,
     write_finder,
     write_pairs,
 )
-from tidings.matching.coverage import Block, Finder, cover, cover_hulls
-from tidings.matching.hull_gathering import Gathered, HullGathering, gather
-from tidings.matching.hull_segment import segment_of_hulls
-from tidings.matching.ranks import asks_order
+from tidings.matching.covering.coverage import Block, Finder, cover, cover_hulls
+from tidings.matching.covering.hull_gathering import Gathered, HullGathering, gather
+from tidings.matching.covering.hull_segment import segment_of_hulls
+from tidings.matching.rank_space.ranks import asks_order
+from tidings.matching.segments import segment as segments
 
 WIDE = " AND ".join(f"(x{i} = 1 OR y{i} = 2)" for i in range(12))
 ODD = ("true", "false", "x = 1 AND x = 2", WIDE, f"({WIDE}) AND size(tags) > 1", "a < b",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidings.matching.memory import LEAST, Shelf
+from tidings.matching.jit.array_pool import LEAST, Shelf
 
 MANY = LEAST  # bytes
 

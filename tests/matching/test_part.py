@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tidings.matching import part
+from tidings.matching.segments import part
 
 
 @pytest.mark.parametrize("count", [1, part.FEW, part.FEW + 1, 1_000])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tidings import parse
-from tidings.matching import probe as module
-from tidings.matching.part import Part
-from tidings.matching.segment import Segment, build_segment
+from tidings.matching.segments import probe as module
+from tidings.matching.segments.part import Part
+from tidings.matching.segments.segment import Segment, build_segment
 
 
 def texts(rng: random.Random, count: int) -> list[str]:

@@ -15,9 +15,9 @@ import pytest
 
 from tidings import parse
 from tidings.filters.sets import ValueSet, key
-from tidings.matching.encoder import Encoder
-from tidings.matching.ranks import Ranks, asks_order, merged
-from tidings.matching.statistics import moved
+from tidings.matching.rank_space.encoder import Encoder
+from tidings.matching.rank_space.ranks import Ranks, asks_order, merged
+from tidings.matching.segments.statistics import moved
 from tidings.model import plain
 
 TEXTS = (

@@ -11,8 +11,8 @@ from tidings import Filter, FilterError, Matcher, parse
 from tidings.filters import regular
 from tidings.filters.evaluate import truth
 from tidings.filters.expression import Attribute, Call, Literal
-from tidings.matching.arrow_functions import NotColumnar
-from tidings.matching.columnar import Columnar
+from tidings.matching.rank_space.arrow_functions import NotColumnar
+from tidings.matching.rank_space.columnar import Columnar
 
 Columns = dict[tuple[str, ...], Any]
 ATOMS = ["a", "b", ".", "é", "ß", "日", "\\n", "\n", "[ab]", "[^a]", "[é-ü]", r"\d", r"\w", r"\s",

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from tidings import NotificationError, parse
-from tidings.matching import Matcher, segment as module
-from tidings.matching.merging import merged, put_together
-from tidings.matching.part import Part
-from tidings.matching.segment import build_segment
+from tidings.matching import Matcher
+from tidings.matching.segments import segment as module
+from tidings.matching.segments.assembly import merged, put_together
+from tidings.matching.segments.part import Part
+from tidings.matching.segments.segment import build_segment
 
 
 def test_terms_beyond_the_columns_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tidings import Attributes, Ontology, TidingsError
 from tidings.filters import regular
 from tidings.matching import Matcher
-from tidings.matching.snapshot import VERSION
+from tidings.matching.disk.matcher_folder import VERSION
 
 FILTERS = {
     "late": "dep_delay > 60",

@@ -11,7 +11,8 @@ import pytest
 from tests.filters import oracle
 from tests.matching import session
 
-from tidings.matching import batches, matcher as matcher_module, part, residuals, segment
+from tidings.matching import batches, matcher as matcher_module
+from tidings.matching.segments import part, residuals, segment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import pytest
 from tests.archives import unpack
 
 from tidings import Attributes
-from tidings.matching.manifest import SnapshotError
+from tidings.matching.disk.manifest import SnapshotError
 from tidings.snapshots import Snapshot
 
 BEFORE = Path(__file__).parents[1] / "store" / "before.tar.gz"

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from tests.snapshots.test_snapshot import many_filters
 
-from tidings.matching import tag_kernels
+from tidings.matching.tallies import tag_kernels
 from tidings.snapshots import Snapshot
 from tidings.snapshots.shape import Shape
 

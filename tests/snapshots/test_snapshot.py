@@ -16,7 +16,7 @@ from tests.matching import tables
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, GraphError, Ontology, parse
 from tidings.matching import Matcher
-from tidings.matching.manifest import SnapshotError
+from tidings.matching.disk.manifest import SnapshotError
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot
 

@@ -13,7 +13,7 @@ import pytest
 from tests.archives import unpack
 
 from tidings.filters import Attributes
-from tidings.matching.manifest import SnapshotError
+from tidings.matching.disk.manifest import SnapshotError
 from tidings.model import AttributesError
 from tidings.snapshots import Snapshot
 from tidings.spark import live

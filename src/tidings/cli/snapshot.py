@@ -198,7 +198,7 @@ def verify_snapshot(
     if not (Path(folder) / "manifest.json").exists():
         raise BadInput(f"'{folder}' is not a snapshot: it has no manifest.json")
     load_pyarrow()
-    from tidings.matching.manifest import SnapshotError
+    from tidings.matching.disk.manifest import SnapshotError
     from tidings.snapshots import Snapshot
     from tidings.snapshots.verifying import Verified, verify_nodes
 

@@ -53,7 +53,7 @@ def covers_among(outer: Form, inner: Form) -> bool:
     The answer follows from these two alone, so it is the same whoever asks, in whatever order and
     however the others are parted: a graph that was compiled at once and one that grew are equal.
     What the boxes say by themselves is always said, as kernels say it too
-    (matching/decider.py, matching/neighbours.py).
+    (matching/covering/by_boxes.py, matching/covering/neighbours.py).
     """
     if outer.always or inner.never:
         return True

@@ -7,7 +7,7 @@ it and Java know, and take for different things: classes in classes, octal escap
 The states that RE2 goes through are remembered, but at worst it follows every position of the
 pattern for every byte of the text. So there are two bounds: MOST_POSITIONS of a pattern, and
 MOST_STEPS, positions times bytes; on a longer text the outcome is null. pyarrow has RE2 too, and
-batches keep to the same two (matching/arrow_functions.py).
+batches keep to the same two (matching/rank_space/arrow_functions.py).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class ContentGraph(Lattice[Node, Event]):
         the join, which is the smaller part; when not given, as many as the machine has processors,
         at most a few.
         """
-        from tidings.matching.coverage import cover
+        from tidings.matching.covering.coverage import cover
 
         graph = cls()
         with _no_collection():

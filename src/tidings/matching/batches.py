@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.matching import kernels, memory
-from tidings.matching.state import State
+from tidings.matching.jit import array_pool
+from tidings.matching.matcher_state import State
+from tidings.matching.segments import join_kernels
 from tidings.model import TidingsError
 
 Array = npt.NDArray[Any]
@@ -60,7 +61,7 @@ def starts_of(pieces: Sequence[Lists]) -> Array:
 
 def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
     """The values of all slots, one after the other."""
-    out = memory.empty(sum(len(slots) for _, slots in pieces), values.dtype)
+    out = array_pool.empty(sum(len(slots) for _, slots in pieces), values.dtype)
 
     def fill(item: tuple[int, Array]) -> None:
         first, slots = item
@@ -73,12 +74,12 @@ def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
 
 def rows_of(pieces: Sequence[Lists], threads: int) -> Array:
     """The number of the event of every match."""
-    out = memory.empty(sum(len(slots) for _, slots in pieces), np.int64)
+    out = array_pool.empty(sum(len(slots) for _, slots in pieces), np.int64)
     events = _placed(starts[1:] for starts, _ in pieces)
     matches = _placed(slots for _, slots in pieces)
 
     def fill(number: int) -> None:
-        kernels.number_rows(pieces[number][0], events[number][0], out[matches[number][0] :])
+        join_kernels.number_rows(pieces[number][0], events[number][0], out[matches[number][0] :])
 
     _at_once(fill, range(len(pieces)), threads)
     return out
@@ -125,14 +126,14 @@ def _grouped(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> L
     """(events, slots) of matches as one list of slots per event, without repeats."""
     starts = np.zeros(rows + 1, np.int64)
     for events, _ in chunks:
-        kernels.count_events(events, starts)
+        join_kernels.count_events(events, starts)
     np.cumsum(starts, out=starts)
-    out = memory.empty(int(starts[-1]), np.uint32)
+    out = array_pool.empty(int(starts[-1]), np.uint32)
     place = starts[:-1].copy()
     repeats = False
     for events, slots in chunks:
-        repeats |= kernels.put_slots(events, slots, many, place, out)
+        repeats |= join_kernels.put_slots(events, slots, many, place, out)
     if repeats:
         seen = np.full(len(many), -1, np.int64)
-        out = out[: kernels.drop_repeats(starts, out, many, seen)]
+        out = out[: join_kernels.drop_repeats(starts, out, many, seen)]
     return starts, out

@@ -32,17 +32,18 @@ from msgspec.structs import replace
 
 from tidings.filters import Attributes, Explanation, Filter, need_mapping, parse
 from tidings.filters.form import Form
-from tidings.matching import batches, snapshot
-from tidings.matching.columns import as_batch, conformed
-from tidings.matching.courtesy import giving_way, let_in
-from tidings.matching.fresh import Fresh
-from tidings.matching.merging import merged
-from tidings.matching.neighbours import Neighbours
-from tidings.matching.part import Part
+from tidings.matching import batches
+from tidings.matching.covering.neighbours import Neighbours
+from tidings.matching.disk import matcher_folder
+from tidings.matching.jit.gil import giving_way, let_in
+from tidings.matching.matcher_state import Sealed, State, sealed_from
+from tidings.matching.rank_space.columns import as_batch, conformed
 from tidings.matching.register import Register
-from tidings.matching.segment import Segment, build_segment, gathered, segment_of
-from tidings.matching.state import Sealed, State, sealed_from
-from tidings.matching.tested import Tested, tested
+from tidings.matching.segments.assembly import merged
+from tidings.matching.segments.part import Part
+from tidings.matching.segments.segment import Segment, build_segment, gathered, segment_of
+from tidings.matching.segments.tested import Tested, tested
+from tidings.matching.write_buffer import Fresh
 from tidings.model import Event, FilterError, NotificationError, TidingsError
 
 Array = npt.NDArray[Any]
@@ -359,7 +360,7 @@ class Matcher:
                     dead = state.register.dead[: state.register.size].copy()
             if columns is not None and ready:
                 part = state.parts[0].part
-                snapshot.write(Path(path), part.segment, part.index, *columns)
+                matcher_folder.write(Path(path), part.segment, part.index, *columns)
                 return
             segments = [sealed.part.segment for sealed in state.parts]
             loose = merged([*segments, build_segment(since)], dead)
@@ -368,7 +369,7 @@ class Matcher:
             loose.slots = number[loose.slots]
             texts = [_text(state.register.text(slot)) for slot in slots.values()]
             part = sealed_from(loose, state.parts).part
-            snapshot.write(Path(path), part.segment, part.index, list(slots), texts)
+            matcher_folder.write(Path(path), part.segment, part.index, list(slots), texts)
 
     @classmethod
     def open(
@@ -380,7 +381,7 @@ class Matcher:
         background: bool = True,
     ) -> Matcher:
         """A matcher over a snapshot, mapped into memory once its checksums were compared."""
-        found = snapshot.read(Path(path), attributes, functions)
+        found = matcher_folder.read(Path(path), attributes, functions)
         matcher = cls(attributes, functions=functions, background=background)
         matcher._hold(Part(found.segment, ready=found.probe), Register(found.ids, found.texts))
         matcher.set_aside = {

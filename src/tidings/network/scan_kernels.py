@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.matching.compiling import short_kernel
+from tidings.matching.jit.compiling import short_kernel
 from tidings.routing.frames import VERSION
 
 DONE, UNKNOWN, SHORT = 0, 1, 2

@@ -25,11 +25,11 @@ import pyarrow as pa
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.form import Form
 from tidings.matching import Matcher
-from tidings.matching.coverage import Blocks, cover_hulls, in_threads
-from tidings.matching.hull_gathering import Gathered, HullGathering
-from tidings.matching.hull_segment import segment_of_hulls
-from tidings.matching.manifest import SnapshotError
-from tidings.matching.segment import Segment
+from tidings.matching.covering.coverage import Blocks, cover_hulls, in_threads
+from tidings.matching.covering.hull_gathering import Gathered, HullGathering
+from tidings.matching.covering.hull_segment import segment_of_hulls
+from tidings.matching.disk.manifest import SnapshotError
+from tidings.matching.segments.segment import Segment
 from tidings.model import FilterError, Id, TidingsError, id_pairs, need_id
 
 Array = npt.NDArray[Any]

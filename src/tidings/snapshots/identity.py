@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from tidings.matching import snapshot as index
-from tidings.matching.manifest import (
+from tidings.matching.disk import matcher_folder as index
+from tidings.matching.disk.manifest import (
     MANIFEST,
     Manifest,
     SnapshotError,

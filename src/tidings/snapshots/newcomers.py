@@ -4,9 +4,9 @@
     below    what the new node covers
     edges    from the new node to the lowest above it, from the highest below to the new node
 
-Which compiled nodes those are, their boxes say (tidings.matching.neighbours); where these leave it
-open, and among new nodes that have a chance, the filters are asked. Whatever lies above a node that
-is above is above too, so only what is not known yet is asked.
+Which compiled nodes those are, their boxes say (tidings.matching.covering.neighbours); where these
+leave it open, and among new nodes that have a chance, the filters are asked. Whatever lies above a
+node that is above is above too, so only what is not known yet is asked.
 
 Nodes that cover each other lie in one line, the one with the lowest number at the bottom: "lower"
 here is a strict order, whatever covers whom. Invariants: it has no circles, and a known covering
@@ -31,8 +31,8 @@ import numpy.typing as npt
 
 from tidings.filters.covering import covers_among
 from tidings.filters.index import HullIndex
-from tidings.matching.hulls import bounds, ranges
-from tidings.matching.neighbours import MAYBE, YES, Neighbours
+from tidings.matching.covering.hulls import bounds, ranges
+from tidings.matching.covering.neighbours import MAYBE, YES, Neighbours
 from tidings.snapshots.snapshot import Snapshot
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.matching import tag_kernels
+from tidings.matching.tallies import tag_kernels
 from tidings.snapshots.snapshot import Snapshot
 
 Array = npt.NDArray[Any]

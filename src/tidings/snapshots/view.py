@@ -23,7 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.matching import Matcher, memory, tag_kernels
+from tidings.matching import Matcher
+from tidings.matching.jit import array_pool
+from tidings.matching.tallies import tag_kernels
 
 Array = npt.NDArray[Any]
 MOST_BYTES = 128 << 20  # of the ids that are told at once
@@ -85,7 +87,7 @@ class View:
         divides it. Texts of over 2 GB come with positions of 64 bits."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
-        out = memory.empty(int(out_starts[-1]), np.int64)
+        out = array_pool.empty(int(out_starts[-1]), np.int64)
         tag_kernels.put_members(places, self.member_starts, out)
         ids = self.ids
         if pa.types.is_string(ids.type):
@@ -126,7 +128,7 @@ class View:
     def _lowest(self, starts: Array, places: Array) -> tuple[Array, Array]:
         covered = np.full(len(self.numbers), -1, np.int64)
         out_starts = np.zeros(len(starts), np.int64)
-        out = memory.empty(len(places), np.int64)
+        out = array_pool.empty(len(places), np.int64)
         count = tag_kernels.keep_lowest(
             starts, places, self.parent_starts, self.parents, self._alive, covered, out_starts, out
         )

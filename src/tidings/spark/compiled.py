@@ -28,8 +28,8 @@ import pyarrow as pa
 
 from tidings.files.durable import replace_file
 from tidings.filters import Attributes
-from tidings.matching.folder import as_array, read_table
-from tidings.matching.manifest import SnapshotError, read_manifest
+from tidings.matching.disk.atomic_folder import as_array, read_table
+from tidings.matching.disk.manifest import SnapshotError, read_manifest
 from tidings.model import FilterError
 from tidings.snapshots import Snapshot, need_whole
 from tidings.snapshots.building import Distinct, build_nodes

@@ -37,10 +37,10 @@ from tidings.filters import Attributes
 from tidings.filters.dialects import Context
 from tidings.filters.sql import parse_term
 from tidings.matching import Matcher
-from tidings.matching.cover_folder import pairs_path, read_pairs, write_finder
-from tidings.matching.coverage import Block, Finder
-from tidings.matching.folder import need_place
-from tidings.matching.hull_gathering import HullGathering
+from tidings.matching.covering.cover_folder import pairs_path, read_pairs, write_finder
+from tidings.matching.covering.coverage import Block, Finder
+from tidings.matching.covering.hull_gathering import HullGathering
+from tidings.matching.disk.atomic_folder import need_place
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot
 from tidings.snapshots.building import Forms, Graph, Nodes, build_graph, members_of

@@ -17,7 +17,7 @@ import tarfile
 from pathlib import Path
 
 import tidings
-from tidings.matching import compiling
+from tidings.matching.jit import compiling
 from tidings.model import TidingsError
 
 NAME = "tidings-shipped"

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.matching import tally_kernels
+from tidings.matching.tallies import tally_kernels
 from tidings.model import TidingsError
 
 Array = npt.NDArray[Any]

@@ -1,0 +1,121 @@
+"""Coverings between filters of several boxes, or with computed terms, box by box.
+
+    B is covered by A when each box of B lies in one box of A;
+    it is not when some box of B lies in none, and the boxes of A that meet it each leave it on a
+    column of their own: what it has outside each of them, on these columns, is in no box of A
+
+Otherwise, and where the points of a box of B decide what A computes, or where the filters are wide,
+it stays open.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.covering import MOST_BOXED
+from tidings.matching.covering.cover_join import Found
+from tidings.matching.covering.cover_kernels import MAYBE, NO, YES, is_pinned, spans_hold
+from tidings.matching.covering.hulls import Boxes
+from tidings.matching.jit.compiling import kernel
+
+Array = npt.NDArray[Any]
+MOST_NEAR = 64  # boxes that meet another for which columns of their own are looked for
+
+
+class Decider:
+    """Answers for pairs of forms, from the boxes inside their hulls."""
+
+    def __init__(self, boxes: Boxes) -> None:
+        self._boxes = boxes
+        several = np.diff(boxes.starts) > 0
+        self._narrow = several | (boxes.rows.one_box[: len(several)] != 0)
+
+    def decide(self, found: Found) -> Array:
+        """NO, MAYBE or YES for each pair, uint8."""
+        answers = np.where(found.sure != 0, YES, MAYBE).astype(np.uint8)
+        asked = np.nonzero((answers == MAYBE) & self._narrow[found.above])[0]
+        out = np.empty(len(asked), np.uint8)
+        rows = self._boxes.rows
+        decide_pairs(
+            found.above[asked], found.below[asked], self._boxes.starts, rows.one_box, rows.starts,
+            rows.column, rows.pinned, rows.spans, rows.low, rows.high, rows.reads, rows.read,
+            rows.attributes, MOST_BOXED, out,
+        )  # fmt: skip
+        answers[asked] = out
+        return answers
+
+
+@kernel
+def spans_meet(spans, low, high, one, other):  # type: ignore[no-untyped-def]
+    """Whether two tests have a code in common."""
+    at, beside = spans[one], spans[other]
+    while at < spans[one + 1] and beside < spans[other + 1]:
+        if high[at] < low[beside]:
+            at += 1
+        elif high[beside] < low[at]:
+            beside += 1
+        else:
+            return True
+    return False
+
+
+@kernel
+def decide_pairs(  # type: ignore[no-untyped-def]
+    above, below, boxes, one_box, starts, column, pinned, spans, low, high, reads, read, attributes,
+    most, out
+):  # fmt: skip
+    """Whether above[i], which is not wide, covers below[i]. above, below uint32 [P]; out uint8 [P].
+
+    boxes int64 [n + 1]: the rows of the boxes of each form; a form that is its hull has none, and
+    is a row itself. The other arrays are those of Hulls. More comparisons of boxes than `most`
+    are left open.
+    """
+    left = np.empty(MOST_NEAR, np.int64)
+    for pair in range(above.shape[0]):
+        first, last = boxes[above[pair]], boxes[above[pair] + 1]
+        inner, stop = boxes[below[pair]], boxes[below[pair] + 1]
+        if one_box[above[pair]] != 0:
+            first, last = np.int64(above[pair]), np.int64(above[pair]) + 1
+        if one_box[below[pair]] != 0:
+            inner, stop = np.int64(below[pair]), np.int64(below[pair]) + 1
+        answer = YES if inner < stop else MAYBE
+        if (last - first) * (stop - inner) > most:
+            answer, stop = MAYBE, inner
+        while inner < stop:
+            is_inside, near, apart, decides = False, 0, True, False
+            for outer in range(first, last):
+                contains, meets, leaves = True, True, np.int64(-1)
+                at, end = starts[inner], starts[inner + 1]
+                for test in range(starts[outer], starts[outer + 1]):
+                    wanted = column[test]
+                    while at < end and column[at] < wanted:
+                        at += 1
+                    if np.int64(wanted) >= attributes and not decides:
+                        decides = is_pinned(starts, column, pinned, reads, read, wanted, inner)
+                    if at == end or column[at] != wanted:
+                        contains, leaves = False, np.int64(wanted)
+                    elif not spans_hold(spans, low, high, test, at):
+                        contains, leaves = False, np.int64(wanted)
+                        if not spans_meet(spans, low, high, test, at):
+                            meets = False
+                            break
+                if contains:
+                    is_inside = True
+                    break
+                if meets and apart:
+                    apart = near < MOST_NEAR
+                    for i in range(min(near, MOST_NEAR)):
+                        if left[i] == leaves:
+                            apart = False
+                    if apart:
+                        left[near] = leaves
+                        near += 1
+            if not is_inside:
+                answer = NO if apart and not decides else MAYBE
+                if answer == NO:
+                    break
+            inner += 1
+        out[pair] = answer

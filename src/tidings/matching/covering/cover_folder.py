@@ -1,0 +1,115 @@
+"""A join of filters on disk: its arrays, mapped by every process that has a part in it, and what
+was found, a file for each block of places.
+
+    hulls/, boxes/, prepared/    NAME.npy for each of their arrays
+    order.npy, first.npy         the filters of the join; starts.npy: where the boxes of each begin
+    FIRST-LAST.pairs             an Arrow stream: above and below, one batch for each piece of the
+                                 block; with each batch go the first and last place of the piece,
+                                 and how many candidates were looked at
+
+A file of pairs is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.files import make_private
+from tidings.filters.form import Form
+from tidings.matching.covering.cover_join import CoverJoin, Prepared
+from tidings.matching.covering.coverage import Block, Finder, Pairs
+from tidings.matching.covering.hulls import Boxes, Hulls
+from tidings.matching.covering.undecided import Asker
+
+Arrays = TypeVar("Arrays", bound=msgspec.Struct)
+_PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """What goes with the pairs of some places."""
+
+    first: int
+    last: int
+    looked_at: int
+    seen: int  # candidates
+
+
+def write_finder(folder: Path, finder: Finder) -> None:
+    """Write all that is needed to find coverers, but for the filters, to a new folder."""
+    folder.mkdir(0o700)
+    _write_arrays(folder / "hulls", finder.join.hulls)
+    _write_arrays(folder / "prepared", finder.join.prepared)
+    _write_arrays(folder / "boxes", finder.boxes.rows)
+    np.save(make_private(folder / "starts.npy"), finder.boxes.starts)
+    np.save(make_private(folder / "order.npy"), finder.order)
+    np.save(make_private(folder / "first.npy"), finder.first)
+
+
+def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
+    """What was written to a folder, mapped into memory.
+
+    Kernels run on these files without a digest, as on no others: the folder is its owner's alone,
+    belongs to one compilation that writes it, has its tasks read it, and removes it. Nothing of it
+    is kept from one to the next.
+    """
+    join = CoverJoin.of(_opened(folder / "hulls", Hulls), _opened(folder / "prepared", Prepared))
+    boxes = Boxes(_opened(folder / "boxes", Hulls), _array(folder / "starts.npy"))
+    order, first = _array(folder / "order.npy"), _array(folder / "first.npy")
+    return Finder(join, order, first, boxes, Asker(forms, boxes))
+
+
+def _write_arrays(folder: Path, arrays: msgspec.Struct) -> None:
+    folder.mkdir(0o700)
+    for name in arrays.__struct_fields__:
+        np.save(make_private(folder / f"{name}.npy"), getattr(arrays, name))
+
+
+def _opened(folder: Path, kind: type[Arrays]) -> Arrays:
+    found = {name: _array(folder / f"{name}.npy") for name in kind.__struct_fields__}
+    return kind(**{name: one if one.ndim else int(one) for name, one in found.items()})
+
+
+def _array(path: Path) -> Any:
+    # "c", a private copy of what is written to: kernels would be compiled once more for arrays that
+    # can't be written to
+    return np.asarray(np.load(path, mmap_mode="c"))
+
+
+def pairs_path(folder: Path, first: int, last: int) -> Path:
+    return folder / f"{first}-{last}.pairs"
+
+
+def write_pairs(path: Path, finder: Finder, first: int, last: int) -> int:
+    """Find the coverers of a block of places, and write them; how many pairs there are."""
+    count, seen = 0, finder.join.seen
+    begun = path.with_name(f"{path.name}.{os.getpid()}")
+    with pa.OSFile(str(begun), "wb") as sink, pa.ipc.new_stream(sink, _PAIRS) as writer:
+        for begin, end, found in finder.pieces(first, last):
+            piece = Piece(begin, end, found.looked_at, finder.join.seen - seen)
+            seen = finder.join.seen
+            batch = pa.record_batch([found.above, found.below], schema=_PAIRS)
+            writer.write_batch(batch, {"piece": msgspec.json.encode(piece)})
+            count += batch.num_rows
+    begun.rename(path)
+    return count
+
+
+def read_pairs(path: Path, join: CoverJoin) -> Iterator[Block]:
+    """What was found for a block, piece by piece; candidates are added up in the join."""
+    with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source) as reader:
+        while True:
+            try:
+                batch, noted = reader.read_next_batch_with_custom_metadata()
+            except StopIteration:
+                return
+            piece = msgspec.json.decode(noted["piece"], type=Piece)
+            join.seen += piece.seen
+            above, below = (column.to_numpy().copy() for column in batch.columns)
+            yield piece.first, piece.last, Pairs(above, below, piece.looked_at)

@@ -1,0 +1,313 @@
+"""The hot loops of covering in bulk.
+
+Arrays of hulls are those of hulls.py, with n hulls, T tests and C columns; further ones:
+
+    share     int64 [T]: how many hulls have a test that begins inside this one
+    order     uint32 [T]: the attribute tests of each hull, the fewest shares first; the first of
+              them is its *access* test
+    entries   uint32 [E]: hulls that may cover, by the place of their access test
+    shift     uint8 [C]: how far codes are shifted to fit 16 bits; 0 for nearly all columns
+    exact     uint8 [n]: shifted codes or outer ends do not decide whether this hull holds another
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.simd import inside, lowest_bit
+
+NO, MAYBE, YES = 0, 1, 2
+LANES = 64
+MOST_COLUMNS = 256  # of the matrix of a join, or a few more: its size is bounded by that
+
+
+@kernel
+def count_shares(starts, computed, column, spans, low, high, base, share, order):  # type: ignore[no-untyped-def]
+    """Fill `share` and `order`."""
+    begins = np.zeros(base[-1] + 1, np.int64)
+    for hull in range(computed.shape[0]):
+        for test in range(starts[hull], computed[hull]):
+            begins[base[column[test]] + low[spans[test]] + 1] += 1
+    for code in range(1, begins.shape[0]):
+        begins[code] += begins[code - 1]
+    for hull in range(computed.shape[0]):
+        for test in range(starts[hull], computed[hull]):
+            zero = base[column[test]]
+            for span in range(spans[test], spans[test + 1]):
+                share[test] += begins[zero + high[span] + 1] - begins[zero + low[span]]
+        first, last = starts[hull], computed[hull]
+        best = np.argsort(share[first:last])
+        for i in range(last - first):
+            order[first + i] = first + best[i]
+
+
+@kernel
+def spans_hold(spans, low, high, outer, inner):  # type: ignore[no-untyped-def]
+    """Whether each span of one test lies in a span of another."""
+    at, end = spans[outer], spans[outer + 1]
+    for span in range(spans[inner], spans[inner + 1]):
+        while at < end and high[at] < high[span]:
+            at += 1
+        if at == end or low[at] > low[span]:
+            return False
+    return True
+
+
+@kernel
+def is_pinned(starts, column, pinned, reads, read, wanted, row):  # type: ignore[no-untyped-def]
+    """Whether a row leaves few values to all that a computed column is computed from."""
+    for source in range(reads[wanted], reads[wanted + 1]):
+        found = False
+        for test in range(starts[row], starts[row + 1]):
+            if np.int64(column[test]) == read[source]:
+                found = pinned[test] != 0
+        if not found:
+            return False
+    return True
+
+
+@kernel
+def holds(  # type: ignore[no-untyped-def]
+    starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer, inner
+):  # fmt: skip
+    """Whether the filter of one hull covers that of another: NO, MAYBE or YES, exactly.
+
+    A computed term that the inner one does not test may yet be decided by it: when it is one box
+    only where it pins all that the term is computed from; otherwise box by box, perhaps.
+    """
+    sure = one_box[outer] != 0
+    at, end = starts[inner], starts[inner + 1]
+    for test in range(starts[outer], starts[outer + 1]):
+        wanted = column[test]
+        while at < end and column[at] < wanted:
+            at += 1
+        if at < end and column[at] == wanted and spans_hold(spans, low, high, test, at):
+            continue
+        if np.int64(wanted) < attributes:
+            return NO
+        sure = False
+        if one_box[inner] != 0 and not is_pinned(
+            starts, column, pinned, reads, read, wanted, inner
+        ):
+            return NO
+    return YES if sure else MAYBE
+
+
+@kernel
+def scan_rows(  # type: ignore[no-untyped-def]
+    outers, first, last, starts, column, pinned, spans, low, high, one_box, reads, read, attributes,
+    out_above, out_below, out_sure, pairs,
+):  # fmt: skip
+    """Which of these hulls hold which of the hulls [first, last), each other one, looking at all.
+
+    outers int64; `pairs` are in the output already, which is that of join_rows. Returns how many
+    there are then, or -1 when there is no room for them.
+    """
+    room = out_above.shape[0]
+    for outer in outers:
+        for inner in range(first, last):
+            if inner == outer:
+                continue
+            answer = holds(
+                starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer,
+                inner,
+            )  # fmt: skip
+            if answer == NO:
+                continue
+            if pairs == room:
+                return -1
+            out_above[pairs] = outer
+            out_below[pairs] = inner
+            out_sure[pairs] = answer == YES
+            pairs += 1
+    return pairs
+
+
+@kernel
+def join_rows(  # type: ignore[no-untyped-def]
+    first, last, entries, order, shift, exact, starts, computed, column, pinned, spans, low,
+    high, one_box, base, reads, read, attributes, out_above, out_below, out_sure, seen,
+):  # fmt: skip
+    """Which entries before `last` cover which of the hulls [first, last), each other one.
+
+    The hulls that pass an entry's access test begin inside one of its spans, so they are slices of
+    all tests in the order of (column, first code). The other tests run over a slice 64 at a time,
+    on a matrix with two rows, lowest and highest code, for each column that matters there. Entries
+    are taken in runs that share a matrix: those of one access column, until MOST_COLUMNS matter.
+
+    out_above, out_below uint32 [room], out_sure uint8 [room]; seen int64 [1]: candidates, added up.
+    Returns the number of pairs, or -1 when there are more than `room`.
+    """
+    # all attribute tests of these hulls, in their order on the line of codes
+    zero = base[attributes]
+    begins = np.zeros(zero + 2, np.int64)
+    for hull in range(first, last):
+        for test in range(starts[hull], computed[hull]):
+            begins[base[column[test]] + low[spans[test]] + 1] += 1
+    for code in range(1, begins.shape[0]):
+        begins[code] += begins[code - 1]
+    place = begins.copy()
+    rows = np.empty(begins[zero], np.uint32)
+    for hull in range(first, last):
+        for test in range(starts[hull], computed[hull]):
+            code = base[column[test]] + low[spans[test]]
+            rows[place[code]] = hull
+            place[code] += 1
+
+    local = np.full(attributes, -1, np.int64)
+    used = np.empty(attributes, np.int64)
+    most = 1
+    for entry in entries:
+        most = max(most, computed[entry] - starts[entry])
+    line = np.empty(2 * most, np.int64)
+    least, width = np.empty(2 * most, np.uint16), np.empty(2 * most, np.uint16)
+
+    pairs, room = 0, out_above.shape[0]
+    run = 0
+    while run < entries.shape[0]:
+        access = column[order[starts[entries[run]]]]
+        end = run
+        columns = 0
+        begin, beyond = begins[base[access + 1]], begins[base[access]]
+        while end < entries.shape[0] and columns < MOST_COLUMNS:
+            hull = entries[end]
+            lead = order[starts[hull]]
+            if column[lead] != access:
+                break
+            end += 1
+            reached = begins[base[access] + low[spans[lead]]]
+            passed = begins[base[access] + high[spans[lead + 1] - 1] + 1]
+            if reached == passed or np.int64(hull) >= last:
+                continue
+            begin, beyond = min(begin, reached), max(beyond, passed)
+            for test in range(starts[hull], computed[hull]):
+                if local[column[test]] < 0:
+                    local[column[test]] = columns
+                    used[columns] = column[test]
+                    columns += 1
+        if columns == 0:
+            run = end
+            continue
+        matrix = np.zeros((2 * columns, beyond - begin + LANES), np.uint16)
+        is_wide = np.zeros(columns, np.uint8)
+        for i in range(begin, beyond):
+            for test in range(starts[rows[i]], computed[rows[i]]):
+                here = local[column[test]]
+                if here >= 0:
+                    one, other = low[spans[test]], high[spans[test + 1] - 1]
+                    matrix[2 * here, i - begin] = one >> shift[column[test]]
+                    matrix[2 * here + 1, i - begin] = other >> shift[column[test]]
+                    if one != other:
+                        is_wide[here] = 1
+        for number in range(run, end):
+            outer = np.int64(entries[number])
+            if outer >= last:
+                continue
+            lead = order[starts[outer]]
+            reached = begins[base[access] + low[spans[lead]]]
+            if reached == begins[base[access] + high[spans[lead + 1] - 1] + 1]:
+                continue
+            tests = 0
+            for i in range(starts[outer], computed[outer]):
+                wanted = order[i]
+                here = local[column[wanted]]
+                down = low[spans[wanted]] >> shift[column[wanted]]
+                up = high[spans[wanted + 1] - 1] >> shift[column[wanted]]
+                if wanted != lead:  # the low end is in the slice already
+                    line[tests], least[tests], width[tests] = 2 * here, down, up - down
+                    tests += 1
+                if is_wide[here] != 0:  # where all are single codes, the low end says it all
+                    line[tests], least[tests], width[tests] = 2 * here + 1, down, up - down
+                    tests += 1
+            for span in range(spans[lead], spans[lead + 1]):
+                at = begins[base[access] + low[span]] - begin
+                stop = begins[base[access] + high[span] + 1] - begin
+                seen[0] += stop - at
+                while at < stop:
+                    mask = ~np.uint64(0)
+                    if stop - at < LANES:
+                        mask = (np.uint64(1) << np.uint64(stop - at)) - np.uint64(1)
+                    turn = 0
+                    while turn < tests and mask != np.uint64(0):
+                        mask &= inside(matrix[line[turn]], at, least[turn], width[turn])
+                        turn += 1
+                    while mask != np.uint64(0):
+                        row = np.int64(rows[begin + at + lowest_bit(mask)])
+                        mask &= mask - np.uint64(1)
+                        if row == outer:
+                            continue
+                        answer = YES
+                        if exact[outer] != 0:
+                            answer = holds(
+                                starts, column, pinned, spans, low, high, one_box, reads, read,
+                                attributes, outer, row,
+                            )  # fmt: skip
+                        if answer == NO:
+                            continue
+                        if pairs == room:
+                            return -1
+                        out_above[pairs] = outer
+                        out_below[pairs] = row
+                        out_sure[pairs] = answer == YES
+                        pairs += 1
+                    at += LANES
+        for i in range(columns):
+            local[used[i]] = -1
+        run = end
+    return pairs
+
+
+@kernel
+def find_parents(  # type: ignore[no-untyped-def]
+    first, last, above, below, top, parent_starts, parents, here, over, queue
+):  # fmt: skip
+    """The parents of the hulls [first, last), from those of all hulls before.
+
+    A coverer is a parent unless it is the parent of another coverer; whatever lies above a coverer
+    is one, also where nobody said so. Linear in the coverers and their edges.
+
+    above, below uint32 [P]: pairs of these hulls; top: what covers everything, or -1. parent_starts
+    int64 [n + 1], filled up to `first`, and parents uint32 with room for as many as there are
+    pairs, are gone on with. here, over int64 [n], filled with -1 before the first call; queue
+    uint32 [n], scratch.
+    """
+    begins = np.zeros(last - first + 2, np.int64)
+    for i in range(below.shape[0]):
+        begins[below[i] - first + 2] += 1
+    for i in range(2, begins.shape[0]):
+        begins[i] += begins[i - 1]
+    grouped = np.empty(above.shape[0], np.uint32)
+    for i in range(below.shape[0]):
+        at = below[i] - first + 1
+        grouped[begins[at]] = above[i]
+        begins[at] += 1
+    filled = parent_starts[first]
+    for hull in range(first, last):
+        size = 0
+        for i in range(begins[hull - first], begins[hull - first + 1]):
+            coverer = grouped[i]
+            if here[coverer] != hull:
+                here[coverer] = hull
+                queue[size] = coverer
+                size += 1
+        direct = size
+        at = 0
+        while at < size:
+            coverer = queue[at]
+            at += 1
+            for i in range(parent_starts[coverer], parent_starts[coverer + 1]):
+                further = parents[i]
+                over[further] = hull
+                if here[further] != hull:
+                    here[further] = hull
+                    queue[size] = further
+                    size += 1
+        if direct == 0 and top >= 0 and hull != top:
+            parents[filled] = top
+            filled += 1
+        for i in range(direct):
+            if over[queue[i]] != hull:
+                parents[filled] = queue[i]
+                filled += 1
+        parent_starts[hull + 1] = filled

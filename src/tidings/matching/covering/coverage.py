@@ -1,0 +1,264 @@
+"""Which filters cover which, for very many at once: the batch join on filters instead of events.
+
+A filter is an event whose every attribute is an interval instead of a point. A test of another
+filter covers it when both ends of that interval lie inside:
+
+    A covers B when, for every test of A, A.low <= B.low <= A.high and A.low <= B.high <= A.high
+
+1. Forms to hulls, in arrays (hull_gathering.py).
+2. Among filters of one hull, those that cover each other, and an order (doubts.py). Equal ones are
+   one *place* from here on.
+3. Places in an order in which whatever covers comes before what it covers.
+4. Block by block of that order, in several threads or wherever else: the join finds the hulls
+   around its hulls; where these do not decide it, boxes do, or else the filters are asked.
+5. Block after block: coverers to parents, for which those of all blocks before are needed.
+
+Only edges are kept, so memory is bounded by the blocks that are under way, however many filters
+cover one another; a block that finds more pairs than it has room for is cut in two. The exception
+is step 2, for filters of one hull that cover each other, or nearly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.form import Form
+from tidings.matching.covering import undecided
+from tidings.matching.covering.cover_join import CoverJoin, Found
+from tidings.matching.covering.cover_kernels import find_parents
+from tidings.matching.covering.hull_gathering import Gathered, gather
+from tidings.matching.covering.hulls import Boxes
+from tidings.model import TidingsError
+
+Array = npt.NDArray[Any]
+BLOCK, SMALLEST = 1 << 17, 1 << 12  # hulls that are joined at once
+ROOM = 1 << 22  # pairs that one block may find
+MOST_THREADS = 4
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """Numbers are places in the sequence of forms.
+
+    `first` has for each form the first of those that are equal to it, itself if there is none;
+    above[i] is a parent of below[i], and both are first ones.
+    """
+
+    first: Array
+    above: Array
+    below: Array
+    candidates: int  # pairs of hulls that the joins looked at
+    pairs: int  # coverings that they found
+
+
+def cover(
+    forms: Sequence[Form],
+    progress: Callable[[int], None] = lambda _: None,
+    threads: int | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Coverage:
+    """Who covers whom, reduced to edges; the same with any number of threads.
+
+    `progress` is told how many more forms have their place, `note` what is done next.
+    """
+    blocks = in_threads(threads)
+    note("hulls")
+    return cover_hulls(gather(forms), forms, blocks, progress, note)
+
+
+def cover_hulls(
+    gathered: Gathered,
+    forms: Sequence[Form],
+    blocks: Blocks,
+    progress: Callable[[int], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Coverage:
+    """The same of forms that were gathered; `forms` is asked for the few that are looked at again.
+
+    `blocks` finds the coverers of all places, and gives them block by block, in order.
+    """
+    hulls, never = gathered.hulls, gathered.never
+    note("doubts")
+    asker = undecided.Asker(forms, gathered.boxes)
+    settled = undecided.settle(hulls, gathered.boxes, never, asker)
+    note("order")
+    tests, codes = hulls.sizes()
+    order = np.lexsort((settled.rank, settled.hull, -codes, tests))
+    order = order[~never[order]]
+    join = CoverJoin(hulls.take(order))
+    finder = Finder(join, order, settled.first[order], gathered.boxes, asker)
+    ranked = finder.firsts
+    always = len(ranked) > 0 and forms[int(ranked[0])].always
+    linker = _Linker(len(ranked), 0 if always else -1)
+    note("join")
+    for first, last, found in blocks(finder):
+        linker.link(first, last, found)
+        progress(last - first)
+    progress(len(never) - len(ranked))
+    above, below = linker.edges()
+    lowest = np.setdiff1d(np.arange(len(ranked)), above) if never.any() else np.zeros(0, np.int64)
+    nothing = np.full(len(lowest), np.argmax(never) if len(never) else 0)
+    return Coverage(
+        first=settled.first,
+        above=np.concatenate([ranked[above], ranked[lowest]]),
+        below=np.concatenate([ranked[below], nothing]),
+        candidates=finder.join.seen + settled.candidates,
+        pairs=linker.pairs,
+    )
+
+
+class Pairs(msgspec.Struct, frozen=True):
+    """above[i] covers below[i]: places, uint32."""
+
+    above: Array
+    below: Array
+    looked_at: int  # pairs of hulls that they were found among
+
+
+class Finder:
+    """The coverers of places: of each filter that has a place, by each. What one of several equal
+    filters is not shown to cover, another may be, so all of them take part in the join."""
+
+    def __init__(
+        self, join: CoverJoin, order: Array, first: Array, boxes: Boxes, asker: undecided.Asker
+    ) -> None:
+        self.join = join  # of the hulls of the filters, in an order ...
+        self.order = order.astype(np.uint32)  # ... which this is
+        self.first = first  # of those that are equal, by this order
+        self.boxes = boxes
+        self._asker = asker
+        fresh = np.ones(len(order), bool)
+        fresh[1:] = first[1:] != first[:-1]
+        self.firsts = first[fresh]
+        self._starts = np.append(np.nonzero(fresh)[0], len(order))  # of places, among the filters
+        self._place = (np.cumsum(fresh) - 1).astype(np.uint32)
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    def pieces(self, first: int, last: int) -> Iterator[Block]:
+        """The coverers of places `first` up to `last`: in one piece or, where there are very many,
+        in several."""
+        found = self.find(first, last)
+        if found is not None:
+            yield first, last, found
+            return
+        middle = (first + last) // 2
+        yield from self.pieces(first, middle)
+        yield from self.pieces(middle, last)
+
+    def find(self, first: int, last: int) -> Pairs | None:
+        """The coverers of places `first` up to `last`; None when there are too many."""
+        begin, end = int(self._starts[first]), int(self._starts[last])
+        if last - first > 1:
+            found = self.join.pairs(begin, end, ROOM)
+            return None if found is None else self._confirmed(found)
+        parts = [self._confirmed(found) for found in self._rows(begin, end)]
+        return Pairs(
+            np.concatenate([part.above for part in parts]),
+            np.concatenate([part.below for part in parts]),
+            max(part.looked_at for part in parts),
+        )
+
+    def _rows(self, first: int, last: int) -> Iterator[Found]:
+        """The same for filters; there is always room for those of one."""
+        found = self.join.pairs(first, last, ROOM)
+        if found is not None:
+            yield found
+            return
+        middle = (first + last) // 2
+        yield from self._rows(first, middle)
+        yield from self._rows(middle, last)
+
+    def _confirmed(self, found: Found) -> Pairs:
+        looked_at = len(found.above)
+        if not found.sure.all():
+            forms = Found(self.order[found.above], self.order[found.below], found.sure)
+            found = _kept(found, self._asker.confirmed(forms))
+        if len(self.firsts) < len(self.order):  # some are equal
+            found = Found(self._place[found.above], self._place[found.below], found.sure)
+            found = _kept(found, found.above != found.below)
+        return Pairs(found.above, found.below, looked_at)
+
+
+def _kept(found: Found, chosen: Array) -> Found:
+    return Found(found.above[chosen], found.below[chosen], found.sure[chosen])
+
+
+Block = tuple[int, int, Pairs]  # the first place, one more than the last, and their coverers
+Blocks = Callable[[Finder], Iterator[Block]]
+
+
+def in_threads(threads: int | None) -> Blocks:
+    """Blocks whose coverers are found in this process."""
+    if threads is None:
+        threads = min(MOST_THREADS, os.cpu_count() or 1)
+    if type(threads) is not int or threads < 1:
+        raise TidingsError(f"threads is {threads!r}, expected a whole number from 1 up")
+    return partial(_blocks, threads=threads)
+
+
+def _blocks(finder: Finder, threads: int) -> Iterator[Block]:
+    """The blocks of places in their order, a few of them found ahead."""
+    count = len(finder)
+    size = min(BLOCK, max(SMALLEST, -(-count // threads)))
+    at = 0
+    running: deque[tuple[int, int, Future[Pairs | None]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+
+        def start(first: int, last: int) -> tuple[int, int, Future[Pairs | None]]:
+            return first, last, pool.submit(finder.find, first, last)
+
+        while at < count or running:
+            while at < count and len(running) <= threads:
+                running.append(start(at, min(at + size, count)))
+                at = running[-1][1]
+            first, last, work = running.popleft()
+            found = work.result()
+            if found is not None:
+                if found.looked_at < ROOM // 4:
+                    size = min(BLOCK, 2 * size)
+                yield first, last, found
+                continue
+            size = (last - first) // 2
+            running.appendleft(start(first + size, last))
+            running.appendleft(start(first, first + size))
+
+
+class _Linker:
+    """The parents of places, block after block."""
+
+    def __init__(self, count: int, top: int) -> None:
+        self.top = top
+        self.starts = np.zeros(count + 1, np.int64)
+        self.parents = np.empty(max(16, count), np.uint32)
+        self.pairs = 0
+        self._scratch = (
+            np.full(count, -1, np.int64), np.full(count, -1, np.int64), np.empty(count, np.uint32)
+        )  # fmt: skip
+
+    def link(self, first: int, last: int, found: Pairs) -> None:
+        self.pairs += len(found.above)
+        needed = int(self.starts[first]) + len(found.above) + (last - first)
+        if needed > len(self.parents):
+            grown = np.empty(max(needed, 2 * len(self.parents)), np.uint32)
+            grown[: self.starts[first]] = self.parents[: self.starts[first]]
+            self.parents = grown
+        find_parents(
+            first, last, found.above, found.below, self.top, self.starts, self.parents,
+            *self._scratch,
+        )  # fmt: skip
+
+    def edges(self) -> tuple[Array, Array]:
+        """(above, below)"""
+        count = np.diff(self.starts)
+        above = self.parents[: self.starts[-1]].astype(np.int64)
+        return above, np.repeat(np.arange(len(count)), count)

@@ -1,0 +1,122 @@
+"""The segment of forms that were gathered as hulls: what a join of filters needed, once more for
+events.
+
+The codes of hulls are those of a rank space, so the tests of boxes are taken over as they are. Only
+what has no column, elements of lists and residuals, becomes values again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.form import Form
+from tidings.filters.sets import ValueSet
+from tidings.matching.covering.hull_gathering import Gathered
+from tidings.matching.covering.hulls import Hulls, bounds, ranges
+from tidings.matching.rank_space.ranks import Ranks
+from tidings.matching.segments import segment as segments
+from tidings.matching.segments.segment import (
+    Others,
+    Rest,
+    Segment,
+    Term,
+    Tests,
+    assemble,
+    is_indexed,
+)
+
+Array = npt.NDArray[Any]
+
+
+def segment_of_hulls(gathered: Gathered, chosen: Array, forms: Sequence[Form]) -> Segment:
+    """The segment of the chosen forms, whose slots are their places among these.
+
+    `forms` is asked for those that are wide.
+    """
+    slots = np.nonzero(~gathered.never[chosen])[0]
+    rows, sizes, is_wide = _rows_of(gathered, chosen[slots])
+    slot_of_box = np.repeat(slots, sizes).astype(np.uint32)
+    hulls = gathered.boxes.rows
+    picked = ranges(hulls.starts[rows], hulls.starts[rows + 1])
+    box_of = np.repeat(
+        np.arange(len(rows), dtype=np.uint32), hulls.starts[rows + 1] - hulls.starts[rows]
+    )
+    terms, number = _terms(gathered, hulls.column[picked])
+    others = _others(gathered, picked, box_of, number, rows, is_wide, forms)
+    indexed = number[hulls.column[picked]] > 0
+    if not indexed.all():
+        picked, box_of = picked[indexed], box_of[indexed]
+    tests = _tests(hulls, picked, box_of, number)
+    return assemble(terms, tests, slot_of_box, others)
+
+
+def _rows_of(gathered: Gathered, forms: Array) -> tuple[Array, Array, Array]:
+    """The rows of the boxes of forms, how many each form has, and which rows are the hulls of wide
+    ones."""
+    starts = gathered.boxes.starts
+    several = starts[forms + 1] > starts[forms]
+    first = np.where(several, starts[forms], forms)
+    sizes: Array = np.where(several, starts[forms + 1] - starts[forms], 1)
+    wide = ~several & (gathered.hulls.one_box[forms] == 0)
+    return ranges(first, first + sizes), sizes, np.repeat(wide, sizes)
+
+
+def _terms(gathered: Gathered, columns: Array) -> tuple[list[Term], Array]:
+    """The terms of the columns that are tested, by text, and the number of each column, from 1; 0
+    for one that has none."""
+    count = np.bincount(columns, minlength=len(gathered.columns))
+    used = [at for at in np.nonzero(count)[0].tolist() if is_indexed(gathered.columns[at].node)]
+    if len(used) > segments.MOST_TERMS:  # those that are tested least are evaluated
+        used = sorted(used, key=lambda at: -count[at])[: segments.MOST_TERMS]
+    used.sort(key=lambda at: gathered.columns[at].text)
+    number = np.zeros(len(gathered.columns), np.uint32)
+    number[used] = np.arange(1, len(used) + 1)
+    of = [gathered.columns[at] for at in used]
+    return [Term(one.text, one.node, Ranks(one.cuts, one.ordered)) for one in of], number
+
+
+def _others(
+    gathered: Gathered,
+    picked: Array,
+    box_of: Array,
+    number: Array,
+    rows: Array,
+    is_wide: Array,
+    forms: Sequence[Form],
+) -> Others:
+    """The tests of terms that have no column, and the wide forms."""
+    others = Others()
+    hulls = gathered.boxes.rows
+    left: dict[int, list[tuple[str, ValueSet]]] = {}
+    at = np.nonzero(number[hulls.column[picked]] == 0)[0]
+    for test, box in zip(picked[at].tolist(), box_of[at].tolist(), strict=True):
+        column = gathered.columns[hulls.column[test]]
+        spans = slice(int(hulls.spans[test]), int(hulls.spans[test + 1]))
+        values = column.values(hulls.low[spans], hulls.high[spans])
+        others.add_other(box, column.text, column.node, values, left.setdefault(box, []))
+    others.rest = {box: Rest(tests=tuple(tests)) for box, tests in left.items() if tests}
+    for box in np.nonzero(is_wide)[0].tolist():
+        others.rest[box] = Rest(form=forms[int(rows[box])])
+    return others
+
+
+def _tests(hulls: Hulls, picked: Array, box_of: Array, number: Array) -> Tests:
+    first, last = hulls.spans[picked], hulls.spans[picked + 1]
+    many = np.nonzero(last - first > 1)[0]
+    several = np.full(len(picked), -1, np.int64)
+    several[many] = np.arange(len(many))
+    spans = ranges(first[many], last[many])
+    return Tests(
+        box=box_of,
+        column=number[hulls.column[picked]],
+        low=hulls.low[first],
+        high=hulls.high[last - 1],
+        several=several,
+        set_starts=bounds(last[many] - first[many]),
+        set_low=hulls.low[spans],
+        set_high=hulls.high[spans],
+    )

@@ -1,0 +1,234 @@
+"""What hulls alone do not decide: filters of several boxes, with computed terms, or of a tree.
+
+Who covers whom has the wider hull on attributes, or the same. So filters that cover each other, and
+whatever order there is beside that of the hulls, are among those of one hull, which are looked at
+here, before the join. Among these, one that is its hull, over plain attributes, is *certain*: it
+covers all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.covering import covers_among
+from tidings.filters.form import Form
+from tidings.matching.covering.by_boxes import Decider
+from tidings.matching.covering.cover_join import Found, hulls_alike
+from tidings.matching.covering.cover_kernels import MAYBE, YES
+from tidings.matching.covering.hulls import Boxes, Hulls
+
+Array = npt.NDArray[Any]
+ROOM = 1 << 20  # pairs of one hull that are looked at together
+KEPT = 1 << 20  # answers that are kept for the join
+
+
+class Asker:
+    """Whether filters cover others that lie in their hulls: box by box where that decides it
+    (decider.py), else asked one by one."""
+
+    def __init__(self, forms: Sequence[Form], boxes: Boxes) -> None:
+        self._forms = forms
+        self._decider = Decider(boxes)
+        self._known: dict[int, bool] = {}
+
+    def confirmed(self, found: Found, keep: bool = False) -> Array:
+        """Which of the pairs are coverings. An answer that is kept is not asked for again; when
+        several threads ask, none may be kept."""
+        answers = self._decider.decide(found)
+        kept: Array = answers == YES
+        for at in np.nonzero(answers == MAYBE)[0].tolist():
+            above, below = int(found.above[at]), int(found.below[at])
+            pair = above * len(self._forms) + below
+            answer = self._known.get(pair)
+            if answer is None:
+                answer = covers_among(self._forms[above], self._forms[below])
+                if keep and len(self._known) < KEPT:
+                    self._known[pair] = answer
+            kept[at] = answer
+        return kept
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """Which of n forms are equal, and the order of those that have one hull."""
+
+    first: Array  # int64 [n]: the first of those that are equal
+    hull: Array  # int64 [n]: the same number for those of one hull; -1 for one that is alone
+    rank: Array  # int64 [n]: of those of one hull; lower ones cover higher ones, equals have one
+    candidates: int
+
+
+def settle(hulls: Hulls, boxes: Boxes, never: Array, asker: Asker) -> Settled:
+    """Look at the filters that have the same hull, if one of them is not certain.
+
+    Nearly always there is an order in which no filter covers one before it, and sizes give it: then
+    no pair is kept. Only those between pairs that go against it are searched for equals, which
+    takes the memory of all coverings among them.
+    """
+    certain = (hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])
+    first, rank = np.arange(len(hulls)), np.zeros(len(hulls), np.int64)
+    hull = np.full(len(hulls), -1, np.int64)
+    seen = 0
+    asked = ~certain & ~never
+    sizes = _likely_order(boxes, certain) if asked.any() else ()
+    for number, group in enumerate(_of_one_hull(hulls, asked, ~never)):
+        members = group[np.lexsort([size[group] for size in sizes])]
+        hull[members] = number
+        rank[members] = np.arange(len(members))
+        alike = _Alike(hulls.take(members), members, np.nonzero(asked[members])[0], asker)
+        low, high = alike.disorder()
+        seen += alike.seen
+        if low > high:
+            continue
+        equals = _ordered(alike.pairs(low, high), low, high, certain[members])
+        for place, places in enumerate(equals):
+            rank[members[places]] = low + place
+            first[members[places]] = members[places].min()
+    return Settled(first, hull, rank, seen)
+
+
+def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
+    """Keys, the last one first, by which those that cover others come first most of the time: what
+    is certain, then what has few tests in each box, then what has many codes in all."""
+    tests, codes = boxes.rows.sizes(computed=True)
+    count = len(certain)
+    own = np.arange(count)
+    several = np.diff(boxes.starts)
+    first = np.where(several > 0, boxes.starts[:-1], own)
+    last = np.where(several > 0, boxes.starts[1:], own + 1)
+    total_tests, total_codes = (np.concatenate([[0], np.cumsum(one)]) for one in (tests, codes))
+    return (
+        total_codes[first] - total_codes[last],
+        (total_tests[last] - total_tests[first]) / (last - first),
+        ~certain,
+    )
+
+
+def _of_one_hull(hulls: Hulls, asked: Array, chosen: Array) -> Iterator[Array]:
+    """The chosen ones in groups that have the same hull on attributes; those groups that have
+    several members, one of which is asked."""
+    tests, codes = hulls.sizes()
+    size = tests.astype(np.int64) << 40 | codes
+    groups: dict[tuple[bytes, ...], list[int]] = {}
+    for number in np.nonzero(chosen & np.isin(size, size[asked]))[0].tolist():
+        groups.setdefault(_attribute_tests(hulls, number), []).append(number)
+    for group in groups.values():
+        members = np.array(group)
+        if len(members) > 1 and asked[members].any():
+            yield members
+
+
+def _attribute_tests(hulls: Hulls, number: int) -> tuple[bytes, ...]:
+    first, last = hulls.starts[number], hulls.computed[number]
+    begin, end = hulls.spans[first], hulls.spans[last]
+    return (
+        hulls.column[first:last].tobytes(),
+        (hulls.spans[first:last] - begin).tobytes(),
+        hulls.low[begin:end].tobytes(),
+        hulls.high[begin:end].tobytes(),
+    )
+
+
+class _Alike:
+    """Filters of one hull: the coverings among them, by their places."""
+
+    def __init__(self, hulls: Hulls, members: Array, asked: Array, asker: Asker) -> None:
+        self.seen = 0
+        self._hulls = hulls
+        self._members = members
+        self._asked = asked
+        self._asker = asker
+
+    def disorder(self) -> tuple[int, int]:
+        """The first and the last place of the pairs that go against the order; (n, -1) if there
+        are none."""
+        low, high = len(self._members), -1
+        for above, below in self._all():
+            against = above > below
+            if against.any():
+                low = min(low, int(below[against].min()))
+                high = max(high, int(above[against].max()))
+        return low, high
+
+    def pairs(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """The coverings between these places."""
+        for above, below in self._all():
+            between = (above >= low) & (above <= high) & (below >= low) & (below <= high)
+            yield from zip(above[between].tolist(), below[between].tolist(), strict=True)
+
+    def _all(self) -> Iterator[tuple[Array, Array]]:
+        count = max(1, ROOM // len(self._members))
+        for at in range(0, len(self._asked), count):
+            outers = self._asked[at : at + count]
+            self.seen += len(outers) * len(self._members)
+            found = hulls_alike(self._hulls, outers)
+            numbers = Found(self._members[found.above], self._members[found.below], found.sure)
+            kept = self._asker.confirmed(numbers, keep=True)
+            yield found.above[kept], found.below[kept]
+
+
+def _ordered(
+    pairs: Iterable[tuple[int, int]], low: int, high: int, certain: Array
+) -> list[list[int]]:
+    """The places from `low` to `high` in groups that are equal, those that cover first."""
+    groups = list(_groups(pairs, certain))[::-1]
+    groups.sort(key=lambda group: not certain[group].any())
+    alone = set(range(low, high + 1)).difference(*groups)
+    return [*groups, *([place] for place in sorted(alone))]
+
+
+def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[int]]:
+    """The forms of these pairs, all within one hull, in groups that are equal; a group comes after
+    all that it covers. (Tarjan's strongly connected components, without recursion.)"""
+    below: dict[int, list[int]] = {}
+    above: dict[int, list[int]] = {}
+    for one, other in pairs:
+        below.setdefault(one, []).append(other)
+        below.setdefault(other, [])
+        above.setdefault(other, []).append(one)
+    for one in [number for number in above if certain[number]]:
+        below[one] += _reach(one, above)
+    index: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    open_: dict[int, None] = {}
+    for root, under in below.items():
+        if root in index:
+            continue
+        work = [(root, iter(under))]
+        index[root] = lowest[root] = len(index)
+        open_[root] = None
+        while work:
+            node, rest = work[-1]
+            for child in rest:
+                if child not in index:
+                    index[child] = lowest[child] = len(index)
+                    open_[child] = None
+                    work.append((child, iter(below[child])))
+                    break
+                if child in open_:
+                    lowest[node] = min(lowest[node], index[child])
+            else:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[node])
+                if lowest[node] == index[node]:
+                    group: list[int] = []
+                    while not group or group[-1] != node:
+                        group.append(open_.popitem()[0])
+                    yield group
+
+
+def _reach(one: int, above: dict[int, list[int]]) -> list[int]:
+    """All that lead to this one: they have its hull, so that it covers them if it is certain."""
+    seen = {one}
+    stack = [one]
+    while stack:
+        for other in above.get(stack.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                stack.append(other)
+    return sorted(seen - {one})

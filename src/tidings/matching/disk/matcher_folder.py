@@ -1,0 +1,219 @@
+"""A matcher on disk: a directory of Arrow files, memory mapped when it is opened.
+
+manifest.json    see folder.py; notes how many filters and slots there are
+NAME.arrow       one file per array of the segment and of its probe, one column each
+terms.arrow      text, rank space (its cuts as MessagePack) of each term
+rest.arrow       what is left to evaluate: box, tests (MessagePack) or the number of a filter
+filters.arrow    id, text of every filter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.filters import Attributes, Filter, parse
+from tidings.filters.dialects import Context
+from tidings.filters.expression import Literal
+from tidings.filters.form import NEVER
+from tidings.filters.sets import ValueSet
+from tidings.filters.sql import parse_term
+from tidings.matching.disk.atomic_folder import (
+    as_array,
+    read_table,
+    read_whole,
+    replacing,
+    write_table,
+)
+from tidings.matching.disk.manifest import SnapshotError, need_files, read_manifest, write_manifest
+from tidings.matching.rank_space.ranks import Ranks
+from tidings.matching.segments.assembly import take_apart
+from tidings.matching.segments.probe import ROW, Probe
+from tidings.matching.segments.segment import REST, Arrays, Rest, Segment, Term
+from tidings.model import LimitError
+
+FORMAT, VERSION = "tidings-matcher", 4
+MOST_BYTES = 2**31 - 2**20  # of texts that positions of 32 bits reach
+Ids = Any  # a sequence of ids, or an Arrow column of them
+Texts = Any  # the same for texts
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """What a snapshot holds; ids and texts stay in Arrow memory until they are asked for."""
+
+    segment: Segment
+    probe: Probe
+    ids: Any
+    texts: Any
+    aside: Mapping[int, str] = {}  # by slot, why a filter is refused now
+
+
+def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
+    """Write a snapshot in the place of whatever is at the path."""
+    with replacing(path) as folder:
+        _write_files(folder, segment, probe, ids, texts)
+
+
+def _write_files(folder: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
+    for arrays in (segment.arrays, probe):
+        for name in arrays.__struct_fields__:
+            write_table(
+                folder / f"{name}.arrow", {"values": pa.array(getattr(arrays, name).ravel())}
+            )
+    write_table(folder / "many.arrow", {"values": pa.array(segment.many)})
+    pack = msgspec.msgpack.encode
+    terms = segment.terms
+    write_table(
+        folder / "terms.arrow",
+        {
+            "text": pa.array([term.text for term in terms], pa.string()),
+            "elements": pa.array([term.elements for term in terms], pa.bool_()),
+            "ordered": pa.array([term.ranks.ordered for term in terms], pa.bool_()),
+            "cuts": pa.array([pack(term.ranks.cuts) for term in terms], pa.binary()),
+        },
+    )
+    rest = sorted(segment.rest.items())
+    box_slot = segment.arrays.box_slot
+    tests = [None if one.form else pack([(t, v.cuts) for t, v in one.tests]) for _, one in rest]
+    write_table(
+        folder / "rest.arrow",
+        {
+            "box": pa.array([box for box, _ in rest], pa.uint32()),
+            "tests": pa.array(tests, pa.binary()),
+            "slot": pa.array([int(box_slot[box]) for box, _ in rest], pa.uint32()),
+        },
+    )
+    write_table(folder / "filters.arrow", {"id": _id_column(ids), "text": _text_column(texts)})
+    write_manifest(folder, FORMAT, VERSION, filters=len(ids), slots=segment.slots)
+
+
+def _text_column(texts: Texts) -> Any:
+    """One array, with positions of 64 bits where 32 do not reach."""
+    if isinstance(texts, pa.ChunkedArray):
+        kind = pa.large_string() if texts.nbytes >= MOST_BYTES else pa.string()
+        return texts.cast(kind).combine_chunks()
+    kind = pa.large_string() if sum(map(len, texts)) >= MOST_BYTES // 4 else pa.string()
+    return pa.array(texts, kind)
+
+
+def _id_column(ids: Ids) -> Any:
+    if isinstance(ids, pa.ChunkedArray):
+        return ids.combine_chunks()
+    kinds = {type(id_) for id_ in ids}
+    found = ", ".join(sorted(kind.__name__ for kind in kinds))
+    try:
+        if kinds <= {int} or kinds <= {str}:
+            return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
+    except (OverflowError, UnicodeEncodeError):
+        found = "int beyond 64 bits" if kinds == {int} else "str that is no valid Unicode"
+    raise SnapshotError(f"ids of {found} can't be saved; expected all texts or all 64-bit integers")
+
+
+def read(
+    path: Path,
+    attributes: Attributes | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Opened:
+    """Open a snapshot, once its digests were compared."""
+    context = Context(attributes, functions or {})
+    return read_whole(path, lambda folder: _read_files(folder, context))
+
+
+def _read_files(path: Path, context: Context) -> Opened:
+    manifest = read_manifest(path, FORMAT, VERSION)
+    need_files(path, manifest)
+    arrays = Arrays(**{n: _array(path / f"{n}.arrow") for n in Arrays.__struct_fields__})
+    rows = {n: _array(path / f"{n}.arrow") for n in Probe.__struct_fields__}
+    probe = Probe(**{n: a.reshape(-1, ROW[n]) if n in ROW else a for n, a in rows.items()})
+    filters = read_table(path / "filters.arrow")
+    texts = filters.column("text")
+    rest, opaque, aside = _read_rest(path, texts, context)
+    terms, refused = _read_terms(path, context)
+    many = _array(path / "many.arrow")
+    manifest.need(path, slots=len(many), filters=len(texts))
+    segment = Segment(terms, arrays, rest, opaque, len(many), many)
+    if refused:
+        aside |= _users(segment, refused)
+    if aside:
+        segment = _without(segment, aside)
+    return Opened(segment, probe, filters.column("id"), texts, aside)
+
+
+def _array(path: Path) -> Any:
+    return as_array(read_table(path).column("values"))
+
+
+def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[int, str]]:
+    """The terms, and by column why one is refused now; in its place stands null."""
+    found: list[Term] = []
+    refused: dict[int, str] = {}
+    for row in read_table(path / "terms.arrow").to_pylist():
+        cuts = msgspec.msgpack.decode(row["cuts"], type=list[tuple[Any, ...]])
+        try:
+            node = parse_term(row["text"], context)
+        except LimitError as problem:
+            node = Literal(None)
+            refused[len(found) + 1] = problem.reason
+        found.append(Term(row["text"], node, Ranks(cuts, row["ordered"]), row["elements"]))
+    return tuple(found), refused
+
+
+def _users(segment: Segment, refused: Mapping[int, str]) -> dict[int, str]:
+    """By slot, why the filters that test these columns are refused."""
+    loose = take_apart(segment)
+    tests = zip(loose.tests.box.tolist(), loose.tests.column.tolist(), strict=True)
+    elements = ((box, column) for box, column, *_ in loose.elements)
+    return {
+        int(loose.slots[box]): refused[column]
+        for box, column in chain(tests, elements)
+        if column in refused
+    }
+
+
+def _without(segment: Segment, aside: Mapping[int, str]) -> Segment:
+    """The segment where no box of these slots holds anything: each has something left to evaluate,
+    which nothing passes."""
+    arrays = segment.arrays
+    flags = arrays.box_flags.copy()
+    boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))
+    flags[boxes] |= REST
+    flags.flags.writeable = arrays.box_flags.flags.writeable  # else kernels are compiled once more
+    rest = {**segment.rest, **dict.fromkeys(boxes.tolist(), Rest(form=NEVER))}
+    arrays = msgspec.structs.replace(arrays, box_flags=flags)
+    return msgspec.structs.replace(segment, arrays=arrays, rest=rest)
+
+
+def _read_rest(
+    path: Path, texts: Any, context: Context
+) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
+    """What is left to evaluate, its terms, and by slot why a filter is set aside: the language has
+    become stricter since it was compiled."""
+    rest: dict[int, Rest] = {}
+    opaque: dict[str, Any] = {}
+    aside: dict[int, str] = {}
+    for row in read_table(path / "rest.arrow").to_pylist():
+        try:
+            rest[row["box"]] = _one_rest(row, texts, context, opaque)
+        except LimitError as problem:
+            aside[row["slot"]] = problem.reason
+    return rest, opaque, aside
+
+
+def _one_rest(row: dict[str, Any], texts: Any, context: Context, opaque: dict[str, Any]) -> Rest:
+    if row["tests"] is None:
+        return Rest(form=_filter(texts[row["slot"]].as_py(), context).form)
+    tests = []
+    for text, cuts in msgspec.msgpack.decode(row["tests"]):
+        opaque[text] = opaque.get(text) or parse_term(text, context)
+        tests.append((text, ValueSet(tuple(tuple(cut) for cut in cuts))))
+    return Rest(tests=tuple(tests))
+
+
+def _filter(text: str, context: Context) -> Filter:
+    return parse(text, attributes=context.attributes, functions=context.functions)

@@ -1,0 +1,84 @@
+"""What a matcher holds at one moment: its parts, the filters that are not in one yet, the register.
+
+A state is replaced, never changed; only what is fresh grows in place, under the matcher's lock.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.matching.register import Register
+from tidings.matching.segments.assembly import Loose, put_together
+from tidings.matching.segments.part import Part
+from tidings.matching.segments.segment import Segment
+from tidings.matching.segments.statistics import DRIFT, Statistics, excess, moved
+from tidings.matching.write_buffer import Fresh
+
+Array = npt.NDArray[Any]
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """A part with what was seen of events through it."""
+
+    part: Part
+    statistics: Statistics
+
+    @classmethod
+    def of(cls, part: Part) -> Sealed:
+        return cls(part, Statistics(part))
+
+    @property
+    def drifted(self) -> bool:
+        """Whether other access tests would let far fewer candidates through."""
+        seen = self.statistics.seen
+        return seen > 0 and excess(self.part, self.statistics.counts) > DRIFT
+
+    def renumbered(self, number: Array) -> Sealed:
+        """The same with other slots: it was sealed while the old ones were compacted."""
+        old = self.part.segment
+        slots = number[old.arrays.box_slot].astype(np.uint32)
+        count = int(slots.max()) + 1 if len(slots) else 0
+        many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)
+        arrays = msgspec.structs.replace(old.arrays, box_slot=slots)
+        segment = Segment(old.terms, arrays, old.rest, old.opaque, count, many)
+        return Sealed(self.part.with_segment(segment), self.statistics)
+
+
+class State(msgspec.Struct, frozen=True):
+    """All that a reader needs."""
+
+    parts: tuple[Sealed, ...]
+    fresh: tuple[Fresh, ...]  # the last one grows, those before it are being made into parts
+    register: Register
+
+    @property
+    def fresh_count(self) -> int:
+        return sum(len(one) for one in self.fresh)
+
+    def many(self, slots: int) -> Array:
+        """uint8 per slot: filters of several boxes, which may be found more than once."""
+        out = np.zeros(slots, np.uint8)
+        for sealed in self.parts:
+            out[: sealed.part.segment.slots] |= sealed.part.segment.many
+        return out
+
+
+def sealed_from(loose: Loose, parts: tuple[Sealed, ...]) -> Sealed:
+    """A part of these tests, with access tests chosen by what the old parts saw of events."""
+    sizes = {term.text: len(term.ranks) for term in loose.terms if not term.elements}
+    counts: dict[str, Array] = {}
+    for sealed, moves in zip(parts, loose.moves, strict=False):  # what saw no events is last
+        for at, term in enumerate(sealed.part.segment.terms, 1):
+            if not term.elements and at in moves:
+                text = term.text
+                seen = moved(sealed.statistics.counts[text], moves[at], sizes[text])
+                counts[text] = counts[text] + seen if text in counts else seen
+    part = Part(put_together(loose, counts), counts)
+    if any(sealed.part.is_probed for sealed in parts):
+        part.prepare()
+    seen_events = sum(sealed.statistics.seen for sealed in parts)
+    return Sealed(part, Statistics(part, counts, seen_events))

@@ -1,0 +1,216 @@
+"""From a batch of events to the column of a term: attributes as they lie, computed terms computed.
+
+A term of one attribute is computed once per distinct value. What Arrow computes exactly as the
+language defines it is left to Arrow; the rest goes through the reference semantics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.filters import Attributes
+from tidings.filters.evaluate import evaluate
+from tidings.filters.expression import Attribute, Call, Expression, attributes_of
+from tidings.matching.rank_space.encoder import Encoder, in_micros
+from tidings.matching.rank_space.ranks import Codes
+from tidings.model import NotificationError
+
+Path = tuple[str, ...]
+
+_DATE_PARTS = {"year": pc.year, "month": pc.month, "day": pc.day}
+_CLOCK_PARTS = {"hour": pc.hour, "minute": pc.minute, "second": pc.second}
+
+
+def as_batch(events: Any) -> pa.RecordBatch:
+    """One record batch of a RecordBatch, a Table or a pandas DataFrame, of the usual types."""
+    if isinstance(events, pa.RecordBatch):
+        return _usual(events)
+    if isinstance(events, pa.Table):
+        batches = events.combine_chunks().to_batches()
+        found = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=events.schema)
+        return _usual(found)
+    if hasattr(events, "iloc"):
+        return _usual(pa.RecordBatch.from_pandas(events, preserve_index=False))
+    raise NotificationError(
+        f"found {type(events).__name__}, expected an Arrow RecordBatch or Table, or a DataFrame"
+    )
+
+
+def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without types that parts of Arrow do not know or get wrong.
+
+    Views of strings can't be taken from and lose their nulls in a dictionary; lists come in five
+    layouts; and an instant of the last day of 9999 is none of Python's in a zone that is ahead.
+    """
+    for at, field in enumerate(batch.schema):
+        kind = _usual_type(field.type)
+        if kind != field.type:
+            column = batch.column(at)
+            if _is_list_view(field.type):  # its cast makes broken offsets
+                column = pa.array(column.to_pylist(), kind)
+            batch = batch.set_column(at, field.name, column.cast(kind))
+    return batch
+
+
+def _usual_type(kind: Any) -> Any:
+    is_ = pa.types
+    if is_.is_string_view(kind):
+        return pa.large_string()
+    if is_.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if is_.is_large_list(kind):
+        return pa.large_list(_usual_type(kind.value_type))
+    if is_.is_list(kind) or is_.is_fixed_size_list(kind) or _is_list_view(kind):
+        return pa.list_(_usual_type(kind.value_type))
+    if is_.is_struct(kind):
+        return pa.struct([field.with_type(_usual_type(field.type)) for field in kind])
+    if is_.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _usual_type(kind.value_type), kind.ordered)
+    return kind
+
+
+def _is_list_view(kind: Any) -> bool:
+    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+
+
+def conformed(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
+    """Text columns read as the types that are declared for them, or NotificationError.
+
+    Columns of other types are taken as they are: Arrow has typed them.
+    """
+    for at, field in enumerate(batch.schema):
+        kind = attributes.type((field.name,))
+        if kind in (None, "string", "list", "struct") or not _is_text(field.type):
+            continue
+        column = batch.column(at)
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        name = field.name
+        read = [attributes.read({name: value})[name] for value in column.dictionary.to_pylist()]
+        values = pa.array(read, _ARROW[str(kind)]).take(column.indices)
+        batch = batch.set_column(at, name, values)
+    return batch
+
+
+_ARROW = {"boolean": pa.bool_(), "integer": pa.int64(), "double": pa.float64(),
+          "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC")}  # fmt: skip
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def attribute(batch: pa.RecordBatch, path: Path) -> Any:
+    """The column at a path; nulls where there is none. Through a list it is made row by row."""
+    places = batch.schema.get_all_field_indices(path[0])
+    if not places:
+        return pa.nulls(batch.num_rows)
+    if len(places) > 1:
+        raise NotificationError(f"there are {len(places)} columns '{path[0]}', expected one")
+    at = places[0]
+    column = batch.column(at)
+    for name in path[1:]:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if not pa.types.is_struct(column.type):
+            if pa.types.is_nested(column.type):
+                return _by_rows(batch, path)
+            return pa.nulls(batch.num_rows)
+        if column.type.get_field_index(name) < 0:
+            return pa.nulls(batch.num_rows)
+        found = pc.struct_field(column, name)
+        column = pc.if_else(column.is_valid(), found, None) if column.null_count else found
+    return column
+
+
+def _by_rows(batch: pa.RecordBatch, path: Path) -> Any:
+    values = [evaluate(Attribute(path), row) for row in rows(batch, [path])]
+    return pa.array(values)
+
+
+def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[dict[str, Any]]:
+    """Events as mappings, with only the columns that the paths begin at."""
+    names = sorted({path[0] for path in paths} & set(batch.schema.names))
+    part = batch.select(names)
+    if at is not None:
+        part = part.take(pa.array(at))
+    if not names:
+        return [{} for _ in range(part.num_rows if at is None else len(at))]
+    return [dict(zip(names, values, strict=True)) for values in _tuples(part)]
+
+
+def _tuples(part: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
+    return zip(*(in_python(column) for column in part.columns), strict=True)
+
+
+def in_python(column: Any) -> list[Any]:
+    """The values of a column as Python has them."""
+    if pa.types.is_timestamp(column.type):
+        column = in_micros(column)
+    found: list[Any] = column.to_pylist()
+    return found
+
+
+def value_column(node: Expression, batch: pa.RecordBatch) -> Any:
+    """The values of a term as an Arrow column."""
+    if isinstance(node, Attribute):
+        return attribute(batch, node.path)
+    return pa.array([evaluate(node, row) for row in rows(batch, attributes_of(node))])
+
+
+def codes_of(node: Expression, batch: pa.RecordBatch, encoder: Encoder) -> Codes:
+    """The codes of a term on every event of a batch."""
+    if isinstance(node, Attribute):
+        return encoder.encode(attribute(batch, node.path))
+    vectorised = _by_arrow(node, batch)
+    if vectorised is not None:
+        return encoder.encode(vectorised)
+    paths = sorted(attributes_of(node))
+    if len(paths) == 1:
+        column = attribute(batch, paths[0])
+        if not pa.types.is_nested(column.type):
+            return _by_distinct(node, paths[0], column, encoder)
+    code = encoder.ranks.code
+    found = (code(evaluate(node, row)) for row in rows(batch, paths))
+    return np.fromiter(found, np.uint32, batch.num_rows)
+
+
+def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) -> Codes:
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode(null_encoding="encode")
+    known = in_python(column.dictionary)
+    values = [encoder.ranks.code(evaluate(node, nested(path, value))) for value in known]
+    values.append(encoder.ranks.code(evaluate(node, nested(path, None))))
+    indices = column.indices.cast(pa.int64()).fill_null(len(known))
+    codes: Codes = np.array(values, np.uint32)[np.asarray(indices)]
+    return codes
+
+
+def nested(path: Path, value: Any) -> dict[str, Any]:
+    """An event that has this value at a path and nothing else."""
+    event = {path[-1]: value}
+    for step in reversed(path[:-1]):
+        event = {step: event}
+    return event
+
+
+def _by_arrow(node: Expression, batch: pa.RecordBatch) -> Any:
+    """The column of a term that Arrow computes as we define it; None for all others."""
+    if not (isinstance(node, Call) and len(node.args) == 1 and isinstance(node.args[0], Attribute)):
+        return None
+    column = attribute(batch, node.args[0].path)
+    if node.name in _DATE_PARTS and pa.types.is_date(column.type):
+        return _DATE_PARTS[node.name](column)
+    if pa.types.is_timestamp(column.type) and node.name in (*_DATE_PARTS, *_CLOCK_PARTS):
+        in_utc = column.cast(pa.timestamp(column.type.unit))  # the parts of the instant in UTC
+        return (_DATE_PARTS | _CLOCK_PARTS)[node.name](in_utc)
+    if node.name == "length" and pa.types.is_string(column.type):
+        return pc.utf8_length(column)
+    return None

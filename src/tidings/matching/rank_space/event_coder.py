@@ -1,0 +1,188 @@
+"""One event to codes: the short way from a mapping to rank space.
+
+Twenty attributes take a few microseconds here, which is as long as the kernel takes for the rest;
+so the common types of the common terms are looked up in place, in one loop. Integers are left for
+the kernel: a bisection over Python's integers costs more than all else. Where filters test far more
+attributes than an event has, the codes of an event with none of them are copied, and only what it
+has is looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import astuple
+
+from tidings.filters.evaluate import term_value
+from tidings.filters.expression import Attribute, Expression, attributes_of
+from tidings.matching.rank_space.encoder import Encoder
+from tidings.matching.rank_space.ranks import Ranks
+from tidings.model import Event
+
+# (column, attribute or None, codes of strings, code of other strings or -1, code of null, ranks,
+# everything else, attributes that it reads)
+Lookup = tuple[
+    int, str | None, dict[str, int], int, int, Ranks, Callable[[Event], int], frozenset[str]
+]
+Array = npt.NDArray[Any]
+SPARSE = 4  # columns for each attribute of an event,
+WORTH = 64  # and this many more: then most of them are not in it
+_INT64 = np.dtype(np.int64)
+_UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec has no fields of such names
+
+
+def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
+    """How the code of a term is found; the elements of lists are not looked up."""
+    if elements:
+        return column, None, {}, 0, 0, ranks, lambda _event: 0, frozenset()
+
+    def slow(event: Event) -> int:
+        return ranks.code(term_value(node, event))
+
+    name = node.path[0] if isinstance(node, Attribute) and len(node.path) == 1 else None
+    unknown = -1 if ranks.ordered else ranks.unknown_string
+    names = frozenset(path[0] for path in attributes_of(node))
+    return column, name, ranks.strings, unknown, ranks.null, ranks, slow, names
+
+
+def numbers_of(encoders: Sequence[Encoder | None]) -> tuple[Array, Array, Array]:
+    """How the kernel finds the codes of integers; None for columns that have none.
+
+    numbers int64 [C, 4]: value of the first place, first and last place in `table` (uint32), 1;
+    or code of the least number, first and last place in `thresholds` (int64), 0.
+    """
+    numbers = np.zeros((len(encoders) + 1, 4), np.int64)
+    tables, thresholds = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
+    in_table, in_thresholds = 0, 0
+    for at, encoder in enumerate(encoders, 1):
+        if encoder is None:
+            continue
+        if encoder.integer_table is not None:
+            lowest, table = encoder.integer_table
+            numbers[at] = lowest, in_table, in_table + len(table), 1
+            tables.append(table)
+            in_table += len(table)
+        else:
+            found = encoder.ranks.integers
+            beyond = in_thresholds + len(found)
+            numbers[at] = encoder.ranks.number_base, in_thresholds, beyond, 0
+            thresholds.append(found)
+            in_thresholds = beyond
+    return numbers, np.concatenate(tables), np.concatenate(thresholds)
+
+
+class Reader:
+    """Events to the values that the kernel takes: int64, the codes of all columns, column 0 first,
+    then the columns where an integer stands instead of its code."""
+
+    def __init__(self, lookups: Sequence[Lookup]) -> None:
+        self._lookups = list(lookups)
+        self._names = [name for _, name, *_ in self._lookups]
+        self._all: Callable[[Any], tuple[Any, ...]] | None = None
+        self._decode: Callable[[str | bytes], Any] | None = None
+        if len(self._names) > 1 and None not in self._names:
+            self._all = itemgetter(*self._names)
+            names = [str(name) for name in self._names]
+            if not any(_UNFIT.search(name) for name in names):
+                self._decode = _decoder(names)
+
+    def of_event(self, event: Event) -> Array:
+        if len(self._lookups) > SPARSE * len(event) + WORTH:
+            return self._sparse(event)
+        values: Iterable[Any]
+        if self._all is not None and type(event) is dict:
+            try:
+                values = self._all(event)
+            except KeyError:
+                values = map(event.get, self._names)
+        else:
+            values = [None if name is None else event.get(name) for name in self._names]
+        return self._coded(values, event)
+
+    @cached_property
+    def _reading(self) -> dict[str, list[Lookup]]:
+        """The columns that read an attribute."""
+        found: dict[str, list[Lookup]] = {}
+        for lookup in self._lookups:
+            for name in lookup[-1]:
+                found.setdefault(name, []).append(lookup)
+        return found
+
+    @cached_property
+    def _empty(self) -> Array:
+        """The codes of an event without attributes."""
+        return np.array([0, *(slow({}) for *_, slow, _ in self._lookups)], _INT64)
+
+    def _sparse(self, event: Event) -> Array:
+        """The same for an event that has few of the attributes."""
+        codes = self._empty.copy()
+        for column, *_, slow, _ in self._read_by(event):
+            codes[column] = slow(event)
+        return codes
+
+    def _read_by(self, event: Event) -> Iterator[Lookup]:
+        reading = self._reading
+        for name in event:
+            yield from reading.get(name, ())
+
+    def of_json(self, text: str | bytes) -> Array | None:
+        """The same from JSON text, of which only what is tested is decoded; None where that is not
+        enough, or where something is wrong with the text."""
+        if self._decode is None or not text.isascii():  # else all of it is checked as UTF-8
+            return None
+        try:
+            values = astuple(self._decode(text))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        return self._coded(values, None)
+
+    def _coded(self, values: Iterable[Any], event: Event | None) -> Array:
+        codes: list[Any] = [0]
+        integers: list[int] = []
+        add = codes.append
+        for value, lookup in zip(values, self._lookups, strict=True):
+            column, name, strings, unknown, null, ranks, slow, _ = lookup
+            if name is not None:
+                kind = type(value)
+                if kind is str:
+                    code = strings.get(value, unknown)
+                    if code >= 0:
+                        add(code)
+                        continue
+                elif kind is int:
+                    add(value)
+                    integers.append(column)
+                    continue
+                elif value is None:
+                    add(null)
+                    continue
+                elif kind is float and value == value:  # not NaN
+                    add(ranks.number_base + bisect_right(ranks.double_list, value))
+                    continue
+            add(slow({str(name): value} if event is None else event))
+        try:
+            return np.array(codes + integers, _INT64)
+        except OverflowError:  # an integer that is none of 64 bits
+            return self._one_by_one(codes, integers)
+
+    def _one_by_one(self, codes: list[Any], integers: list[int]) -> Array:
+        for column in integers:
+            codes[column] = self._lookups[column - 1][5].code(codes[column])
+        return np.array(codes, np.int64)
+
+
+def _decoder(names: Sequence[str]) -> Callable[[str | bytes], Any]:
+    """Reads the values of these names from JSON text and skips all others."""
+    fields = [(f"f{at}", Any, None) for at in range(len(names))]
+    renamed = {f"f{at}": name for at, name in enumerate(names)}
+    kind = msgspec.defstruct("Tested", fields, rename=renamed, gc=False)
+    decode: Callable[[str | bytes], Any] = msgspec.json.Decoder(kind).decode
+    return decode

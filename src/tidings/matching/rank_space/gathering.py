@@ -1,0 +1,98 @@
+"""The tests of one term, gathered filter by filter and turned into codes all at once.
+
+While filters come in, the rank of a cut is not known yet, so a cut goes by the number in which it
+was first met. A test is then three small integers in flat arrays, and its set can be forgotten: of
+a million filters only the distinct cuts stay as objects.
+
+    cuts      (2, 90, 0)  (2, 110, 1)  (2, 100, 1)      numbers 0, 1, 2; ranks 0, 2, 1
+    tests     box 0: 0..1   box 1: 0..2                 codes 1..2 and 1..1
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.expression import Expression
+from tidings.filters.sets import NUMBER, STRING, Cut, ValueSet
+from tidings.matching.rank_space.ranks import Ranks, asks_order
+
+Array = npt.NDArray[Any]
+Rows = tuple[Array, Array, Array, Array, Array]  # box, column, low, high, which set or -1
+FEW = 1000  # cuts that are sorted as they are
+_END = 0xFFFFFFFF  # the number of the end of the line, which is no cut
+
+
+class TermTests:
+    """One row per test. `several` has the sets that are no single interval, by row."""
+
+    __slots__ = ("boxes", "first", "last", "node", "numbers", "ordered", "several")
+
+    def __init__(self, node: Expression) -> None:
+        self.node = node
+        self.boxes = array("I")
+        self.first = array("I")  # the number of the first cut
+        self.last = array("I")  # of the last one
+        self.numbers: dict[Cut, int] = {}
+        self.ordered = False
+        self.several: dict[int, ValueSet] = {}
+
+    def add(self, box: int, values: ValueSet) -> None:
+        numbers = self.numbers
+        cuts = values.cuts
+        self.boxes.append(box)
+        if len(cuts) != 2:
+            self._add_other(values)
+            return
+        low, high = cuts
+        self.first.append(numbers.setdefault(low, len(numbers)))
+        self.last.append(numbers.setdefault(high, len(numbers)))
+        if not self.ordered and (low[0] == STRING or high[0] == STRING):
+            is_point = len(low) == len(high) == 3 and low[1] == high[1]
+            self.ordered = not is_point and asks_order(values)
+
+    def _add_other(self, values: ValueSet) -> None:
+        numbers, cuts = self.numbers, values.cuts
+        if len(cuts) > 2:
+            self.several[len(self.first)] = values
+        for cut in cuts:
+            numbers.setdefault(cut, len(numbers))
+        self.first.append(numbers[cuts[0]])
+        self.last.append(_END if len(cuts) % 2 else numbers[cuts[-1]])
+        self.ordered = self.ordered or asks_order(values)
+
+    def coded(self, column: int, several: list[list[tuple[int, int]]]) -> tuple[Ranks, Rows]:
+        """The rank space of all cuts that were met, and the rows in its codes. The intervals of
+        sets that are no single one are appended to `several`."""
+        cuts = list(self.numbers)
+        order = in_order(cuts)
+        rank = np.empty(len(cuts) + 1, np.uint32)
+        rank[order] = np.arange(len(cuts))
+        rank[-1] = len(cuts)
+        ranks = Ranks([cuts[at] for at in order.tolist()], self.ordered)
+        boxes = np.array(self.boxes, np.uint32)
+        first = np.array(self.first, np.uint32)
+        last = np.minimum(np.array(self.last, np.uint32), np.uint32(len(cuts)))
+        which = np.full(len(boxes), -1, np.int64)
+        which[list(self.several)] = len(several) + np.arange(len(self.several))
+        several.extend(map(ranks.intervals, self.several.values()))
+        columns = np.full(len(boxes), column, np.uint32)
+        return ranks, (boxes, columns, rank[first] + 1, rank[last], which)
+
+
+def in_order(cuts: list[Cut]) -> Array:
+    """The indexes of cuts in the order of the cuts."""
+    inner = [at for at, cut in enumerate(cuts) if cut[0] == NUMBER and len(cut) == 3]
+    values = np.array([cuts[at][1] for at in inner], np.float64)
+    # below this an integer is exactly a double, and the order of the doubles is that of the numbers
+    if len(inner) < FEW or np.abs(values).max() >= 2.0**53:
+        return np.array(sorted(range(len(cuts)), key=cuts.__getitem__), np.int64)
+    after = np.array([cuts[at][2] for at in inner], np.uint8)
+    numbers = np.array(inner, np.int64)[np.lexsort((after, values))]
+    others = set(range(len(cuts))).difference(inner)
+    around = sorted(others, key=cuts.__getitem__)
+    before = [at for at in around if cuts[at] <= (NUMBER,)]
+    return np.concatenate([before, numbers, around[len(before) :]]).astype(np.int64)

@@ -1,0 +1,126 @@
+"""Columns of one type to codes, in bulk: the kernels behind Ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.matching.jit.compiling import kernel
+
+
+@kernel
+def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
+    """FNV-1a with a final mix; strings of filters are short."""
+    value = np.uint64(0xCBF29CE484222325)
+    for i in range(first, last):
+        value = (value ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
+    return np.int64((value ^ (value >> np.uint64(29))) >> np.uint64(1))
+
+
+@kernel
+def same_bytes(a, a_first, b, b_first, size):  # type: ignore[no-untyped-def]
+    for i in range(size):  # noqa: SIM110  Numba has no all()
+        if a[a_first + i] != b[b_first + i]:
+            return False
+    return True
+
+
+@kernel
+def fill_table(offsets, data, table):  # type: ignore[no-untyped-def]
+    """Open addressing: table int32 [power of two], filled with -1 before; string number inside."""
+    mask = table.shape[0] - 1
+    for number in range(offsets.shape[0] - 1):
+        place = hash_bytes(data, offsets[number], offsets[number + 1]) & mask
+        while table[place] >= 0:
+            place = (place + 1) & mask
+        table[place] = number
+
+
+@kernel
+def rank_known_strings(  # type: ignore[no-untyped-def]
+    starts,
+    text,
+    table,
+    offsets,
+    data,
+    exact,
+    unknown,
+    out,
+):
+    """Strings by hash: the code of a known one, else `unknown`. starts int [n + 1]; out uint32."""
+    mask = table.shape[0] - 1
+    for i in range(starts.shape[0] - 1):
+        first, last = starts[i], starts[i + 1]
+        size = last - first
+        place = hash_bytes(text, first, last) & mask
+        code = unknown
+        while table[place] >= 0:
+            number = table[place]
+            begin = offsets[number]
+            if offsets[number + 1] - begin == size and same_bytes(text, first, data, begin, size):
+                code = exact[number]
+                break
+            place = (place + 1) & mask
+        out[i] = code
+
+
+@kernel
+def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-untyped-def]
+    """Below, equal or above, by bytes: the order of code points in UTF-8."""
+    size = min(a_last - a_first, b_last - b_first)
+    for i in range(size):
+        x, y = a[a_first + i], b[b_first + i]
+        if x != y:
+            return -1 if x < y else 1
+    x_size, y_size = a_last - a_first, b_last - b_first
+    if x_size == y_size:
+        return 0
+    return -1 if x_size < y_size else 1
+
+
+@kernel
+def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type: ignore[no-untyped-def]
+    """Strings by bisection of the sorted known ones; gaps[i] is the code just below the i-th."""
+    for i in range(starts.shape[0] - 1):
+        first, last = starts[i], starts[i + 1]
+        low, high = 0, offsets.shape[0] - 1
+        code = -1
+        while low < high:
+            middle = (low + high) >> 1
+            order = compare_bytes(text, first, last, data, offsets[middle], offsets[middle + 1])
+            if order == 0:
+                code = exact[middle]
+                break
+            if order < 0:
+                high = middle
+            else:
+                low = middle + 1
+        out[i] = code if code >= 0 else gaps[low]
+
+
+@kernel
+def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
+    """Integers whose thresholds lie close together: one look-up. table uint32."""
+    top = table.shape[0] - 1
+    for i in range(values.shape[0]):
+        value = values[i]
+        if value < lowest:
+            out[i] = table[0]
+        elif value > lowest + top:
+            out[i] = table[top]
+        else:
+            out[i] = table[value - lowest]
+
+
+@kernel
+def rank_integers(values, thresholds, base, out):  # type: ignore[no-untyped-def]
+    """Integers by bisection: base + the number of thresholds at or below. out uint32."""
+    for i in range(values.shape[0]):
+        value = values[i]
+        low, high = 0, thresholds.shape[0]
+        while low < high:
+            middle = (low + high) >> 1
+            if thresholds[middle] <= value:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = base + low

@@ -1,0 +1,396 @@
+"""Segments back to tests, several segments to one, and a segment with better access tests.
+
+All of it is array work: no filter is parsed again and no form is kept. A test is found again in one
+of three places: as an entry (or several, for a set of several intervals), as a row of tests, or as
+an extra that says exactly what a row of tests only says roughly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import is_
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.filters.expression import Expression
+from tidings.filters.sets import ValueSet, points
+from tidings.matching.rank_space.ranks import Ranks, merged as merged_ranks
+from tidings.matching.segments import segment as segments
+from tidings.matching.segments.access import ElementTest, choose_access
+from tidings.matching.segments.segment import ELEMENT, INTERVALS, Rest, Segment, Term, Tests
+
+Array = npt.NDArray[Any]
+
+
+class Loose(msgspec.Struct):
+    """A segment taken apart: what choose_access needs to put one together."""
+
+    terms: list[Term]
+    tests: Tests
+    slots: Array
+    elements: list[ElementTest]
+    rest: dict[int, Rest]
+    opaque: dict[str, Expression]
+    moves: list[dict[int, Array]] = []
+    """Of each segment it was merged from: by column, where the cuts of its term are now."""
+
+
+def take_apart(segment: Segment) -> Loose:
+    """The tests of a segment. Boxes keep their numbers."""
+    arrays, terms = segment.arrays, segment.terms
+    entries: Array = arrays.group_end - arrays.group_start
+    columns = np.repeat(arrays.group_column, entries)
+    is_list = np.zeros(len(terms) + 1, bool)
+    for number, term in enumerate(terms, 1):
+        is_list[number] = term.elements
+    extra_box = _owners(arrays.box_extras)
+    exact = arrays.extra_kind == INTERVALS
+    known = extra_box[exact] << 16 | arrays.extra_column[exact]
+    plain = (columns > 0) & ~is_list[columns]
+    plain &= ~np.isin(arrays.entry_box.astype(np.int64) << 16 | columns, known)
+
+    # intervals of access tests and of exact extras, then all as sets of one or several intervals
+    counts: Array = (arrays.extra_b - arrays.extra_a)[exact].astype(np.int64)
+    inside = _spread(arrays.extra_a[exact].astype(np.int64), counts)
+    box = np.concatenate([arrays.entry_box[plain], np.repeat(extra_box[exact], counts)])
+    column = np.concatenate([columns[plain], np.repeat(arrays.extra_column[exact], counts)])
+    low = np.concatenate([arrays.entry_low[plain], arrays.set_low[inside]])
+    high = np.concatenate([arrays.entry_high[plain], arrays.set_high[inside]])
+    sets = _as_sets(box.astype(np.int64), column.astype(np.int64), low, high)
+
+    owner = _owners(arrays.box_tests)
+    keys = owner << 16 | arrays.test_column
+    rough = np.isin(keys, known)
+    kept = ~rough
+    tests = Tests(
+        box=np.concatenate([sets.box, owner[kept].astype(np.uint32)]),
+        column=np.concatenate([sets.column, arrays.test_column[kept].astype(np.uint32)]),
+        low=np.concatenate([sets.low, arrays.test_low[kept].astype(np.uint32)]),
+        high=np.concatenate(
+            [sets.high, arrays.test_low[kept].astype(np.uint32) + arrays.test_width[kept]]
+        ),
+        several=np.concatenate([sets.several, np.full(int(kept.sum()), -1, np.int64)]),
+        set_starts=sets.set_starts,
+        set_low=sets.set_low,
+        set_high=sets.set_high,
+    )
+    elements = _elements(segment, columns, is_list, extra_box)
+    return Loose(
+        list(terms), tests, arrays.box_slot, elements, dict(segment.rest), dict(segment.opaque)
+    )
+
+
+def _owners(starts: Array) -> Array:
+    """For each row the box whose run of rows it lies in."""
+    sizes: Array = starts[1:].astype(np.int64) - starts[:-1].astype(np.int64)
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _spread(starts: Array, sizes: Array) -> Array:
+    """starts[i], starts[i] + 1, ... for each i, one after the other."""
+    total = int(sizes.sum())
+    ends = np.cumsum(sizes)
+    out: Array = np.arange(total) - np.repeat(ends - sizes, sizes) + np.repeat(starts, sizes)
+    return out
+
+
+def _as_sets(box: Array, column: Array, low: Array, high: Array) -> Tests:
+    """Intervals to tests: those of one box and column are one set."""
+    order = np.lexsort((low, column, box))
+    box, column, low, high = box[order], column[order], low[order], high[order]
+    first = np.ones(len(box), bool)
+    first[1:] = (box[1:] != box[:-1]) | (column[1:] != column[:-1])
+    starts = np.nonzero(first)[0]
+    ends = np.append(starts[1:], len(box))[: len(starts)]
+    many = ends - starts > 1
+    several = np.full(len(starts), -1, np.int64)
+    several[many] = np.arange(int(many.sum()))
+    sizes = (ends - starts)[many]
+    rows = _spread(starts[many], sizes)
+    last = ends - 1
+    set_starts = np.zeros(int(many.sum()) + 1, np.int64)
+    np.cumsum(sizes, out=set_starts[1:])
+    return Tests(
+        box=box[starts].astype(np.uint32),
+        column=column[starts].astype(np.uint32),
+        low=low[starts].astype(np.uint32),
+        high=high[last].astype(np.uint32),
+        several=several,
+        set_starts=set_starts,
+        set_low=low[rows].astype(np.uint32),
+        set_high=high[rows].astype(np.uint32),
+    )
+
+
+def _elements(
+    segment: Segment, columns: Array, is_list: Array, extra_box: Array
+) -> list[ElementTest]:
+    arrays, terms = segment.arrays, segment.terms
+    out: list[ElementTest] = []
+    for entry in np.nonzero(is_list[columns])[0]:
+        column = int(columns[entry])
+        ranks = terms[column - 1].ranks
+        place = _place_of(ranks, int(arrays.entry_low[entry]))
+        out.append((int(arrays.entry_box[entry]), column, ranks, place, 4))
+    for extra in np.nonzero(arrays.extra_kind == ELEMENT)[0]:
+        column = int(arrays.extra_column[extra])
+        ranks = terms[column - 1].ranks
+        place = _place_of(ranks, int(arrays.extra_a[extra]))
+        out.append((int(extra_box[extra]), column, ranks, place, int(arrays.extra_b[extra]) & 7))
+    return out
+
+
+def _place_of(ranks: Ranks, code: int) -> Any:
+    """The one place that has this code: an element is a point."""
+    found = ValueSet((ranks.cuts[code - 1], ranks.cuts[code])).points()
+    assert found is not None
+    return found[0]
+
+
+def put_together(loose: Loose, histograms: Mapping[str, Array] | None = None) -> Segment:
+    """A segment of these tests, with the access tests that the histograms ask for."""
+    arrays, number = choose_access(
+        loose.tests, loose.slots, loose.terms, loose.elements, set(loose.rest), histograms or {}
+    )
+    rest = {int(number[box]): one for box, one in loose.rest.items()}
+    count = int(loose.slots.max()) + 1 if len(loose.slots) else 0
+    many = (np.bincount(loose.slots, minlength=count) > 1).astype(np.uint8)
+    return Segment(tuple(loose.terms), arrays, rest, loose.opaque, count, many)
+
+
+def merged(given: Sequence[Segment], dead: Array) -> Loose:
+    """The filters of several segments as those of one, without the dead ones and what only they
+    asked about."""
+    parts = [_without(take_apart(segment), dead) for segment in given]
+    parts = _limited(parts)
+    by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # the terms of one name, by part
+    for number, part in enumerate(parts):
+        for at, term in enumerate(part.terms, 1):
+            by_name.setdefault((term.elements, term.text), []).append((number, at))
+    terms: list[Term] = []
+    columns = [np.zeros(len(part.terms) + 1, np.uint32) for part in parts]
+    places: list[dict[int, Array]] = [{} for _ in parts]
+    for name in sorted(by_name):
+        same = [parts[number].terms[at - 1] for number, at in by_name[name]]
+        ranks, found = merged_ranks([term.ranks for term in same])
+        terms.append(Term(same[0].text, same[0].node, ranks, same[0].elements))
+        for (number, at), place in zip(by_name[name], found, strict=True):
+            columns[number][at] = len(terms)
+            places[number][at] = place
+    whole = _concatenated(
+        terms, [_moved(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
+    )
+    # a term that lost cuts on the way is not the one that events were counted by
+    for number, (part, segment) in enumerate(zip(parts, given, strict=True)):
+        before = {id(term): at for at, term in enumerate(segment.terms, 1)}
+        whole.moves.append(
+            {before[id(term)]: places[number][at] for at, term in enumerate(part.terms, 1)
+             if id(term) in before}
+        )  # fmt: skip
+    return whole
+
+
+def _without(loose: Loose, dead: Array) -> Loose:
+    """Without the boxes of dead slots; boxes are numbered anew."""
+    alive = dead[loose.slots] == 0
+    if alive.all():
+        return loose
+    number = np.cumsum(alive) - 1
+    tests = _chosen(loose.tests, alive[loose.tests.box])
+    tests.box = number[tests.box].astype(np.uint32)
+    left = Loose(
+        loose.terms,
+        tests,
+        loose.slots[alive],
+        [(int(number[e[0]]), *e[1:]) for e in loose.elements if alive[e[0]]],
+        {int(number[box]): one for box, one in loose.rest.items() if alive[box]},
+        loose.opaque,
+    )
+    used = {text for one in left.rest.values() for text, _ in one.tests}
+    left.opaque = {text: node for text, node in left.opaque.items() if text in used}
+    return _pruned(left)
+
+
+def _chosen(tests: Tests, kept: Array) -> Tests:
+    """Some of the tests, with the interval sets that they have."""
+    several = tests.several[kept]
+    has = several >= 0
+    sizes = np.diff(tests.set_starts)[several[has]]
+    rows = _spread(tests.set_starts[several[has]], sizes)
+    several[has] = np.arange(len(sizes))
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return Tests(
+        tests.box[kept], tests.column[kept], tests.low[kept], tests.high[kept], several, starts,
+        tests.set_low[rows], tests.set_high[rows],
+    )  # fmt: skip
+
+
+def _pruned(loose: Loose) -> Loose:
+    """Without terms that nothing tests, and without cuts where few of a term are still in use."""
+    used = _used_cuts(loose)
+    terms: list[Term] = []
+    columns = np.zeros(len(loose.terms) + 1, np.uint32)
+    places: dict[int, Array] = {}
+    tested = {*np.unique(loose.tests.column).tolist(), *(e[1] for e in loose.elements)}
+    for at, term in enumerate(loose.terms, 1):
+        cuts, here = term.ranks.cuts, used[at - 1]
+        places[at] = np.arange(len(cuts))
+        if at not in tested:
+            continue
+        if 2 * int(here.sum()) < len(cuts):
+            places[at] = np.cumsum(here) - 1
+            left = [cuts[number] for number in np.nonzero(here)[0].tolist()]
+            term = Term(term.text, term.node, Ranks(left, term.ranks.ordered), term.elements)
+        terms.append(term)
+        columns[at] = len(terms)
+    if len(terms) == len(loose.terms) and all(map(is_, terms, loose.terms)):
+        return loose
+    return _moved(loose, terms, columns, places)
+
+
+def _used_cuts(loose: Loose) -> list[Array]:
+    """Per term which of its cuts are an end of some test."""
+    tests = loose.tests
+    sizes = [len(term.ranks.cuts) for term in loose.terms]
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    owner = np.zeros(len(tests.set_starts) - 1, np.int64)
+    has = tests.several >= 0
+    owner[tests.several[has]] = tests.column[has]
+    column = np.concatenate([tests.column, np.repeat(owner, np.diff(tests.set_starts))])
+    column = column.astype(np.int64) - 1
+    within = int(tests.set_starts[-1])
+    low = np.concatenate([tests.low, tests.set_low[:within]]).astype(np.int64)
+    high = np.concatenate([tests.high, tests.set_high[:within]]).astype(np.int64)
+    used = np.zeros(int(starts[-1]), bool)
+    used[(starts[column] + low - 1)[low > 0]] = True
+    used[(starts[column] + high)[high < np.array(sizes, np.int64)[column]]] = True
+    for _, at, ranks, place, _ in loose.elements:
+        for cut in points([place]).cuts:
+            used[starts[at - 1] + ranks.place[cut]] = True
+    return [used[starts[at] : starts[at + 1]] for at in range(len(sizes))]
+
+
+def _limited(parts: list[Loose]) -> list[Loose]:
+    """With no more terms in all than there are columns: what is tested least is evaluated."""
+    count: dict[str, int] = {}
+    lists = {term.text for part in parts for term in part.terms if term.elements}
+    for part in parts:
+        tested = np.bincount(part.tests.column, minlength=len(part.terms) + 1)
+        for at, term in enumerate(part.terms, 1):
+            if not term.elements:
+                count[term.text] = count.get(term.text, 0) + int(tested[at])
+    surplus = len(count) + len(lists) - segments.MOST_TERMS
+    if surplus <= 0:
+        return parts
+    least = set(sorted(count, key=lambda text: count[text])[:surplus])
+    return [_evaluated(part, least) for part in parts]
+
+
+def _evaluated(loose: Loose, texts: set[str]) -> Loose:
+    """With the tests of some terms among what is left to evaluate."""
+    tests, terms = loose.tests, loose.terms
+    named = np.array([False, *(term.text in texts and not term.elements for term in terms)])
+    taken = named[tests.column]
+    rest, opaque = dict(loose.rest), dict(loose.opaque)
+    for row in np.nonzero(taken)[0].tolist():
+        term = terms[int(tests.column[row]) - 1]
+        opaque[term.text] = term.node
+        box = int(tests.box[row])
+        one = rest.get(box, Rest())
+        if one.form is None:
+            rest[box] = Rest(tests=(*one.tests, (term.text, _values(tests, row, term.ranks))))
+    left = Loose(terms, _chosen(tests, ~taken), loose.slots, loose.elements, rest, opaque)
+    return _pruned(left)
+
+
+def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
+    """The set of values that a test is for."""
+    lows, highs = tests.low[row : row + 1], tests.high[row : row + 1]
+    if tests.several[row] >= 0:
+        first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
+        lows, highs = tests.set_low[first:last], tests.set_high[first:last]
+    cuts: list[Any] = []
+    for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
+        cuts.append(ranks.cuts[low - 1])
+        if high < len(ranks.cuts):
+            cuts.append(ranks.cuts[high])
+    return ValueSet(tuple(cuts))
+
+
+def _moved(loose: Loose, terms: list[Term], columns: Array, places: Mapping[int, Array]) -> Loose:
+    """The same tests in other columns, with the codes that follow from where their cuts are now."""
+    tests = loose.tests
+    # a low end is a cut + 1, a high end the cut after; the end of the line stays that
+    starts = np.zeros(len(loose.terms) + 2, np.int64)
+    lows, highs = [np.zeros(1, np.uint32)], [np.zeros(1, np.uint32)]
+    starts[1] = 1
+    for at in range(1, len(loose.terms) + 1):
+        lows.append(np.append(0, places[at] + 1).astype(np.uint32))
+        last = len(terms[columns[at] - 1].ranks) - 1 if columns[at] else 0
+        highs.append(np.append(places[at], last).astype(np.uint32))
+        starts[at + 1] = starts[at] + len(lows[-1])
+    new_low, new_high = np.concatenate(lows), np.concatenate(highs)
+    first = starts[tests.column]
+    low, high = new_low[first + tests.low], new_high[first + tests.high]
+    owner = np.zeros(len(tests.set_starts) - 1, np.int64)
+    has = tests.several >= 0
+    owner[tests.several[has]] = starts[tests.column[has]]
+    used = int(tests.set_starts[-1])
+    inner = np.repeat(owner, np.diff(tests.set_starts))
+    set_low, set_high = tests.set_low.copy(), tests.set_high.copy()
+    set_low[:used] = new_low[inner + tests.set_low[:used]]
+    set_high[:used] = new_high[inner + tests.set_high[:used]]
+    return Loose(
+        terms,
+        Tests(tests.box, columns[tests.column], low, high, tests.several, tests.set_starts,
+              set_low, set_high),
+        loose.slots,
+        [(box, int(columns[column]), terms[columns[column] - 1].ranks, place, outcomes)
+         for box, column, _, place, outcomes in loose.elements],
+        loose.rest,
+        loose.opaque,
+    )  # fmt: skip
+
+
+def _concatenated(terms: list[Term], parts: list[Loose]) -> Loose:
+    boxes, sets, intervals = 0, 0, 0
+    rows: list[tuple[Array, ...]] = []
+    starts = [np.zeros(1, np.int64)]
+    elements: list[ElementTest] = []
+    rest: dict[int, Rest] = {}
+    opaque: dict[str, Expression] = {}
+    for part in parts:
+        tests = part.tests
+        several = np.where(tests.several >= 0, tests.several + sets, -1)
+        rows.append((tests.box + np.uint32(boxes), tests.column, tests.low, tests.high, several))
+        starts.append(tests.set_starts[1:] + intervals)
+        elements += [(box + boxes, *more) for box, *more in part.elements]
+        rest.update({box + boxes: one for box, one in part.rest.items()})
+        opaque.update(part.opaque)
+        boxes += len(part.slots)
+        sets += len(tests.set_starts) - 1
+        intervals += int(tests.set_starts[-1])
+    used = [slice(0, int(part.tests.set_starts[-1])) for part in parts]
+    box, column, low, high, several = (np.concatenate(c) for c in zip(*rows, strict=True))
+    return Loose(
+        terms,
+        Tests(
+            box,
+            column,
+            low,
+            high,
+            several,
+            np.concatenate(starts),
+            np.concatenate([p.tests.set_low[u] for p, u in zip(parts, used, strict=True)]),
+            np.concatenate([p.tests.set_high[u] for p, u in zip(parts, used, strict=True)]),
+        ),
+        np.concatenate([part.slots for part in parts]),
+        elements,
+        rest,
+        opaque,
+    )

@@ -1,0 +1,321 @@
+"""A segment at work: batches of events joined with it, or single events looked up in it.
+
+The batch join, for each access term in turn: sort the batch by the codes of the term, permute the
+other columns along, and let the kernel sweep the entries. Nothing is kept between calls but the
+tables of the encoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.filters.evaluate import evaluate
+from tidings.filters.sets import Key
+from tidings.matching.jit import array_pool
+from tidings.matching.jit.pointer_table import book_of
+from tidings.matching.rank_space import columns, lists
+from tidings.matching.rank_space.encoder import Encoder
+from tidings.matching.rank_space.event_coder import Reader, lookup_of, numbers_of
+from tidings.matching.segments import join_kernels, residuals
+from tidings.matching.segments.probe import Probe, build_probe
+from tidings.matching.segments.probe_kernels import BOOK, probe
+from tidings.matching.segments.segment import Segment
+from tidings.model import Event
+
+Array = npt.NDArray[Any]
+Watch = Callable[[Array], None]  # is given the codes of an event
+ROOM = 1 << 20  # pairs that an output buffer holds at least
+PADDING = 64
+DENSE = 256  # slots for each that was found: to go through all of them takes less than to sort
+FEW = 32  # matches of an event that Python looks through sooner than NumPy
+_INDEX = np.dtype(np.intp)  # what NumPy takes as an index without a copy
+
+
+class Access(msgspec.Struct, frozen=True):
+    """The entries of one access term: which they are, and the columns that their boxes test."""
+
+    column: int
+    first: int
+    last: int
+    tested: Array
+
+
+class Codes(msgspec.Struct, frozen=True):
+    """A batch in rank space: exact codes, coarse ones with padding, and the lists."""
+
+    exact: Array  # uint32 [C, n]
+    coarse: Array  # uint16 [C, n + 64]
+    list_base: Array  # int64 [C]: where a list column begins in the next two, -1 for others
+    list_starts: Array
+    list_codes: Array
+    list_state: Array
+
+
+class Part:
+    """A segment with its encoders. Safe to use from several threads at once."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        counts: Mapping[str, Array] | None = None,
+        ready: Probe | None = None,
+    ) -> None:
+        self.segment = segment
+        self._counts = counts
+        self._ready = ready
+        self.encoders = [Encoder(term.ranks) for term in segment.terms]
+        self._columns = [
+            (at, term, encoder)
+            for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
+        ]
+        self._accesses = list(_accesses(segment))
+        self._sure = not segment.rest  # what the kernel finds is a match
+        self._several = bool(segment.many.any())  # a filter of two boxes may match twice
+        self._has_lists = any(term.elements for term in segment.terms)
+        self._no_lists = (np.full(len(segment.terms) + 1, -1, np.int64), *_NO_LISTS)
+        arrays = segment.arrays
+        self._box = (
+            arrays.box_tests, arrays.test_column, arrays.test_low, arrays.test_width,
+            arrays.box_slot, arrays.box_flags,
+        )  # fmt: skip
+        self._extra = (
+            arrays.box_extras, arrays.extra_kind, arrays.extra_column, arrays.extra_a,
+            arrays.extra_b,
+        )  # fmt: skip
+
+    @property
+    def is_probed(self) -> bool:
+        """Whether single events are looked up here."""
+        return "_for_one" in self.__dict__
+
+    def prepare(self) -> None:
+        """Make now what the first single event would wait for."""
+        _ = self._reader, self._for_one
+
+    def with_segment(self, segment: Segment) -> Part:
+        """The same part with other slots."""
+        return Part(segment, self._counts, self.__dict__.get("index", self._ready))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, with those for single events as soon as there are any."""
+        ready = self.__dict__.get("index", self._ready)
+        return self.segment.arrays.nbytes + (0 if ready is None else ready.nbytes)
+
+    # -- batches -------------------------------------------------------------------------------
+
+    def encode(self, batch: pa.RecordBatch) -> Codes:
+        count, width = batch.num_rows, len(self.segment.terms) + 1
+        exact = np.zeros((width, count), np.uint32)
+        coarse = np.zeros((width, count + PADDING), np.uint16)
+        base = np.full(width, -1, np.int64)
+        found: list[lists.ListCodes] = []
+        for at, term, encoder in self._columns:
+            if term.elements:
+                base[at] = len(found) * (count + 1)
+                column = columns.value_column(term.node, batch)
+                found.append(lists.encode_lists(column, encoder))
+                continue
+            exact[at] = columns.codes_of(term.node, batch, encoder)
+            coarse[at, :count] = exact[at] >> self.segment.arrays.shift[at]
+        return Codes(exact, coarse, base, *_stacked(found))
+
+    def pairs(
+        self,
+        batch: pa.RecordBatch,
+        dead: Array,
+        watch: Callable[[Codes], None] | None = None,
+        counts: Array | None = None,
+    ) -> list[tuple[Array, Array]]:
+        """(event, slot) of every match, in chunks; a filter of several boxes may be there more
+        than once.
+
+        `watch` gets the codes of the batch, for statistics. Given `counts` (int64 per event), the
+        matches of filters of one box are counted there instead, if nothing is left to evaluate.
+        """
+        counts = _NO_COUNTS if counts is None else counts
+        codes = self.encode(batch)
+        if watch is not None:
+            watch(codes)
+        found: list[tuple[Array, Array]] = []
+        unsure: list[tuple[Array, Array]] = []
+        for access in self._accesses:
+            order, starts = self._sorted(access, codes)
+            if len(order) == 0:
+                continue
+            permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
+            join_kernels.permute(codes.coarse, access.tested, order, permuted)
+            outputs = found, unsure, counts
+            self._join(access, order, starts, permuted, codes, dead, *outputs)
+        for box_events, boxes in unsure:
+            kept = residuals.passing(self.segment, batch, box_events, boxes)
+            found.append((box_events[kept], self.segment.arrays.box_slot[boxes[kept]]))
+        return found
+
+    def _sorted(self, access: Access, codes: Codes) -> tuple[Array, Array]:
+        """The events in the order of an access term, and where each code begins."""
+        base = codes.list_base[access.column]
+        size = len(self.segment.terms[access.column - 1].ranks) if access.column else 1
+        starts = np.zeros(size + 1, np.int64)
+        if base < 0:
+            order = np.empty(codes.exact.shape[1], np.uint32)
+            join_kernels.sort_by_code(codes.exact[access.column], size, order, starts)
+            return order, starts
+        begin = codes.list_starts[base : base + codes.exact.shape[1] + 1]
+        elements = codes.list_codes[begin[0] : begin[-1]]
+        owners = np.repeat(np.arange(len(begin) - 1, dtype=np.uint32), np.diff(begin))
+        order = np.empty(len(elements), np.uint32)
+        join_kernels.sort_by_code(elements, size, order, starts)
+        return owners[order], starts
+
+    def _join(
+        self, access: Access, order: Array, starts: Array, permuted: Array, codes: Codes,
+        dead: Array, found: list[tuple[Array, Array]], unsure: list[tuple[Array, Array]],
+        counts: Array,
+    ) -> None:  # fmt: skip
+        arrays = self.segment.arrays
+        room = max(ROOM, len(order))
+        position = access.first
+        while position < access.last:
+            out = array_pool.empty(room, np.uint32), array_pool.empty(room, np.uint32)
+            spare = room if self.segment.rest else len(order)
+            rest = array_pool.empty(spare, np.uint32), array_pool.empty(spare, np.uint32)
+            position, n_out, n_rest = join_kernels.join(
+                position, access.last, arrays.entry_low, arrays.entry_high, arrays.entry_box,
+                starts, order, permuted, *self._box, dead, *self._extra, codes.exact,
+                arrays.set_low, arrays.set_high, codes.list_base, codes.list_starts,
+                codes.list_codes, codes.list_state, *out, *rest, self.segment.many, counts,
+            )  # fmt: skip
+            found.append((out[0][:n_out], out[1][:n_out]))
+            if n_rest:
+                unsure.append((rest[0][:n_rest], rest[1][:n_rest]))
+
+    # -- one event -----------------------------------------------------------------------------
+
+    @cached_property
+    def index(self) -> Probe:
+        """What single events are looked up in. Made for the first of them: batches need none."""
+        return self._ready or build_probe(self.segment, self._counts)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(
+            [lookup_of(at, term.node, term.ranks, term.elements) for at, term, _ in self._columns]
+        )
+
+    @cached_property
+    def _for_one(self) -> tuple[tuple[Array, ...], Array]:
+        """What the kernel takes for every event alike: the arrays, and the book of them."""
+        numbers = numbers_of([None if t.elements else encoder for _, t, encoder in self._columns])
+        arrays = self.segment.arrays
+        kept = (
+            *numbers, arrays.shift, *self.index.arrays, *self._box, *self._extra, arrays.set_low,
+            arrays.set_high,
+        )  # fmt: skip
+        return kept, book_of(kept, BOOK)
+
+    def probe(self, event: Event, dead: Array, watch: Watch | None = None) -> Array:
+        """The slots of the filters that match one event. `watch` gets its codes."""
+        list_codes = self._element_codes(event) if self._has_lists else self._no_lists
+        found = self._found(self._reader.of_event(event), dead, list_codes, watch)
+        if not self._sure:
+            found = self.segment.arrays.box_slot[self._settled(found, event)]
+        return _once(found) if self._several else found
+
+    def probe_json(
+        self, text: str | bytes, dead: Array, watch: Watch | None = None
+    ) -> Array | None:
+        """The same from JSON text; None where all of the event is needed, or it can't be read."""
+        values = self._reader.of_json(text) if self._sure else None
+        if values is None:
+            return None
+        found = self._found(values, dead, self._no_lists, watch)
+        return _once(found) if self._several else found
+
+    def _found(
+        self, values: Array, dead: Array, list_codes: tuple[Array, ...], watch: Watch | None
+    ) -> Array:
+        """What the kernel finds: slots, or boxes where something is left to evaluate."""
+        _, book = self._for_one
+        room = 1024
+        while True:
+            found = np.empty(room, _INDEX)
+            count = probe(values, book, dead, *list_codes, self._sure, found)
+            if count >= 0:
+                break
+            room *= 8
+            values = values[: len(self._columns) + 1]  # integers are codes now
+        if watch is not None:
+            watch(values)
+        return found[:count]
+
+    def _settled(self, boxes: Array, event: Event) -> Array:
+        """The boxes that pass what is left to evaluate."""
+        values: dict[str, Key] = {}
+        rest, segment = self.segment.rest, self.segment
+        kept = [
+            box not in rest or residuals.passes(segment, rest[box], event, values)
+            for box in boxes.tolist()
+        ]
+        return boxes if all(kept) else boxes[kept]
+
+    def _element_codes(self, event: Event) -> tuple[Array, Array, Array, Array]:
+        base = self._no_lists[0].copy()
+        found: list[lists.ListCodes] = []
+        for at, term, encoder in self._columns:
+            if term.elements:
+                base[at] = 2 * len(found)
+                found.append(lists.encode_list(evaluate(term.node, event), encoder))
+        return base, *_stacked(found)
+
+
+def _once(slots: Array) -> Array:
+    """Each slot once. Most events match few filters, by one box each: there NumPy takes longer to
+    begin than all else takes."""
+    if len(slots) <= FEW and len(set(slots.tolist())) == len(slots):
+        return slots
+    size = int(slots.max()) + 1
+    if size > DENSE * len(slots):
+        return np.unique(slots)
+    seen = np.zeros(size, np.bool_)
+    seen[slots] = True
+    return np.flatnonzero(seen).astype(slots.dtype)
+
+
+def _accesses(segment: Segment) -> Iterator[Access]:
+    arrays = segment.arrays
+    for column in np.unique(arrays.group_column):
+        groups = np.nonzero(arrays.group_column == column)[0]
+        first, last = int(arrays.group_start[groups[0]]), int(arrays.group_end[groups[-1]])
+        boxes = np.unique(arrays.entry_box[first:last]).astype(np.int64)
+        tests = slice(int(arrays.box_tests[boxes[0]]), int(arrays.box_tests[boxes[-1] + 1]))
+        tested = np.unique(arrays.test_column[tests]).astype(np.int64)
+        yield Access(int(column), first, last, tested)
+
+
+_NO_COUNTS = np.zeros(0, np.int64)
+_NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8))
+
+
+def _stacked(found: list[lists.ListCodes]) -> tuple[Array, Array, Array]:
+    """Several list columns in one set of arrays: starts, codes, states."""
+    if not found:
+        return _NO_LISTS
+    starts, states = [], []
+    offset = 0
+    for one in found:
+        starts.append(one.starts + offset)
+        offset += len(one.codes)
+        states.append(np.append(one.state, np.uint8(0)))
+    return (
+        np.concatenate(starts),
+        np.concatenate([one.codes for one in found]),
+        np.concatenate(states),
+    )

@@ -1,0 +1,251 @@
+"""The way for a single event: boxes reached by two of their tests at once.
+
+Sorting pays for a batch only. A single event looks boxes up, and one test lets too many through: of
+100,000 filters with a popular value here and a wide range there, thousands pass their best test.
+So the codes of every column are divided into bins, which about equally many events fall into, and
+each pair of columns that many boxes have their two best tests on is a grid of cells:
+
+                    bins of b
+              +-----+-----+-----+-----+       A box is in all cells that its two intervals touch. An
+    bins of a |     | x   | x y |     |       event is in one cell of each pair, and what lies there
+              +-----+-----+-----+-----+       has three of its tests beside it, so that almost all
+              |     |     |   y | z   |       that fail do so without another look at memory.
+              +-----+-----+-----+-----+
+
+A pair costs a look even when it is empty, so boxes of rare pairs stay *single*: entries sorted by
+their low end in groups of about equal width, of which the ones that can hold a code are a slice.
+
+Honest cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 on the `mixed` filters);
+18 bytes per single entry, and up to 32 for the index of points; 4 per cell. A look at a pair takes
+as long as a dozen single entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.matching.segments import probe_kernels
+from tidings.matching.segments.access import code_of_lists, weights
+
+if TYPE_CHECKING:
+    from tidings.matching.segments.segment import Segment
+
+Array = npt.NDArray[Any]
+BINS, FINE_BINS = 16, 32  # of a column: few stay in the cache, more let less through
+MANY = 1 << 18  # entries from which finer bins pay
+MOST_CELLS = 64  # that a box may be in; wider ones stay single
+MOST_CODES = 8  # per entry of points, for an index by code
+LEAST_VISITS = 3  # entries that a pair must spare an event, to be worth its look
+
+
+ROW = {"pairs": 4, "records": 10, "groups": 5, "single_first": 3}  # columns of what has several
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Dtypes and shapes in probe_kernels.py."""
+
+    bin_starts: Array
+    bins: Array
+    pairs: Array
+    cells: Array
+    records: Array
+    groups: Array
+    single_low: Array
+    single_high: Array
+    single_box: Array
+    single_first: Array
+    single_index: Array
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(self, name).nbytes for name in self.__struct_fields__)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """In the order in which the kernel takes them."""
+        return tuple(getattr(self, name) for name in self.__struct_fields__)
+
+
+class _Entries(msgspec.Struct):
+    """One row per entry: its column and interval, its box, and the box's next two tests."""
+
+    column: Array
+    low: Array
+    high: Array
+    box: Array
+    second: Array  # [E, 3]: column, low, width
+    third: Array
+
+
+class _Grid(msgspec.Struct):
+    """The entries that go into cells."""
+
+    rows: Array
+    pair: Array
+    spans: Array
+    content: Array
+    pairs: Array
+    cells: int
+
+
+def build_probe(segment: Segment, counts: Mapping[str, Array] | None = None) -> Probe:
+    """The probe of a segment. `counts`: events seen per code of a term, by its text."""
+    entries = _entries(segment)
+    share = _shares(segment, entries, counts or {})
+    starts, bins = _bins(share, FINE_BINS if len(entries.box) >= MANY else BINS)
+    grid = _grid(segment, entries, share, starts, bins)
+    cells = np.zeros(grid.cells + 1, np.uint32)
+    probe_kernels.count_cells(grid.spans, grid.pair, grid.pairs, cells)
+    records = np.empty((int(cells[-1]), 10), np.uint16)
+    probe_kernels.fill_cells(grid.spans, grid.pair, grid.pairs, cells, grid.content, records)
+    alone = np.ones(len(entries.box), bool)
+    alone[grid.rows] = False
+    groups, index = _groups(segment, alone, entries.low[alone])
+    return Probe(
+        bin_starts=starts,
+        bins=bins,
+        pairs=grid.pairs,
+        cells=cells,
+        records=records,
+        groups=groups,
+        single_low=entries.low[alone],
+        single_high=entries.high[alone],
+        single_box=entries.box[alone],
+        single_first=entries.second[alone],
+        single_index=index,
+    )
+
+
+def _entries(segment: Segment) -> _Entries:
+    arrays = segment.arrays
+    sizes: Array = arrays.group_end - arrays.group_start
+    box = arrays.entry_box.astype(np.int64)
+    tests = np.column_stack([arrays.test_column, arrays.test_low, arrays.test_width])
+    tests = np.append(tests, np.array([[0, 0, 65535]], np.uint16), axis=0)  # what all events pass
+    first, beyond = arrays.box_tests[box].astype(np.int64), arrays.box_tests[box + 1]
+    none = len(tests) - 1
+    return _Entries(
+        np.repeat(arrays.group_column, sizes),
+        arrays.entry_low,
+        arrays.entry_high,
+        arrays.entry_box,
+        tests[np.where(first < beyond, first, none)],
+        tests[np.where(first + 1 < beyond, first + 1, none)],
+    )
+
+
+def _shares(segment: Segment, entries: _Entries, counts: Mapping[str, Array]) -> list[Array]:
+    """Per column the share of events that have each coarse code, as far as is known."""
+    arrays, shift = segment.arrays, segment.arrays.shift
+    out = [np.ones(1)]
+    for at, term in enumerate(segment.terms, 1):
+        size = ((len(term.ranks) - 1) >> int(shift[at])) + 1
+        seen = None if term.elements else counts.get(term.text)
+        if seen is not None:
+            seen = np.bincount(np.arange(len(seen)) >> shift[at], seen, minlength=size)
+        here = (entries.column == at) & (entries.low == entries.high)
+        tested = (arrays.test_column == at) & (arrays.test_width == 0)
+        points = np.concatenate([entries.low[here] >> shift[at], arrays.test_low[tested]])
+        lists = code_of_lists(term.ranks) if shift[at] == 0 else None
+        weight = weights(seen, points, size, lists)
+        out.append(weight / weight.sum())
+    return out
+
+
+def _bins(share: list[Array], most: int) -> tuple[Array, Array]:
+    """The bins of all columns, one after the other, and where each column begins."""
+    starts = np.zeros(len(share) + 1, np.int64)
+    found = []
+    for at, weight in enumerate(share):
+        middle = np.cumsum(weight) - weight / 2
+        rough = np.minimum(middle * most, most - 1).astype(np.int64)
+        found.append(np.unique(rough, return_inverse=True)[1].astype(np.uint8))
+        starts[at + 1] = starts[at] + len(weight)
+    return starts, np.concatenate(found)
+
+
+def _grid(
+    segment: Segment, entries: _Entries, share: list[Array], starts: Array, bins: Array
+) -> _Grid:
+    exact = np.array([False, *(not term.elements for term in segment.terms)])
+    exact &= segment.arrays.shift == 0  # only the entry itself knows its exact interval
+    rows = np.nonzero(exact[entries.column] & (entries.second[:, 0] > 0))[0]
+    low, high = entries.low[rows].astype(np.int64), entries.high[rows].astype(np.int64)
+    column = entries.column[rows].astype(np.int64)
+    total = np.concatenate([[0.0], np.cumsum(np.concatenate(share))])
+    visits = total[starts[column] + high + 1] - total[starts[column] + low]
+
+    # a pair has its columns in order, whichever of the two is the entry's
+    access = np.column_stack([column, low, high - low])
+    second = entries.second[rows].astype(np.int64)
+    swap = (second[:, 0] < column)[:, None]
+    one, two = np.where(swap, second, access), np.where(swap, access, second)
+    spans = np.column_stack(
+        [
+            bins[starts[test[:, 0]] + test[:, 1] + end]
+            for test in (one, two)
+            for end in (0, test[:, 2])
+        ]
+    ).astype(np.int64)
+    narrow = (spans[:, 1] - spans[:, 0] + 1) * (spans[:, 3] - spans[:, 2] + 1) <= MOST_CELLS
+    known, which = np.unique(one[:, 0] * len(share) + two[:, 0], return_inverse=True)
+    spared = np.bincount(which, np.where(narrow, visits, 0.0), minlength=len(known))
+    worth = spared >= LEAST_VISITS
+    kept = narrow & worth[which]
+    pairs, cells = _pairs(known[worth] // len(share), known[worth] % len(share), starts, bins)
+    return _Grid(
+        rows[kept],
+        (np.cumsum(worth) - 1)[which[kept]],
+        spans[kept],
+        _content(entries, rows[kept], one[kept], two[kept]),
+        pairs,
+        cells,
+    )
+
+
+def _pairs(one: Array, two: Array, starts: Array, bins: Array) -> tuple[Array, int]:
+    """The rows of `pairs`, and how many cells they have together."""
+    out = np.zeros((len(one), 4), np.int64)
+    if len(one) == 0:
+        return out, 0
+    sizes = np.maximum.reduceat(bins, starts[:-1]).astype(np.int64) + 1
+    ends = np.cumsum(sizes[one] * sizes[two])
+    out[:, 0], out[:, 1], out[:, 3] = one, two, sizes[two]
+    out[1:, 2] = ends[:-1]
+    return out, int(ends[-1])
+
+
+def _content(entries: _Entries, rows: Array, one: Array, two: Array) -> Array:
+    """The records of entries, before they are copied to their cells."""
+    out = np.zeros((len(rows), 10), np.uint16)
+    out[:, 0:2], out[:, 2:4] = one[:, 1:], two[:, 1:]
+    out[:, 4:7] = entries.third[rows]
+    out[:, 8] = entries.box[rows] & 0xFFFF
+    out[:, 9] = entries.box[rows] >> 16
+    return out
+
+
+def _groups(segment: Segment, alone: Array, low: Array) -> tuple[Array, Array]:
+    """The groups of the segment, of the entries that are left, and the index of those that are
+    points: for each code where its entries begin."""
+    arrays = segment.arrays
+    places = np.concatenate([[0], np.cumsum(alone)])
+    first, last = places[arrays.group_start], places[arrays.group_end]
+    indexed = np.full(len(first), -1)
+    groups = np.column_stack([arrays.group_column, first, last, arrays.group_width, indexed])
+    groups = np.ascontiguousarray(groups[first < last], dtype=np.int64)
+    index, size = [np.zeros(0, np.uint32)], 0
+    for group in groups:
+        codes = len(segment.terms[group[0] - 1].ranks) if group[0] else 1
+        if group[3] == 0 and codes <= MOST_CODES * (group[2] - group[1]):
+            here = low[group[1] : group[2]]
+            starts = group[1] + np.searchsorted(here, np.arange(codes + 1))
+            group[4] = size
+            index.append(starts.astype(np.uint32))
+            size += codes + 1
+    return groups, np.concatenate(index)

@@ -1,0 +1,205 @@
+"""Residuals of a batch: which of the pairs of event and box that are left pass what no set can say.
+
+Pairs come in runs, one box at a time. A term is evaluated for all runs that test it at once:
+
+    term of one attribute     on its distinct values: by Arrow, or else by Python
+    term of several           on the events that are left: by Arrow
+    all others, wide filters  event by event, on what has passed so far
+
+A term that few pairs ask for is evaluated event by event too: its whole column would cost more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.filters.evaluate import evaluate, term_value
+from tidings.filters.expression import Expression, attributes_of
+from tidings.filters.form import reads
+from tidings.filters.sets import Key, ValueSet, key
+from tidings.filters.tree import is_opaque
+from tidings.filters.work import look
+from tidings.matching.rank_space import columns
+from tidings.matching.rank_space.arrow_functions import TRUTH, NotColumnar
+from tidings.matching.rank_space.columnar import Columnar
+from tidings.matching.segments.segment import Rest, Segment
+from tidings.model import Event
+
+Array = npt.NDArray[Any]
+Path = tuple[str, ...]
+Use = tuple[int, int, ValueSet]  # pairs from the first up to the last; the values that pass
+Run = tuple[int, int, Rest]  # pairs of one box, from the first up to the last
+WORTH = 32  # values that Arrow computes in the time that one evaluation takes
+LEAST = 16  # evaluations that take as long as it takes to call Arrow at all
+_OUTCOMES = [key(None), key(False), key(True)]
+
+
+def passes(segment: Segment, rest: Rest, event: Event, values: dict[str, Key]) -> bool:
+    """Whether one event passes the rest of a box; `values` keeps what terms were worth."""
+    if rest.form is not None:
+        look()
+        return rest.form.holds(event, values)
+    return all(_value(segment, text, event, values) in allowed for text, allowed in rest.tests)
+
+
+def _value(segment: Segment, text: str, event: Event, values: dict[str, Key]) -> Key:
+    if text not in values:
+        values[text] = key(term_value(segment.opaque[text], event))
+    return values[text]
+
+
+def passing(segment: Segment, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
+    """Of pairs of event and box, which pass. events, boxes uint32 [n], result bool [n]."""
+    kept = np.ones(len(events), bool)
+    uses: dict[str, list[Use]] = {}
+    left: list[Run] = []
+    for first, last in _runs(boxes):
+        rest = segment.rest[int(boxes[first])]
+        left.append((first, last, rest))
+        for text, allowed in rest.tests:
+            uses.setdefault(text, []).append((first, last, allowed))
+    demands = {text: sum(last - first for first, last, _ in some) for text, some in uses.items()}
+    asked = [text for text, demand in demands.items() if demand >= LEAST]
+    if asked:
+        seen = np.zeros(batch.num_rows, bool)
+        seen[events] = True
+        places = (np.cumsum(seen) - 1)[events]
+        residuals = Residuals(batch, np.flatnonzero(seen))
+        done = set()
+        for text in asked:
+            outcomes = residuals.outcomes(segment.opaque[text], demands[text])
+            if outcomes is not None:
+                done.add(text)
+                _keep(kept, outcomes, places, uses[text])
+        left = list(_without(left, done))
+    _check_by_rows(segment, batch, left, events, kept)
+    return kept
+
+
+def _runs(boxes: Array) -> Iterator[tuple[int, int]]:
+    ends = np.flatnonzero(boxes[1:] != boxes[:-1]) + 1
+    return pairwise([0, *ends.tolist(), len(boxes)])
+
+
+def _keep(kept: Array, outcomes: Array, places: Array, uses: list[Use]) -> None:
+    for first, last, allowed in uses:
+        right = np.array([outcome in allowed for outcome in _OUTCOMES])
+        kept[first:last] &= right[outcomes[places[first:last]]]
+
+
+def _without(runs: list[Run], done: set[str]) -> Iterator[Run]:
+    """The runs with what is left to test."""
+    for first, last, rest in runs:
+        tests = tuple(test for test in rest.tests if test[0] not in done)
+        if rest.form is not None or len(tests) == len(rest.tests):
+            yield first, last, rest
+        elif tests:
+            yield first, last, Rest(tests=tests)
+
+
+def _check_by_rows(
+    segment: Segment, batch: pa.RecordBatch, runs: list[Run], events: Array, kept: Array
+) -> None:
+    """The reference semantics on every pair that passed so far; `kept` is changed."""
+    if not runs:
+        return
+    numbers, alive = events.tolist(), kept.tolist()
+    needed = {numbers[at] for first, last, _ in runs for at in range(first, last) if alive[at]}
+    rows = sorted(needed)
+    paths = _paths(segment, runs)
+    found = dict(zip(rows, columns.rows(batch, paths, np.array(rows, np.int64)), strict=True))
+    values: dict[int, dict[str, Key]] = {event: {} for event in rows}
+    for first, last, rest in runs:
+        for at in range(first, last):
+            if alive[at]:
+                event = numbers[at]
+                alive[at] = passes(segment, rest, found[event], values[event])
+    kept[:] = alive
+
+
+def _paths(segment: Segment, runs: list[Run]) -> set[Path]:
+    texts = {text for _, _, rest in runs for text, _ in rest.tests}
+    forms = [reads(rest.form) for _, _, rest in runs if rest.form is not None]
+    return set().union(*forms, *(attributes_of(segment.opaque[text]) for text in texts))
+
+
+class Residuals:
+    """The conditions of a batch on the rows that are needed."""
+
+    def __init__(self, batch: pa.RecordBatch, needed: Array) -> None:
+        self._batch = batch
+        self._needed = pa.array(needed)
+        self._columns: dict[Path, Any] = {}
+        self._together: Columnar | None = None
+        self._distinct: dict[Path, tuple[Any, Array, Columnar]] = {}
+
+    def outcomes(self, node: Expression, demand: int) -> Array | None:
+        """0, 1, 2 for unknown, false, true on each needed row; None: evaluate it row by row.
+
+        `demand`: how many rows it would be evaluated on.
+        """
+        if not is_opaque(node):  # no condition, but a term that there was no column for
+            return None
+        paths = sorted(attributes_of(node))
+        for path in paths:
+            if path not in self._columns:
+                self._columns[path] = columns.attribute(self._batch, path).take(self._needed)
+        if len(paths) == 1 and not pa.types.is_nested(self._columns[paths[0]].type):
+            return self._by_distinct(node, paths[0], demand)
+        if demand * WORTH < len(self._needed):
+            return None
+        if self._together is None:
+            self._together = Columnar(self._columns, len(self._needed))
+        return _outcomes(self._together, node)
+
+    def _by_distinct(self, node: Expression, path: Path, demand: int) -> Array | None:
+        if path not in self._distinct:
+            self._distinct[path] = self._encoded(path)
+        values, indices, columnar = self._distinct[path]
+        if demand * WORTH < len(values):
+            return None
+        found = _outcomes(columnar, node)
+        if found is None:
+            if demand < len(values):
+                return None
+            found = _by_python(node, path, values)
+        outcomes: Array = found[indices]
+        return outcomes
+
+    def _encoded(self, path: Path) -> tuple[Any, Array, Columnar]:
+        """The distinct values of an attribute, null last, and where each row has its own."""
+        column = self._columns[path]
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        count = len(column.dictionary)
+        places = pa.array([*range(count), None], pa.int64())
+        values = column.dictionary.take(places)
+        indices = np.asarray(column.indices.cast(pa.int64()).fill_null(count))
+        return values, indices, Columnar({path: values}, count + 1)
+
+
+def _outcomes(columnar: Columnar, node: Expression) -> Array | None:
+    try:
+        found = columnar.condition(node)
+    except NotColumnar:
+        return None
+    if found.type != TRUTH:
+        return np.zeros(len(found), np.uint8)
+    numbers = found.cast(pa.uint8()).fill_null(255)
+    outcomes: Array = np.asarray(numbers) + np.uint8(1)  # 255 and one is 0: unknown
+    return outcomes
+
+
+def _by_python(node: Expression, path: Path, values: Any) -> Array:
+    numbers = {outcome: at for at, outcome in enumerate(_OUTCOMES)}
+    found = [
+        numbers[key(evaluate(node, columns.nested(path, value)))]
+        for value in columns.in_python(values)
+    ]
+    return np.array(found, np.uint8)

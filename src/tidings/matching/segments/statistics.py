@@ -1,0 +1,103 @@
+"""What events look like: how often each code of each term was seen, as far as was looked.
+
+A sample of each batch is counted. The counts decide which test of a box is its access test, and
+whether the choice made earlier is still a good one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.matching.segments.access import shares
+from tidings.matching.segments.assembly import take_apart
+from tidings.matching.segments.part import Codes, Part
+
+Array = npt.NDArray[Any]
+SAMPLE = 1024  # events of a batch that are counted
+FIRST_LOOK = 4096  # events after which the choice is looked at; then each time twice as many
+DRIFT = 1.5  # times the least possible work that is put up with
+FADE = 1 << 20  # counts are halved when they reach this, so that old events fade
+
+
+class Statistics:
+    """Counts per term of one part, by code."""
+
+    def __init__(
+        self, part: Part, counts: Mapping[str, Array] | None = None, seen: int = 0
+    ) -> None:
+        self._terms = [
+            (at, term.text, len(term.ranks))
+            for at, term in enumerate(part.segment.terms, 1)
+            if not term.elements
+        ]
+        known = counts or {}
+        self.counts = {
+            text: known.get(text, np.zeros(size, np.float64)) for _, text, size in self._terms
+        }
+        self.seen = seen
+        self._next_look = max(FIRST_LOOK, 2 * seen)
+
+    def count(self, codes: Codes) -> None:
+        """Take note of a batch."""
+        step = max(1, codes.exact.shape[1] // SAMPLE)
+        for at, text, size in self._terms:
+            self.counts[text] += np.bincount(codes.exact[at, ::step], minlength=size)
+        self._saw(min(codes.exact.shape[1], SAMPLE))
+
+    def count_one(self, codes: Array) -> None:
+        """Take note of a single event, by its codes."""
+        for at, text, _ in self._terms:
+            self.counts[text][codes[at]] += 1
+        self._saw(1)
+
+    def _saw(self, events: int) -> None:
+        self.seen += events
+        if self.seen >= FADE:
+            self.seen //= 2
+            self._next_look = self.seen + FADE // 4
+            for counted in self.counts.values():
+                counted /= 2
+
+    def due(self) -> bool:
+        """Whether it is time to look at the choice of access tests again; says so once."""
+        if self.seen < self._next_look:
+            return False
+        self._next_look = 2 * self.seen
+        return True
+
+
+def moved(counts: Array, place: Array, size: int) -> Array:
+    """Counts in another rank space of `size` codes that has all the old cuts, at these places:
+    spread evenly where it is finer."""
+    first = np.append(0, place + 1)
+    sizes = np.append(place + 1, size) - first
+    return np.repeat(counts / sizes, sizes)
+
+
+def excess(part: Part, counts: dict[str, Array]) -> float:
+    """How many times more candidates the present access tests let through than the best would."""
+    loose = take_apart(part.segment)
+    share = shares(loose.tests, loose.terms, counts)
+    boxes = len(loose.slots)
+    best = np.full(boxes, 1.0, np.float64)
+    np.minimum.at(best, loose.tests.box, share)
+    arrays = part.segment.arrays
+    columns = np.repeat(arrays.group_column, arrays.group_end - arrays.group_start)
+    now = 0.0
+    for at, term in enumerate(part.segment.terms, 1):
+        rows = columns == at
+        if term.elements or not rows.any():
+            continue
+        weight = counts[term.text] + 1.0 / len(term.ranks)
+        total = np.concatenate([[0.0], np.cumsum(weight)])
+        low, high = (
+            arrays.entry_low[rows].astype(np.int64),
+            arrays.entry_high[rows].astype(np.int64),
+        )
+        now += float(((total[high + 1] - total[low]) / total[-1]).sum())
+    least = float(best[np.unique(loose.tests.box)].sum())
+    return now / least if least > 0 else 1.0

@@ -1,0 +1,44 @@
+"""What filters look at: the attributes that a segment reads, and what it compares them with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidings.filters import sets
+from tidings.filters.expression import Attribute, Expression, attributes_of
+from tidings.matching.segments.segment import Segment
+
+Path = tuple[str, ...]
+Tested = dict[Path, set[str]]  # families: boolean, number, string, time, list
+_FAMILIES = {
+    sets.BOOLEAN: "boolean", sets.NUMBER: "number", sets.NAN: "number", sets.STRING: "string",
+    sets.TIME: "time",
+}  # fmt: skip
+
+
+def tested(segments: Iterable[Segment]) -> Tested:
+    """The attributes by path, with the families of values that they are compared with directly.
+
+    An attribute that is only read by functions, or asked whether it is null, has no family.
+    """
+    found: Tested = {}
+    for segment in segments:
+        for term in segment.terms:
+            families = {_FAMILIES.get(cut[0]) for cut in term.ranks.cuts if len(cut) > 1}
+            if term.elements:
+                families = {"list"}
+            for path in attributes_of(term.node):
+                known = found.setdefault(path, set())
+                if isinstance(term.node, Attribute):
+                    known |= {family for family in families if family is not None}
+        for node in _unindexed(segment):
+            for path in attributes_of(node):
+                found.setdefault(path, set())
+    return found
+
+
+def _unindexed(segment: Segment) -> Iterable[Expression]:
+    yield from segment.opaque.values()
+    for rest in segment.rest.values():
+        if rest.form is not None:
+            yield from rest.form.terms.values()

@@ -1,0 +1,107 @@
+"""From the nodes that match an event to what is told: the lowest of them, or who subscribed.
+
+Shapes (n events, m matches, N nodes): starts int64 [n + 1] and places int64 [m] are the matches,
+event by event; parents of node p are at parent_starts[p] to parent_starts[p + 1]; alive uint8 [N]:
+whether anyone subscribes to a node.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.matching.jit.compiling import kernel
+
+
+@kernel
+def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_starts, out):  # type: ignore[no-untyped-def]
+    """The living matches that cover no other living match of their event. Gives how many.
+
+    Whatever lies between two matches matches too. So it is enough to strike out the parents of
+    every living match, and what is above those of them that are dead. Costs one look per edge
+    between matches. covered int64 [N]: anything below 0; out int64 [m].
+    """
+    count = 0
+    stack = np.empty(64, np.int64)
+    for event in range(starts.shape[0] - 1):
+        first, last = starts[event], starts[event + 1]
+        for at in range(first, last):
+            if alive[places[at]] == 0:
+                continue
+            stack[0] = places[at]
+            depth = 1
+            while depth > 0:
+                depth -= 1
+                place = stack[depth]
+                for edge in range(parent_starts[place], parent_starts[place + 1]):
+                    parent = parents[edge]
+                    if covered[parent] == event:
+                        continue
+                    covered[parent] = event
+                    if alive[parent] == 0:
+                        if depth == stack.shape[0]:
+                            stack = np.append(stack, np.empty_like(stack))
+                        stack[depth] = parent
+                        depth += 1
+        for at in range(first, last):
+            if alive[places[at]] != 0 and covered[places[at]] != event:
+                out[count] = places[at]
+                count += 1
+        out_starts[event + 1] = count
+    return count
+
+
+@kernel
+def sort_lists(starts, values):  # type: ignore[no-untyped-def]
+    """Sort the values of each event, where they are."""
+    for event in range(starts.shape[0] - 1):
+        values[starts[event] : starts[event + 1]].sort()
+
+
+@kernel
+def count_members(starts, places, member_starts, out_starts):  # type: ignore[no-untyped-def]
+    """How many members the matches of the events up to each have, together."""
+    count = 0
+    for event in range(starts.shape[0] - 1):
+        for at in range(starts[event], starts[event + 1]):
+            count += member_starts[places[at] + 1] - member_starts[places[at]]
+        out_starts[event + 1] = count
+
+
+@kernel
+def put_members(places, member_starts, out):  # type: ignore[no-untyped-def]
+    """The numbers of the members of all matches, one after the other; out int64."""
+    count = 0
+    for at in range(places.shape[0]):
+        for member in range(member_starts[places[at]], member_starts[places[at] + 1]):
+            out[count] = np.int64(member)
+            count += 1
+
+
+@kernel
+def sink(child_starts, children, waiting, depths):  # type: ignore[no-untyped-def]
+    """How many nodes the longest path down to each node has. Gives how many edges it went along.
+
+    A node goes on once all its parents have: each edge is looked at once. child_starts int64
+    [N + 1], children int64; waiting int64 [N]: how many parents a node has, used up; depths int64
+    [N], out.
+    """
+    ready = np.empty(depths.shape[0], np.int64)
+    count = 0
+    for node in range(depths.shape[0]):
+        depths[node] = 1
+        if waiting[node] == 0:
+            ready[count] = node
+            count += 1
+    at, edges = 0, 0
+    while at < count:
+        node = ready[at]
+        at += 1
+        for edge in range(child_starts[node], child_starts[node + 1]):
+            edges += 1
+            child = children[edge]
+            depths[child] = max(depths[child], depths[node] + 1)
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                ready[count] = child
+                count += 1
+    return edges

@@ -30,20 +30,11 @@ import pytest
 from tidings import FilterError, parse
 from tidings.cli.ending import INTERRUPTED
 from tidings.cli.pipeline import run_pipeline
-from tidings.filters import (
-    boxes,
-    builders,
-    covering,
-    expression,
-    form,
-    functions,
-    pins,
-    regular,
-    sql,
-    sugar,
-    tokens,
-)
-from tidings.filters.unparse import RESERVED
+from tidings.filters.canonical import boxes, covering, form, point_images, rewrites
+from tidings.filters.dialects.sql import dialect
+from tidings.filters.language import builders, expression, functions, tokens
+from tidings.filters.language.sql_writer import RESERVED
+from tidings.filters.values import regular
 from tidings.spark import settings
 from tidings.spark.pipeline import RESERVED as RESERVED_COLUMNS
 
@@ -301,7 +292,15 @@ def function_names() -> set[str]:
 
 
 def operator_names() -> set[str]:
-    return {*expression.COMPARISONS, *sql._ARITHMETIC, *sql._PREDICATES, "AND", "OR", "!", "DIV"}
+    return {
+        *expression.COMPARISONS,
+        *dialect._ARITHMETIC,
+        *dialect._PREDICATES,
+        "AND",
+        "OR",
+        "!",
+        "DIV",
+    }
 
 
 FILTERS_PAGE = (TOP / "docs" / "filters.md").read_text()
@@ -336,11 +335,11 @@ BOUNDS = {
     ),
     "boxes of a form": form.MOST_BOXES,
     "text of a value that IN or `arrays_overlap` repeats for each option (rule 2)": (
-        sugar.MOST_WRITTEN
+        rewrites.MOST_WRITTEN
     ),
     "intersections of boxes": boxes.EFFORT,
     "comparisons of boxes in one covering": covering.EFFORT,
-    "combinations of points": pins.MOST_POINTS,
+    "combinations of points": point_images.MOST_POINTS,
 }
 
 

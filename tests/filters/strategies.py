@@ -667,7 +667,7 @@ class Writer:
 
 def name(path: Path) -> str:
     """A path as text, in backticks where that is needed."""
-    from tidings.filters.unparse import name_text
+    from tidings.filters.language.sql_writer import name_text
 
     return name_text(path)
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tidings.filters.addresses import (
+from tidings.filters.values.inet import (
     address,
     in_network,
     network,

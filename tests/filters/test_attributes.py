@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tidings import Attributes, AttributesError, NotificationError, Ontology
-from tidings.filters.attributes import article, family
+from tidings.filters.language.attributes import article, family
 from tidings.model import TYPES, Type
 
 DAY = dt.date(2024, 2, 29)

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from tidings.filters import boxes, sets, tree as nodes
-from tidings.filters.boxes import Box, Effort, Union
-from tidings.filters.sets import EVERYTHING, Key, ValueSet, key
-from tidings.filters.tree import All, Any as AnyOf, Node
+from tidings.filters.canonical import boxes, set_tree as nodes
+from tidings.filters.canonical.boxes import Box, Effort, Union
+from tidings.filters.canonical.set_tree import All, Any as AnyOf, Node
+from tidings.filters.values import sets
+from tidings.filters.values.sets import EVERYTHING, Key, ValueSet, key
 
 TERMS = ("a", "b", "c")
 WORLD = [key(value) for value in (None, True, -1, 0, 0.5, 1, 1.5, 2, 3, "x")]

@@ -11,9 +11,9 @@ import pytest
 from tests.filters import cesql_judge as judge
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, Matcher, parse
-from tidings.filters.cesql import syntax
-from tidings.filters.cesql.machine import run
-from tidings.filters.cesql.parser import read
+from tidings.filters.dialects.cesql import syntax
+from tidings.filters.dialects.cesql.machine import run
+from tidings.filters.dialects.cesql.parser import read
 
 CASES = json.loads((Path(__file__).parent / "cases" / "cesql.json").read_text(encoding="utf-8"))
 KINDS: list[dict[str, Any] | None] = [None, {"a": "string", "b": "integer", "c": "boolean"}]

@@ -8,8 +8,8 @@ import pytest
 from tests.filters.conformance import cases, folder
 
 from tidings import FilterError, parse
-from tidings.filters.cesql.machine import run
-from tidings.filters.cesql.parser import read
+from tidings.filters.dialects.cesql.machine import run
+from tidings.filters.dialects.cesql.parser import read
 
 CASES = list(cases("cesql_tck"))
 EVENT = {"specversion": "1.0", "id": "1", "source": "/here", "type": "com.example"}

@@ -10,8 +10,8 @@ import pytest
 from tests.filters import cesql_judge as judge
 
 from tidings import FilterError, parse
-from tidings.filters.cesql.builtins import BUILTINS
-from tidings.filters.tokens import MAX_LENGTH
+from tidings.filters.dialects.cesql.builtins import BUILTINS
+from tidings.filters.language.tokens import MAX_LENGTH
 
 SECONDS = 1.0
 LONG_SECONDS = 8.0

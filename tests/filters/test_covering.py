@@ -18,8 +18,16 @@ import pytest
 from tests.filters import strategies
 
 from tidings import Attributes, Filter, Ontology, parse
-from tidings.filters.evaluate import truth
-from tidings.filters.expression import And, Expression, Literal, Not, Or, attributes_of, children
+from tidings.filters.language.evaluation import truth
+from tidings.filters.language.expression import (
+    And,
+    Expression,
+    Literal,
+    Not,
+    Or,
+    attributes_of,
+    children,
+)
 from tidings.model import plain, type_of
 
 Report = Callable[[str], None]

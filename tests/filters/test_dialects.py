@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from tidings import FilterError, parse
-from tidings.filters import dialects
-from tidings.filters.dialects import Context
-from tidings.filters.expression import Attribute, Compare, Literal
+from tidings.filters.dialects import registry
+from tidings.filters.dialects.registry import Context
+from tidings.filters.language.expression import Attribute, Compare, Literal
 
 KNOWN = "cesql, cloudevents, eventbridge, sql"
 
 
 def test_sql_is_the_default() -> None:
     expected = Compare("=", Attribute(("a",)), Literal(1))
-    assert dialects.read("a = 1", "sql", Context()) == expected
+    assert registry.read("a = 1", "sql", Context()) == expected
     assert parse("a = 1", "sql") == parse("a = 1")
 
 
@@ -70,7 +70,7 @@ def test_a_new_dialect_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
         name, value = text.split(":")
         return Compare("=", Attribute((name,)), Literal(value + str(len(context.functions))))
 
-    monkeypatch.setitem(dialects.DIALECTS, "pairs", equals)
+    monkeypatch.setitem(registry.DIALECTS, "pairs", equals)
     assert parse("a:x", "pairs", functions={"f": len}) == parse("a = 'x1'")
     expected = "expected one of: cesql, cloudevents, eventbridge, pairs, sql"
     with pytest.raises(FilterError, match=expected):

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.filters.dialects import Context
-from tidings.filters.evaluate import compared, evaluate, read, truth
-from tidings.filters.expression import (
+from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects.sql.dialect import parse_term
+from tidings.filters.language.evaluation import compared, evaluate, read, truth
+from tidings.filters.language.expression import (
     And,
     Attribute,
     Between,
@@ -25,7 +26,6 @@ from tidings.filters.expression import (
     Not,
     Or,
 )
-from tidings.filters.sql import parse_term
 
 T, F, U = True, False, None
 A, B, C = (Attribute((name,)) for name in "abc")

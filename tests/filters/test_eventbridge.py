@@ -12,11 +12,11 @@ from tests.filters import eventbridge_oracle
 from tests.filters.eventbridge_draws import draw_event, draw_pattern
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, NotificationError, parse
-from tidings.filters import form
-from tidings.filters.dialects import Context
-from tidings.filters.pattern import text_of_pattern
-from tidings.filters.pattern_reader import read_pattern
-from tidings.filters.tree import Planter
+from tidings.filters.canonical import form
+from tidings.filters.canonical.set_tree import Planter
+from tidings.filters.dialects.eventbridge.pattern import text_of_pattern
+from tidings.filters.dialects.eventbridge.pattern_reader import read_pattern
+from tidings.filters.dialects.registry import Context
 from tidings.matching import Matcher
 
 CASES = json.loads((Path(__file__).parent / "cases" / "eventbridge.json").read_text())
@@ -359,6 +359,6 @@ def test_scalars_of_python_that_json_lacks() -> None:
 
 
 def test_context_is_that_of_any_dialect() -> None:
-    from tidings.filters.dialects import read
+    from tidings.filters.dialects.registry import read
 
     assert read('{"a":["x"]}', "eventbridge", Context()) == bridge({"a": ["x"]}).expression

@@ -10,7 +10,7 @@ import pytest
 from tests.filters import strategies
 
 from tidings import parse
-from tidings.filters.explain import shown
+from tidings.filters.explanation import shown
 
 EVENT = {"symbol": "SNE", "price": 95.0, "n": 3, "day": dt.date(2024, 2, 29), "tags": ["a", None]}
 

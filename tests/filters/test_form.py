@@ -12,11 +12,12 @@ import pytest
 from tests.filters import strategies
 
 from tidings import Attributes, Filter, FilterError, Ontology, parse
-from tidings.filters import form as module, sets, tree
-from tidings.filters.evaluate import truth
-from tidings.filters.expression import And, Expression, IsTruth, Literal, Not, Or
-from tidings.filters.form import ENCODING, MOST_OF_TESTS, Form
-from tidings.filters.sets import ValueSet
+from tidings.filters.canonical import form as module, set_tree
+from tidings.filters.canonical.form import ENCODING, MOST_OF_TESTS, Form
+from tidings.filters.language.evaluation import truth
+from tidings.filters.language.expression import And, Expression, IsTruth, Literal, Not, Or
+from tidings.filters.values import sets
+from tidings.filters.values.sets import ValueSet
 
 CASES = Path(__file__).parent / "cases"
 CANONICAL = json.loads((CASES / "canonical.json").read_text())
@@ -293,8 +294,8 @@ def test_short_ways_give_what_the_long_way_gives(
     assert len(filters) > 1_000
     short = [one.form for one in filters]
 
-    monkeypatch.setattr(tree, "simple_test", lambda _: None)
-    monkeypatch.setattr(tree, "_lies_inside", lambda *_: False)
+    monkeypatch.setattr(set_tree, "simple_test", lambda _: None)
+    monkeypatch.setattr(set_tree, "_lies_inside", lambda *_: False)
     monkeypatch.setattr(module, "simple_test", lambda _: None)
     monkeypatch.setattr(module, "_single_form", lambda *_: None)
     for one, form in zip(filters, short, strict=True):
@@ -305,7 +306,7 @@ def test_short_ways_give_what_the_long_way_gives(
         assert form == long
 
 
-@pytest.mark.parametrize("kind", sorted(tree._DOMAINS))
+@pytest.mark.parametrize("kind", sorted(set_tree._DOMAINS))
 def test_sets_within_a_type_are_settled_already(
     kind: str, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -314,6 +315,6 @@ def test_sets_within_a_type_are_settled_already(
     places = sorted({sets.key(value) for value in values})
     cuts = sorted({cut for place in places for cut in sets.points([place]).cuts})
     pairs = [tuple(sorted(rng.sample(cuts, 2))) for _ in range(3000)]
-    quickly = [tree.settled(ValueSet(pair), kind) for pair in pairs]
-    monkeypatch.setattr(tree, "_lies_inside", lambda *_: False)
-    assert quickly == [tree.settled(ValueSet(pair), kind) for pair in pairs]
+    quickly = [set_tree.settled(ValueSet(pair), kind) for pair in pairs]
+    monkeypatch.setattr(set_tree, "_lies_inside", lambda *_: False)
+    assert quickly == [set_tree.settled(ValueSet(pair), kind) for pair in pairs]

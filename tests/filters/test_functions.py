@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tidings.filters import regular
-from tidings.filters.cesql import parser, program
-from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Attribute, Call
-from tidings.filters.functions import ALIASES, BOUND, FUNCTIONS, OPERATORS
-from tidings.filters.ontology import Ontology
-from tidings.filters.pattern_match import BoundPattern
-from tidings.filters.pattern_reader import read_pattern
+from tidings.filters.dialects.cesql import parser, program
+from tidings.filters.dialects.eventbridge.pattern_match import BoundPattern
+from tidings.filters.dialects.eventbridge.pattern_reader import read_pattern
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.expression import Attribute, Call
+from tidings.filters.language.functions import ALIASES, BOUND, FUNCTIONS, OPERATORS
+from tidings.filters.values import regular
+from tidings.filters.values.ontology import Ontology
 from tidings.model import TYPES, type_of
 
 NAN, INF = math.nan, math.inf

@@ -14,10 +14,10 @@ import pytest
 from tests.filters import strategies
 
 from tidings import Filter, FilterError, parse
-from tidings.filters.builders import TYPE_NAMES
-from tidings.filters.expression import Expression, children
-from tidings.filters.functions import ALIASES, FUNCTIONS
-from tidings.filters.tokens import MAX_LENGTH
+from tidings.filters.language.builders import TYPE_NAMES
+from tidings.filters.language.expression import Expression, children
+from tidings.filters.language.functions import ALIASES, FUNCTIONS
+from tidings.filters.language.tokens import MAX_LENGTH
 
 DEEP = 20  # levels of an expression whose texts may need more levels than there may be
 STACK = 300  # frames that the caller has used up already

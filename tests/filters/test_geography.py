@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from tidings.filters.geography import EARTH_KM, circle_box, distance_km, within_box, within_km
+from tidings.filters.values.geography import (
+    EARTH_KM,
+    circle_box,
+    distance_km,
+    within_box,
+    within_km,
+)
 
 NAN, INF = math.nan, math.inf
 QUARTER = EARTH_KM * math.pi / 2

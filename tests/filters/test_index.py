@@ -8,8 +8,8 @@ import pytest
 from tests.graph.test_content_graph import random_event, random_filter
 
 from tidings import parse
-from tidings.filters.covering import covers
-from tidings.filters.index import HullIndex
+from tidings.filters.canonical.cover_index import HullIndex
+from tidings.filters.canonical.covering import covers
 
 
 def test_candidates_hold_every_answer(seed: int) -> None:

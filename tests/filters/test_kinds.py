@@ -10,12 +10,12 @@ import pytest
 from tests.filters import strategies
 
 from tidings import Attributes, parse
-from tidings.filters.attributes import family
-from tidings.filters.dialects import Context
-from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Expression, Literal, children
-from tidings.filters.kinds import is_condition, kind_of
-from tidings.filters.sql import parse_term
+from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects.sql.dialect import parse_term
+from tidings.filters.language.attributes import family
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.expression import Expression, Literal, children
+from tidings.filters.language.static_types import is_condition, kind_of
 from tidings.model import type_of
 
 DECLARED = Attributes(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tidings.filters.like import ANY, ONE, Part, PatternError, compiled, join, split
+from tidings.filters.values.like import ANY, ONE, Part, PatternError, compiled, join, split
 
 
 def parts(*words: str) -> tuple[Part, ...]:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tidings.filters import parse
-from tidings.filters.evaluate import evaluate
-from tidings.filters.overlap import overlap
-from tidings.filters.work import WorkError, metered
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.values.overlap import overlap
+from tidings.filters.values.work import WorkError, metered
 from tidings.model import compare, plain
 
 SCALARS = st.sampled_from(

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from tidings import parse
-from tidings.filters import pins, sets
-from tidings.filters.boxes import Box, Effort
-from tidings.filters.dialects import Context
-from tidings.filters.expression import Expression
-from tidings.filters.sets import ValueSet, key
-from tidings.filters.sql import parse_term
-from tidings.filters.unparse import text_of
+from tidings.filters.canonical import point_images
+from tidings.filters.canonical.boxes import Box, Effort
+from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects.sql.dialect import parse_term
+from tidings.filters.language.expression import Expression
+from tidings.filters.language.sql_writer import text_of
+from tidings.filters.values import sets
+from tidings.filters.values.sets import ValueSet, key
 
 
 def term(text: str, functions: dict[str, Any] | None = None) -> Expression:
@@ -26,7 +27,7 @@ def term(text: str, functions: dict[str, Any] | None = None) -> Expression:
 
 
 def image(node: Expression, given: Box) -> ValueSet | None:
-    return pins.image(text_of(node), node, given)
+    return point_images.image(text_of(node), node, given)
 
 
 def box(**values: Any) -> Box:
@@ -98,7 +99,7 @@ NUMBERS = [5, 0.5, 2**53, 2**53 + 1, -(2**63), 2.0**63, math.inf]
 
 @pytest.mark.parametrize("value", [None, False, True, *NUMBERS, "", "a", DAY, AT])
 def test_the_values_at_a_place(value: Any) -> None:
-    found = list(pins.values_at(key(value)))
+    found = list(point_images.values_at(key(value)))
     assert value in found
     assert all(key(one) == key(value) for one in found)
 
@@ -117,7 +118,7 @@ def test_the_values_at_a_place(value: Any) -> None:
     ],
 )
 def test_a_number_may_be_an_integer_and_a_double(value: Any, expected: str) -> None:
-    assert repr(list(pins.values_at(key(value)))) == expected
+    assert repr(list(point_images.values_at(key(value)))) == expected
 
 
 def settled(text: str, given: Box) -> Box | None:
@@ -125,7 +126,7 @@ def settled(text: str, given: Box) -> Box | None:
     one = term(text)
     allowed = points("bo") if text.startswith("lower") else sets.TRUE
     terms = {text: one} | {name: term(name) for name in given}
-    return pins.settle({text: allowed, **given}, terms)
+    return point_images.settle({text: allowed, **given}, terms)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def letters(size: int) -> str:
 
 def test_long_texts_are_not_computed_on() -> None:
     node = term("lower(a)")
-    longest = pins.MOST_WORK // len("lower(a)")
+    longest = point_images.MOST_WORK // len("lower(a)")
     assert image(node, box(a="A" * longest)) == points("a" * longest)
     assert image(node, box(a="A" * (longest + 1))) is None
     assert image(node, box(a=["A" * (longest // 2), "b"])) == points(["a" * (longest // 2), "b"])
@@ -208,9 +209,9 @@ def test_a_filter_with_a_long_text_is_canonical() -> None:
 def test_computing_is_a_part_of_the_effort() -> None:
     effort = Effort(100)
     node, given = term("lower(a)"), box(a="A" * 1_000)
-    assert pins.image("lower(a)", node, given, effort) == points("a" * 1_000)
+    assert point_images.image("lower(a)", node, given, effort) == points("a" * 1_000)
     assert effort.left < 100
-    assert pins.image("lower(a)", node, given, Effort(1)) is None
+    assert point_images.image("lower(a)", node, given, Effort(1)) is None
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_the_work_on_a_union_is_bounded() -> None:
     many = [box(s="ab" * 100, x=k) for k in range(400)]
     terms = {f"s LIKE '{wild(k)}'": term(f"s LIKE '{wild(k)}'") for k in range(40)}
     names = {name: term(name) for name in "sx"}
-    assert not pins.is_too_much(many, names)
+    assert not point_images.is_too_much(many, names)
     union = [{**one, **dict.fromkeys(terms, sets.FALSE)} for one in many]
-    assert pins.is_too_much(union, terms | names)
-    assert not pins.is_too_much(union[:2], terms | names)
+    assert point_images.is_too_much(union, terms | names)
+    assert not point_images.is_too_much(union[:2], terms | names)

@@ -8,8 +8,8 @@ from collections.abc import Hashable
 
 import pytest
 
-from tidings.filters import like, regular
-from tidings.filters.programs import Programs
+from tidings.filters.values import like, regular
+from tidings.filters.values.programs import Programs
 
 
 def test_no_more_bytes_are_kept_than_fit(seed: int) -> None:

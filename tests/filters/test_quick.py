@@ -10,11 +10,11 @@ from tests.filters import strategies
 from tests.filters.test_fuzz import mutated
 
 from tidings import Attributes, FilterError, parse
-from tidings.filters import quick
-from tidings.filters.dialects import Context
-from tidings.filters.expression import And, Attribute, Compare, Literal
-from tidings.filters.sql import parse_fully
-from tidings.filters.tokens import MAX_LENGTH
+from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects.sql import fast_sql
+from tidings.filters.dialects.sql.dialect import parse_fully
+from tidings.filters.language.expression import And, Attribute, Compare, Literal
+from tidings.filters.language.tokens import MAX_LENGTH
 
 DECLARED = Attributes(
     {"a": "integer", "b": "string", "c": "double", "d": "date", "f": "boolean", "x.y": "string",
@@ -83,7 +83,7 @@ def a_test(draw: Draw) -> str:
 
 def agreed(text: str, context: Context) -> bool:
     """Whether the short way has an answer, which must then be the parser's."""
-    found = quick.read(text, context)
+    found = fast_sql.read(text, context)
     if found is None:
         return False
     wanted = parse_fully(text, context)
@@ -134,7 +134,7 @@ def test_the_common_texts_go_the_short_way(text: str) -> None:
      "a LIKE r'x'", "a = " + "9" * 19, "a" * MAX_LENGTH + " = 1"],
 )  # fmt: skip
 def test_all_others_are_left_to_the_parser(text: str) -> None:
-    assert quick.read(text, Context()) is None
+    assert fast_sql.read(text, Context()) is None
 
 
 def test_what_the_attributes_object_to_is_left_to_the_parser() -> None:
@@ -142,14 +142,14 @@ def test_what_the_attributes_object_to_is_left_to_the_parser() -> None:
     assert agreed("a = 1 AND b = 'x' AND c < 2 AND x.y IN ('p', 'q') AND f = true", context)
     for text in ("z = 1", "a = 'x'", "a = '7'", "b = 1", "d > '2020-01-01'", "c IN (1, '2')",
                  "a LIKE 'x%'", "a BETWEEN 1 AND '2'", "l = 1"):  # fmt: skip
-        assert quick.read(text, context) is None
+        assert fast_sql.read(text, context) is None
     with pytest.raises(FilterError, match="there is no attribute 'bb'; did you mean b") as refused:
         parse("a = 1 AND bb = 'x'", attributes=DECLARED)
     assert refused.value.position == 10
 
 
 def test_names_and_constants_are_shared_between_filters() -> None:
-    one, two = (quick.read(f"name = 'v' AND n{n} = 1", Context()) for n in range(2))
+    one, two = (fast_sql.read(f"name = 'v' AND n{n} = 1", Context()) for n in range(2))
     assert isinstance(one, And)
     assert isinstance(two, And)
     first, second = one.items[0], two.items[0]
@@ -160,16 +160,16 @@ def test_names_and_constants_are_shared_between_filters() -> None:
 
 
 def test_what_is_remembered_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quick, "MOST_REMEMBERED", 10)
-    monkeypatch.setattr(quick, "_names", {})
-    monkeypatch.setattr(quick, "_constants", {})
+    monkeypatch.setattr(fast_sql, "MOST_REMEMBERED", 10)
+    monkeypatch.setattr(fast_sql, "_names", {})
+    monkeypatch.setattr(fast_sql, "_constants", {})
     for n in range(1000):
         wanted = Compare("=", Attribute((f"n{n}",)), Literal(f"v{n}"))
-        assert quick.read(f"n{n} = 'v{n}'", Context()) == wanted
-    quick.read(f"{'n' * 1000} = '{'v' * 1000}'", Context())
-    assert len(quick._names) <= 10
-    assert len(quick._constants) <= 10
-    assert max(map(len, [*quick._names, *quick._constants])) < 10
+        assert fast_sql.read(f"n{n} = 'v{n}'", Context()) == wanted
+    fast_sql.read(f"{'n' * 1000} = '{'v' * 1000}'", Context())
+    assert len(fast_sql._names) <= 10
+    assert len(fast_sql._constants) <= 10
+    assert max(map(len, [*fast_sql._names, *fast_sql._constants])) < 10
 
 
 @pytest.mark.parametrize(
@@ -180,5 +180,5 @@ def test_what_is_remembered_stays_small(monkeypatch: pytest.MonkeyPatch) -> None
 def test_no_text_takes_long(piece: str) -> None:
     for text in (piece * (200_000 // len(piece)), "a IN (" + piece * (200_000 // len(piece))):
         start = time.process_time()
-        quick.read(text, Context())
+        fast_sql.read(text, Context())
         assert time.process_time() - start < 2

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tidings import FilterError, parse
-from tidings.filters import like, regular
+from tidings.filters.values import like, regular
 from tidings.model import LimitError
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tidings.filters import sets
-from tidings.filters.sets import EVERYTHING, NOTHING, ValueSet, key
+from tidings.filters.values import sets
+from tidings.filters.values.sets import EVERYTHING, NOTHING, ValueSet, key
 from tidings.model import compare
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1

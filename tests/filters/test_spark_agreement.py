@@ -15,8 +15,8 @@ import pytest
 from tests.filters import oracle
 
 from tidings import Attributes, Filter, FilterError, parse
-from tidings.filters.evaluate import truth
-from tidings.filters.expression import IsNull, Not
+from tidings.filters.language.evaluation import truth
+from tidings.filters.language.expression import IsNull, Not
 from tidings.model import Type, micros, read_value
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tidings import Attributes, FilterError, Ontology, parse
-from tidings.filters.expression import MAX_DEPTH, And, Attribute, Or
+from tidings.filters.language.expression import MAX_DEPTH, And, Attribute, Or
 
 CASES = Path(__file__).parent / "cases"
 PRECEDENCE: list[dict[str, str]] = json.loads((CASES / "precedence.json").read_text())

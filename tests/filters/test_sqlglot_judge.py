@@ -16,8 +16,8 @@ import sqlglot
 from sqlglot import expressions as glot
 
 from tidings import parse
-from tidings.filters import expression as ours
-from tidings.filters.expression import Expression
+from tidings.filters.language import expression as ours
+from tidings.filters.language.expression import Expression
 
 # (what, ...): ("name", n), ("number", n), ("string", s), (operator, part, ...)
 Tree = tuple[Any, ...]

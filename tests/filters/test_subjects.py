@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidings.filters.ontology import Ontology
-from tidings.filters.subjects import MAX_FIELDS, field, isa, length, matches, pattern_problem
+from tidings.filters.values.ontology import Ontology
+from tidings.filters.values.subjects import MAX_FIELDS, field, isa, length, matches, pattern_problem
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.filters.tokens import MAX_LENGTH, tokenize
+from tidings.filters.language.tokens import MAX_LENGTH, tokenize
 from tidings.model import FilterError
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tidings.filters import parse
-from tidings.filters.evaluate import evaluate
-from tidings.filters.index import HullIndex
-from tidings.filters.work import WORTH, WorkError, metered
+from tidings.filters.canonical.cover_index import HullIndex
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.values.work import WORTH, WorkError, metered
 
 LONG: dict[str, Any] = {
     "s": "a." * WORTH,

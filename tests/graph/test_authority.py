@@ -23,7 +23,7 @@ from tidings import (
     Tag,
     TypePreprocessor,
 )
-from tidings.filters import covering
+from tidings.filters.canonical import covering
 from tidings.graph import authority as module
 
 COPIES = 4

@@ -11,7 +11,7 @@ from tests.filters.strategies import Writer, schema
 from tests.graph.test_content_graph import random_event, random_filter, square
 
 from tidings import ContentGraph, Filter, FilterError, parse
-from tidings.filters import covering
+from tidings.filters.canonical import covering
 
 __all__ = ["square"]  # a fixture
 

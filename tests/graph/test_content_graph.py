@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tidings import ContentGraph, Filter, FilterError, GraphError, Node, parse
-from tidings.filters import covering
+from tidings.filters.canonical import covering
 
 ATTRIBUTES = ("a", "b", "c", "name")
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tidings import Matcher, parse
-from tidings.filters.evaluate import evaluate
-from tidings.filters.functions import MOST_TEXT
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.functions import MOST_TEXT
 
 
 def nested(word: str, depth: int) -> str:

@@ -21,11 +21,11 @@ from tests.filters.strategies import (
 from tests.matching.tables import arrow_schema, arrow_type
 
 from tidings import FilterError, parse
-from tidings.filters.dialects import Context
-from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Attribute, Call, Expression, Literal, attributes_of
-from tidings.filters.sets import key
-from tidings.filters.sql import parse_term
+from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects.sql.dialect import parse_term
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.expression import Attribute, Call, Expression, Literal, attributes_of
+from tidings.filters.values.sets import key
 from tidings.matching import Matcher
 from tidings.matching.rank_space import columns
 from tidings.matching.rank_space.arrow_functions import NotColumnar

@@ -13,8 +13,8 @@ from tests.filters.strategies import Writer, schema
 from tests.graph.test_content_graph import random_filter
 
 from tidings import Filter, FilterError, parse
-from tidings.filters.covering import covers
-from tidings.filters.form import Form
+from tidings.filters.canonical.covering import covers
+from tidings.filters.canonical.form import Form
 from tidings.matching.covering import cover_join, cover_kernels, coverage, undecided
 from tidings.matching.covering.coverage import Coverage, cover
 from tidings.matching.covering.hull_gathering import gather_hulls

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidings import NotificationError, parse
-from tidings.filters.work import WorkError, metered
+from tidings.filters.values.work import WorkError, metered
 from tidings.matching import Matcher
 
 TESTS = (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidings import FilterError, TidingsError, parse
-from tidings.filters import sets
+from tidings.filters.values import sets
 from tidings.matching import Matcher
 from tidings.matching.matcher import SEAL_AT
 from tidings.matching.rank_space import gathering

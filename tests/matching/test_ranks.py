@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tidings import parse
-from tidings.filters.sets import ValueSet, key
+from tidings.filters.values.sets import ValueSet, key
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.ranks import Ranks, asks_order, merged
 from tidings.matching.segments.statistics import moved

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from tidings import Filter, FilterError, Matcher, parse
-from tidings.filters import regular
-from tidings.filters.evaluate import truth
-from tidings.filters.expression import Attribute, Call, Literal
+from tidings.filters.language.evaluation import truth
+from tidings.filters.language.expression import Attribute, Call, Literal
+from tidings.filters.values import regular
 from tidings.matching.rank_space.arrow_functions import NotColumnar
 from tidings.matching.rank_space.columnar import Columnar
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tidings import Attributes, Ontology, TidingsError
-from tidings.filters import regular
+from tidings.filters.values import regular
 from tidings.matching import Matcher
 from tidings.matching.disk.matcher_folder import VERSION
 

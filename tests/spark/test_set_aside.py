@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from tidings import Matcher
 from tidings.cli.app import app
-from tidings.filters import Attributes, regular
+from tidings.filters import Attributes
+from tidings.filters.values import regular
 from tidings.snapshots import Snapshot
 from tidings.spark.compiled import ASIDE, compile_version, home_of, set_aside
 from tidings.spark.live import Fixed, Followed

@@ -26,13 +26,21 @@ from typing import NamedTuple
 import msgspec
 
 from tidings.filters import Filter
-from tidings.filters.evaluate import evaluate
-from tidings.filters.expression import Attribute, Between, Call, Compare, Expression, In, Not
-from tidings.filters.form import Form
-from tidings.filters.functions import FUNCTIONS
-from tidings.filters.sets import Key, key
-from tidings.filters.tree import is_opaque
-from tidings.filters.work import WorkError, look, metered
+from tidings.filters.canonical.form import Form
+from tidings.filters.canonical.set_tree import is_opaque
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.expression import (
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Expression,
+    In,
+    Not,
+)
+from tidings.filters.language.functions import FUNCTIONS
+from tidings.filters.values.sets import Key, key
+from tidings.filters.values.work import WorkError, look, metered
 from tidings.matching import Matcher
 from tidings.routing.interests import TooMuchWork
 

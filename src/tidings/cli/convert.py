@@ -13,8 +13,8 @@ from tidings.cli.declared import Declared, read_types
 from tidings.cli.errors import BAD_INPUT, BadInput, cleaned, report
 from tidings.cli.screen import emit, say
 from tidings.cli.subscriptions import Subscription, read_subscriptions
-from tidings.filters.dialects import DIALECTS
-from tidings.filters.eventbridge import nested_attributes, without_nested
+from tidings.filters.dialects.eventbridge.dialect import nested_attributes, without_nested
+from tidings.filters.dialects.registry import DIALECTS
 
 
 def convert_filters(

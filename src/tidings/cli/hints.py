@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tidings import Filter
-from tidings.filters import sets
-from tidings.filters.evaluate import read
-from tidings.filters.expression import Attribute, Call
-from tidings.filters.form import Form, reads
-from tidings.filters.tree import Node, Test
-from tidings.filters.unparse import name_text
+from tidings.filters.canonical.form import Form, reads
+from tidings.filters.canonical.set_tree import Node, Test
+from tidings.filters.language.evaluation import read
+from tidings.filters.language.expression import Attribute, Call
+from tidings.filters.language.sql_writer import name_text
+from tidings.filters.values import sets
 
 LOOKED_AT = 1_000  # events
 

@@ -12,7 +12,7 @@ import msgspec
 from tidings.cli.declared import read_types
 from tidings.cli.errors import BadInput
 from tidings.filters import Attributes, Filter
-from tidings.filters.expression import attributes_of
+from tidings.filters.language.expression import attributes_of
 from tidings.model import Id
 from tidings.store import ChangeLog
 from tidings.store.locks import LOCK

@@ -1,9 +1,9 @@
 """Text to canonical filter: parse, compare, explain, cover."""
 
-from tidings.filters.attributes import Attributes
-from tidings.filters.explain import BoxReport, Explanation, TestReport
+from tidings.filters.explanation import BoxReport, Explanation, TestReport
 from tidings.filters.filter import Filter, need_filter, need_mapping, parse
-from tidings.filters.ontology import Ontology
+from tidings.filters.language.attributes import Attributes
+from tidings.filters.values.ontology import Ontology
 
 __all__ = [
     "Attributes",

@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from tidings.filters import covering, dialects, evaluate, explain, form, spell, unparse
-from tidings.filters.attributes import Attributes
-from tidings.filters.explain import Explanation
-from tidings.filters.expression import Expression
-from tidings.filters.tree import is_opaque
+from tidings.filters import explanation
+from tidings.filters.canonical import covering, form, form_to_expression
+from tidings.filters.canonical.set_tree import is_opaque
+from tidings.filters.dialects import registry
+from tidings.filters.explanation import Explanation
+from tidings.filters.language import evaluation, sql_writer
+from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.expression import Expression
 from tidings.model import Event, FilterError, NotificationError
 
 
 def parse(
-    text: dialects.Source,
+    text: registry.Source,
     dialect: str = "sql",
     *,
     attributes: Attributes | None = None,
@@ -33,8 +36,8 @@ def parse(
     `most_parts`: of attributes, comparisons and calls; LimitError for a filter of more. Without it
     there is no such limit.
     """
-    context = dialects.Context(attributes, functions or {}, most_parts or 1 << 62)
-    return Filter(dialects.read(text, dialect, context), attributes)
+    context = registry.Context(attributes, functions or {}, most_parts or 1 << 62)
+    return Filter(registry.read(text, dialect, context), attributes)
 
 
 def need_filter(value: object) -> None:
@@ -64,7 +67,11 @@ class Filter:
     @property
     def expression(self) -> Expression:
         """The expression tree, for the rooms that compile it."""
-        return spell.expression_of(self.form) if self._expression is None else self._expression
+        return (
+            form_to_expression.expression_of(self.form)
+            if self._expression is None
+            else self._expression
+        )
 
     def slim(self) -> None:
         """Keep the form and the identity alone, which say the same: of a long filter the expression
@@ -91,7 +98,7 @@ class Filter:
     def matches(self, event: Event) -> bool:
         """Whether a notification matches, by the reference semantics."""
         need_mapping(event)
-        return evaluate.truth(self.expression, event) is True
+        return evaluation.truth(self.expression, event) is True
 
     def covers(self, other: Filter) -> bool:
         """Whether every notification that matches the other matches this one.
@@ -103,18 +110,18 @@ class Filter:
 
     def canonical(self) -> Filter:
         """The same filter, written in canonical form."""
-        same = Filter(spell.expression_of(self.form), self._attributes)
+        same = Filter(form_to_expression.expression_of(self.form), self._attributes)
         same.__dict__["form"] = self.form
         return same
 
     def explain(self, event: Event) -> Explanation:
         """Which tests passed and which failed, expected and actual."""
         need_mapping(event)
-        return explain.explain(self.form, event)
+        return explanation.explain(self.form, event)
 
     def sql(self) -> str:
         """The filter as text of the default dialect; parsing it gives an equal filter."""
-        return unparse.text_of(self.expression)
+        return sql_writer.text_of(self.expression)
 
     @property
     def never(self) -> bool:

@@ -24,10 +24,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tidings.filters import Filter, need_filter, need_mapping
-from tidings.filters.boxes import Effort
-from tidings.filters.covering import covers
-from tidings.filters.index import HullIndex
-from tidings.filters.sets import Key
+from tidings.filters.canonical.boxes import Effort
+from tidings.filters.canonical.cover_index import HullIndex
+from tidings.filters.canonical.covering import covers
+from tidings.filters.values.sets import Key
 from tidings.graph.lattice import Lattice, reach, tie
 from tidings.graph.node import Node
 from tidings.model import Event, GraphError

@@ -7,9 +7,9 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.form import Form
-from tidings.filters.index import HullIndex
-from tidings.filters.sets import Key
+from tidings.filters.canonical.cover_index import HullIndex
+from tidings.filters.canonical.form import Form
+from tidings.filters.values.sets import Key
 from tidings.model import Event
 
 

@@ -18,8 +18,8 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from tidings.filters import Attributes
-from tidings.filters.attributes import Path, article
-from tidings.filters.unparse import name_text
+from tidings.filters.language.attributes import Path, article
+from tidings.filters.language.sql_writer import name_text
 from tidings.model import AttributesError, Type
 
 Unknown = Literal["refuse", "keep out"]  # what becomes of names that are not declared

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.filters import Attributes, Filter, parse
-from tidings.filters.form import Form
+from tidings.filters.canonical.form import Form
 from tidings.matching import Matcher
 from tidings.matching.covering.coverage import Blocks, cover_hulls, in_threads
 from tidings.matching.covering.hull_gathering import Gathered, HullGathering

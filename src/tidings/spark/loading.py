@@ -34,8 +34,8 @@ import pyarrow.parquet as pq
 
 from tidings.files import make_folder
 from tidings.filters import Attributes
-from tidings.filters.dialects import Context
-from tidings.filters.sql import parse_term
+from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.matching import Matcher
 from tidings.matching.covering.cover_folder import pairs_path, read_pairs, write_finder
 from tidings.matching.covering.coverage import Block, Finder

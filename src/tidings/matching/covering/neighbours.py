@@ -25,13 +25,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.boxes import Box
-from tidings.filters.covering import MOST_BOXED
-from tidings.filters.expression import Attribute, Expression, attributes_of
-from tidings.filters.form import Form
-from tidings.filters.pins import MOST_POINTS
-from tidings.filters.sets import Cut, ValueSet
-from tidings.filters.unparse import name_text, text_of
+from tidings.filters.canonical.boxes import Box
+from tidings.filters.canonical.covering import MOST_BOXED
+from tidings.filters.canonical.form import Form
+from tidings.filters.canonical.point_images import MOST_POINTS
+from tidings.filters.language.expression import Attribute, Expression, attributes_of
+from tidings.filters.language.sql_writer import name_text, text_of
+from tidings.filters.values.sets import Cut, ValueSet
 from tidings.matching.covering.cover_kernels import MAYBE, NO, YES
 from tidings.matching.covering.hulls import bounds, ranges
 from tidings.matching.covering.neighbour_kernels import find_above, find_below

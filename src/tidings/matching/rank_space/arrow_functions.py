@@ -1,7 +1,8 @@
 """Functions of the language over columns: those that Arrow computes with the very same meaning.
 
-The reference is filters/functions.py; strictness needs no care, as Arrow's functions of null are
-null. Where a body can't give the same result it raises NotColumnar, or Arrow raises ArrowInvalid.
+The reference is filters/language/functions.py; strictness needs no care, as Arrow's functions of
+null are null. Where a body can't give the same result it raises NotColumnar, or Arrow raises
+ArrowInvalid.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.filters import like, regular
-from tidings.filters.functions import MOST_TEXT
+from tidings.filters.language.functions import MOST_TEXT
+from tidings.filters.values import like, regular
 from tidings.model.values import INT_MAX
 
 TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (

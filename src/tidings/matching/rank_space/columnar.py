@@ -1,8 +1,9 @@
 """Expressions over whole columns, computed by Arrow exactly as `evaluate` computes one event.
 
 Nothing here decides what an expression means. Where Arrow has no function of the very meaning that
-filters/functions.py gives it (remainders of doubles, regular expressions), or where it would fail
-instead of giving null (overflow), there is NotColumnar, and the caller evaluates row by row.
+filters/language/functions.py gives it (remainders of doubles, regular expressions), or where it
+would fail instead of giving null (overflow), there is NotColumnar, and the caller evaluates row by
+row.
 
 Columns are of five types: large_string, int64, double, bool, and null for what has no value at
 all. A function of a type that it has no meaning for gives null: for a column, its type says so.
@@ -17,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.filters.expression import (
+from tidings.filters.language.expression import (
     And,
     Attribute,
     Between,
@@ -32,7 +33,7 @@ from tidings.filters.expression import (
     Not,
     Or,
 )
-from tidings.filters.unparse import text_of
+from tidings.filters.language.sql_writer import text_of
 from tidings.matching.rank_space.arrow_functions import (
     DOUBLE,
     FUNCTIONS,

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters import sets
-from tidings.filters.sets import key
+from tidings.filters.values import sets
+from tidings.filters.values.sets import key
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.ranks import Codes

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters import sets
-from tidings.filters.sets import Cut, ValueSet, key
+from tidings.filters.values import sets
+from tidings.filters.values.sets import Cut, ValueSet, key
 from tidings.model import plain
 from tidings.model.values import INT_MAX, INT_MIN
 

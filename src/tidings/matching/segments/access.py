@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters import sets
+from tidings.filters.values import sets
 from tidings.matching.rank_space.ranks import Ranks
 
 if TYPE_CHECKING:

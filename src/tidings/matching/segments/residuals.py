@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters.evaluate import evaluate, term_value
-from tidings.filters.expression import Expression, attributes_of
-from tidings.filters.form import reads
-from tidings.filters.sets import Key, ValueSet, key
-from tidings.filters.tree import is_opaque
-from tidings.filters.work import look
+from tidings.filters.canonical.form import reads
+from tidings.filters.canonical.set_tree import is_opaque
+from tidings.filters.language.evaluation import evaluate, term_value
+from tidings.filters.language.expression import Expression, attributes_of
+from tidings.filters.values.sets import Key, ValueSet, key
+from tidings.filters.values.work import look
 from tidings.matching.rank_space import columns
 from tidings.matching.rank_space.arrow_functions import TRUTH, NotColumnar
 from tidings.matching.rank_space.columnar import Columnar

@@ -24,12 +24,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters import sets
-from tidings.filters.expression import Call, Expression, Literal
-from tidings.filters.form import Form
-from tidings.filters.sets import ValueSet
-from tidings.filters.tree import is_opaque
-from tidings.filters.unparse import text_of
+from tidings.filters.canonical.form import Form
+from tidings.filters.canonical.set_tree import is_opaque
+from tidings.filters.language.expression import Call, Expression, Literal
+from tidings.filters.language.sql_writer import text_of
+from tidings.filters.values import sets
+from tidings.filters.values.sets import ValueSet
 from tidings.matching.rank_space.gathering import Rows, TermTests
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments.access import choose_access

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidings.filters import sets
-from tidings.filters.expression import Attribute, Expression, attributes_of
+from tidings.filters.language.expression import Attribute, Expression, attributes_of
+from tidings.filters.values import sets
 from tidings.matching.segments.segment import Segment
 
 Path = tuple[str, ...]

@@ -1,0 +1,346 @@
+"""Boxes and unions of boxes: the algebra behind the canonical form and covering.
+
+A box is a conjunction of tests, one set per term; a term without a test is free. As a picture, over
+two terms:
+
+    volume                           a union of two boxes that overlap:
+      |     +-----+                  price in [1, 5]  AND volume in [2, 9]
+      |  +--+--+  |                  price in [3, 9]  AND volume in [4, 12]
+      +--------------- price
+
+Sets are never empty in a box (a box with an empty set is nothing and is dropped), and never
+"everything" (that is no test). Boxes are plain dicts and are not changed once made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tidings.filters.canonical.set_tree import All, Any, Node, Test
+from tidings.filters.values.sets import EVERYTHING, Cut, ValueSet, unite
+
+Box = dict[str, ValueSet]
+Union = list[Box]
+Settled = Callable[[str, ValueSet], ValueSet]
+
+EFFORT = 16_384  # intersections that expanding one tree may take
+
+
+def _as_it_is(_term: str, values: ValueSet) -> ValueSet:
+    return values
+
+
+def meet(left: Box, right: Box) -> Box | None:
+    """The intersection of two boxes; None when it is empty."""
+    both = dict(left)
+    for term, values in right.items():
+        old = both.get(term)
+        if old is not None:
+            values = old & values
+            if not values:
+                return None
+        both[term] = values
+    return both
+
+
+def contains(outer: Box, inner: Box) -> bool:
+    """Whether each of outer's sets contains inner's set on that term."""
+    for term, values in outer.items():
+        have = inner.get(term)
+        if have is None or not values >= have:
+            return False
+    return True
+
+
+def expand(node: Node, most: int) -> Union | None:
+    """The boxes whose union the tree is; None when there would be more than `most`, or when it
+    takes more than EFFORT intersections to find them.
+
+    The answer does not depend on the order of the operands: factors are multiplied smallest first,
+    equal ones in the order of their boxes.
+    """
+    return _expand(node, most, Effort(EFFORT))
+
+
+class Effort:
+    """Work that may still be done: what could take for ever takes this much and then gives up."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, work: int) -> bool:
+        self.left -= work
+        return self.left >= 0
+
+
+def _expand(node: Node, most: int, effort: Effort) -> Union | None:
+    if isinstance(node, Test):
+        return [{node.term: node.values}]
+    if isinstance(node, Any):
+        union: Union = []
+        for item in node.items:
+            more = _expand(item, most, effort)
+            if more is None or len(union) + len(more) > most:
+                return None
+            union.extend(more)
+        return union
+    return _expand_all(node, most, effort)
+
+
+def _expand_all(node: All, most: int, effort: Effort) -> Union | None:
+    union: Union = [{item.term: item.values for item in node.items if isinstance(item, Test)}]
+    factors: list[Union] = []
+    for item in node.items:
+        if not isinstance(item, Test):
+            factor = _expand(item, most, effort)
+            if factor is None:
+                return None
+            factors.append(factor)
+    if len(factors) > 1:
+        factors.sort(key=lambda factor: (len(factor), sorted(map(sort_key, factor))))
+    for factor in factors:
+        if not effort.spend(len(union) * len(factor)):
+            return None
+        met = (meet(left, right) for left in union for right in factor)
+        union = absorb([box for box in met if box is not None])
+        if len(union) > most:
+            return None
+    return union
+
+
+def simplify(union: Iterable[Box], settled: Settled = _as_it_is) -> Union:
+    """No box inside another, none that differ in one term only; in one order.
+
+    The result depends on the set of boxes, not on their order: each pass merges whole groups, and
+    terms are taken in the order of their names. Passes repeat until nothing merges; a pass looks
+    only at groups with a box that the pass before has made. `settled` writes a set that came from
+    a merge in the one way that the term's type asks for.
+    """
+    heap = _Heap(absorb(list(union)), settled)
+    fresh = set(heap.boxes)
+    while len(heap.boxes) > 1 and fresh:
+        fresh = heap.merge_around(fresh)
+        for number in fresh:
+            heap.absorb_into(number)
+        fresh &= heap.boxes.keys()
+    return sorted(heap.boxes.values(), key=sort_key)
+
+
+class _Heap:
+    """Boxes by number, and by what is left of them without one term.
+
+    Two boxes merge on a term when they are alike in all others. `_alike` finds them by a hash that
+    is the sum of the hashes of the tests, less the one that is left out: an entry per test, and no
+    box is hashed once per term.
+    """
+
+    def __init__(self, boxes: Union, settled: Settled) -> None:
+        self.boxes: dict[int, Box] = {}
+        self._settled = settled
+        self._sums: dict[int, int] = {}
+        self._alike: dict[tuple[str, int], dict[int, None]] = {}
+        self._count = 0
+        for box in boxes:
+            self._add(box)
+
+    def _add(self, box: Box) -> int:
+        number = self._count
+        self._count += 1
+        self.boxes[number] = box
+        self._sums[number] = sum(map(_mark, box.items()))
+        for place in self._places(number):
+            self._alike.setdefault(place, {})[number] = None
+        return number
+
+    def _drop(self, number: int) -> None:
+        for place in self._places(number):
+            del self._alike[place][number]
+        del self.boxes[number], self._sums[number]
+
+    def _places(self, number: int) -> Iterator[tuple[str, int]]:
+        total = self._sums[number]
+        for test in self.boxes[number].items():
+            yield test[0], total - _mark(test)
+
+    def merge_around(self, fresh: set[int]) -> set[int]:
+        """Merge, term by term, what can be merged with these boxes; the numbers of the results."""
+        made: set[int] = set()
+        for term in sorted({term for number in fresh for term in self.boxes[number]}):
+            places = {
+                (term, self._sums[number] - _mark((term, self.boxes[number][term])))
+                for number in fresh | made
+                if number in self.boxes and term in self.boxes[number]
+            }
+            for place in places:
+                for group in self._groups(term, list(self._alike[place])):
+                    made.add(self._merge(term, group))
+        return made & self.boxes.keys()
+
+    def _groups(self, term: str, numbers: list[int]) -> list[list[int]]:
+        """The boxes that are in fact alike in all other terms: a hash may lie."""
+        groups: list[tuple[Box, list[int]]] = []
+        if len(numbers) < 2:
+            return []
+        for number in numbers:
+            rest = {t: v for t, v in self.boxes[number].items() if t != term}
+            for known, group in groups:
+                if known == rest:
+                    group.append(number)
+                    break
+            else:
+                groups.append((rest, [number]))
+        return [group for _, group in groups if len(group) > 1]
+
+    def _merge(self, term: str, group: list[int]) -> int:
+        box = dict(self.boxes[group[0]])
+        values = self._settled(term, unite([self.boxes[number][term] for number in group]))
+        for number in group:
+            self._drop(number)
+        if values.is_everything:
+            del box[term]
+        else:
+            box[term] = values
+        return self._add(box)
+
+    def absorb_into(self, number: int) -> None:
+        """Drop the boxes inside this one. (It lies in none: its parts would have lain there.)"""
+        outer = self.boxes.get(number)
+        if outer is None:
+            return
+        inside = [
+            other
+            for other, box in self.boxes.items()
+            if other != number and len(box) >= len(outer) and contains(outer, box)
+        ]
+        for other in inside:
+            self._drop(other)
+
+
+def _mark(test: tuple[str, ValueSet]) -> int:
+    """A hash that may be summed: squared, since hashes of tuples are nearly sums themselves."""
+    return hash(test) ** 2
+
+
+def sort_key(box: Box) -> list[tuple[str, tuple[Cut, ...]]]:
+    return sorted((term, values.cuts) for term, values in box.items())
+
+
+def absorb(boxes: Union) -> Union:
+    """The boxes that lie in no other one; of equal boxes, one.
+
+    A box can only lie in one that tests a subset of its terms, so boxes are grouped by their terms,
+    and groups are found by their rarest term; within two groups boxes are swept in the order of
+    where their sets begin on one shared term, and only those whose span there is wide enough are
+    compared. Quadratic only when all spans nest.
+    """
+    if len(boxes) < 2:
+        return boxes
+    unique = list({tuple(sort_key(box)): box for box in boxes}.values())
+    groups: dict[frozenset[str], Union] = {}
+    for box in unique:
+        groups.setdefault(frozenset(box), []).append(box)
+    if frozenset() in groups:
+        return [{}]
+    uses = Counter(term for terms in groups for term in terms)
+    by_rarest: dict[str, list[frozenset[str]]] = {}
+    for terms in groups:
+        by_rarest.setdefault(min(terms, key=lambda term: uses[term]), []).append(terms)
+    inside: set[int] = set()
+    for more_terms, inners in groups.items():
+        for terms in (found for term in more_terms for found in by_rarest.get(term, ())):
+            if terms <= more_terms:
+                outers = groups[terms]
+                _mark_inside(_sweep_term(outers), outers, inners, inside)
+    return [box for box in unique if id(box) not in inside]
+
+
+def _sweep_term(boxes: Union) -> str:
+    """The term on which the boxes begin at the most different places."""
+    return max(sorted(boxes[0]), key=lambda term: len({box[term].cuts[0] for box in boxes}))
+
+
+def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
+    """Add to `inside` the inner boxes that lie in one of the outer ones, all of the same terms."""
+    # The swept term last: what is open begins early enough on it, so it seldom tells two apart.
+    terms = [*(other for other in outers[0] if other != term), term]
+    outers = sorted(outers, key=lambda box: box[term].cuts[0])
+    inners = sorted(inners, key=lambda box: box[term].cuts[0])
+    open_boxes: Union = []
+    taken = 0
+    for inner in inners:
+        first = inner[term].cuts[0]
+        while taken < len(outers) and outers[taken][term].cuts[0] <= first:
+            open_boxes.append(outers[taken])
+            taken += 1
+        open_boxes = [box for box in open_boxes if _reaches(box[term], first)]
+        for outer in open_boxes:
+            if outer is inner or id(outer) in inside:
+                continue
+            for one in terms:
+                if not outer[one] >= inner[one]:
+                    break
+            else:
+                inside.add(id(inner))
+                break
+
+
+def _reaches(values: ValueSet, cut: Cut) -> bool:
+    """Whether a set has anything after a cut."""
+    return len(values.cuts) % 2 == 1 or values.cuts[-1] > cut
+
+
+def subtract(box: Box, union: Sequence[Box], effort: Effort) -> Union | None:
+    """What of a box lies outside a union, as disjoint boxes; None when the effort runs out."""
+    left: Union = [box]
+    for hole in union:
+        rest: Union = []
+        for piece in left:
+            if not effort.spend(1):
+                return None
+            _cut_out(piece, hole, rest)
+        left = rest
+        if not left:
+            break
+    return left
+
+
+def _cut_out(piece: Box, hole: Box, rest: Union) -> None:
+    """Append to rest what of the piece is outside the hole, one slab per term."""
+    if meet(piece, hole) is None:
+        rest.append(piece)
+        return
+    core = piece
+    for term, values in hole.items():
+        have = core.get(term, EVERYTHING)
+        outside = have - values
+        if outside:
+            rest.append({**core, term: outside})
+            core = {**core, term: have & values}
+
+
+def hull(union: Sequence[Box]) -> Box:
+    """The smallest box around a union: per term that all of them test, the union of the sets."""
+    if not union:
+        return {}
+    out: Box = {}
+    for term in union[0]:
+        if all(term in box for box in union):
+            values = unite([box[term] for box in union])
+            if not values.is_everything:
+                out[term] = values
+    return out
+
+
+def hull_of_tree(node: Node) -> Box | None:
+    """A box around a tree, without expanding it; None when the tree is plainly nothing."""
+    if isinstance(node, Test):
+        return {node.term: node.values}
+    hulls = [hull_of_tree(item) for item in node.items]
+    if isinstance(node, Any):
+        some = [box for box in hulls if box is not None]
+        return hull(some) if some else None
+    out: Box | None = {}
+    for box in hulls:
+        out = meet(out, box) if out is not None and box is not None else None
+    return out

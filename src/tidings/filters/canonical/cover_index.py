@@ -1,0 +1,181 @@
+"""Where to look for the nodes that may cover a filter, be covered by it, or hold a notification.
+
+Every filter lies in its hull, one box. A hull that contains another contains it on each attribute,
+so it is enough to look under one well chosen attribute of one of them:
+
+    access   (attribute, point)  the nodes whose hull wants one of a few points there
+             (term,)             the nodes whose hull wants something else of the term
+    free     see unions.py       the nodes whose hull is free
+    tested   attribute           the nodes whose hull tests it, also by the first point of the test
+
+Answers are candidates: always all that can be right, usually few more. A node costs one entry per
+access point, two per attribute of its hull and two per value of its witness. Looking under (term,)
+is linear in what is there: the engine of the matching room does that part in rank space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+from tidings.filters.canonical.form import Form, reads
+from tidings.filters.canonical.unions import MOST_POINTS, UnionIndex, count_of, drop
+from tidings.filters.language.evaluation import term_value
+from tidings.filters.language.expression import Attribute, Expression, attributes_of
+from tidings.filters.language.sql_writer import name_text
+from tidings.filters.values.sets import NULL_KEY, OTHER, Key, ValueSet, key
+from tidings.model import Event
+
+Item = TypeVar("Item")
+Place = tuple[str | Key, ...]
+
+
+class HullIndex(Generic[Item]):
+    """Items (hashable) by the hulls of their forms."""
+
+    def __init__(self) -> None:
+        self._access: dict[Place, dict[Item, None]] = {}
+        self._terms: dict[str, Expression] = {}  # of the access places
+        self._uses: dict[str, int] = {}
+        self._computed: dict[
+            str, dict[str, None]
+        ] = {}  # attribute -> access terms computed from it
+        self._tested: dict[Place, dict[Item, None]] = {}
+        self._reading: dict[str, dict[Item, None]] = {}
+        self._unions: UnionIndex[Item] = UnionIndex()
+        self._all: dict[Item, None] = {}
+        self._never: dict[Item, None] = {}  # everything covers what matches nothing
+
+    def add(self, item: Item, form: Form) -> None:
+        self._all[item] = None
+        if form.never:
+            self._never[item] = None
+            return
+        term, places = _access_of(form)
+        for place in places:
+            self._access.setdefault(place, {})[item] = None
+        if term is not None:
+            self._uses[term] = self._uses.get(term, 0) + 1
+            self._terms[term] = form.terms[term]
+            if not isinstance(form.terms[term], Attribute):
+                for path in attributes_of(form.terms[term]):
+                    self._computed.setdefault(name_text(path), {})[term] = None
+        self._unions.add(item, form)
+        for place in _tested_places(form):
+            self._tested.setdefault(place, {})[item] = None
+        for path in reads(form):
+            self._reading.setdefault(name_text(path), {})[item] = None
+
+    def discard(self, item: Item, form: Form) -> None:
+        del self._all[item]
+        if form.never:
+            del self._never[item]
+            return
+        term, places = _access_of(form)
+        for place in places:
+            drop(self._access, place, item)
+        if term is not None:
+            self._uses[term] -= 1
+            if self._uses[term] == 0:
+                del self._uses[term], self._terms[term]
+                for path in attributes_of(form.terms[term]):
+                    if term in self._computed.get(name_text(path), {}):
+                        drop(self._computed, name_text(path), term)
+        self._unions.discard(item, form)
+        for place in _tested_places(form):
+            drop(self._tested, place, item)
+        for path in reads(form):
+            drop(self._reading, name_text(path), item)
+
+    def may_cover(self, form: Form) -> Iterator[Item]:
+        """Items whose form may cover this one."""
+        if form.never:
+            yield from self._all
+            return
+        yield from dict.fromkeys(self._unions.may_cover(form))
+        wanted = dict.fromkeys(form.terms)
+        for path in reads(form):
+            wanted.update(self._computed.get(name_text(path), {}))
+        if form.boxes is None:  # a part of a tree may be empty, and lie in what looks elsewhere
+            wanted.update((t, None) for t, n in self._terms.items() if not isinstance(n, Attribute))
+        for term in wanted:
+            yield from self._access.get((term,), ())
+            values = form.hull.get(term)
+            points = _points(values) if values is not None else None
+            if points:
+                yield from self._access.get((term, points[0]), ())
+
+    def may_be_covered(self, form: Form) -> Iterable[Item]:
+        """Items whose form this one may cover."""
+        if form.never:
+            return list(self._never)
+        best: list[dict[Item, None]] | None = None
+        size = len(self._all)
+        for term, values in form.hull.items():
+            node = form.terms[term]
+            if not isinstance(node, Attribute):
+                continue
+            points = _points(values, MOST_POINTS)
+            places: list[Place] = [(term,)] if points is None else [(term, p) for p in points]
+            found = [self._tested[place] for place in places if place in self._tested]
+            count = sum(map(len, found))
+            if best is None or count < size:
+                best, size = found, count
+        if best is None and form.hull:  # only computed terms; some are computed from nothing
+            paths = reads(form)
+            if paths:
+                best = [self._reading.get(name_text(path), {}) for path in paths]
+        if form.boxes is not None and len(form.boxes) > 1:
+            union = self._unions.may_be_covered(form)
+            if union is not None and (best is None or count_of(union) < count_of(best)):
+                best = union
+        if best is None:
+            return list(self._all)
+        # one item may read many of these attributes, and is asked once
+        return list(dict.fromkeys([*self._never, *(item for group in best for item in group)]))
+
+    def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
+        """Items whose form may hold this notification; the values of terms go into `values`."""
+        yield from self._unions.free
+        access = self._access
+        for term, node in self._terms.items():
+            place = values.get(term)
+            if place is None:
+                is_missing = type(node) is Attribute and node.path[0] not in event
+                place = values[term] = NULL_KEY if is_missing else key(term_value(node, event))
+            if (term,) in access:
+                yield from access[term,]
+            if (term, place) in access:
+                yield from access[term, place]
+
+
+def _access_of(form: Form) -> tuple[str | None, list[Place]]:
+    """The term and places under which a form is looked for: few points of an attribute, or else
+    an attribute, or else a computed term."""
+    best: tuple[int, str, list[Place]] | None = None
+    for term, values in form.hull.items():
+        plain = isinstance(form.terms[term], Attribute)
+        points = _points(values, MOST_POINTS) if plain else None
+        rank = 2 if not plain else 0 if points is not None else 1
+        places: list[Place] = [(term,)] if points is None else [(term, p) for p in points]
+        if best is None or (rank, len(places)) < (best[0], len(best[2])):
+            best = (rank, term, places)
+    return (best[1], best[2]) if best is not None else (None, [])
+
+
+def _tested_places(form: Form) -> Iterator[Place]:
+    for term, values in form.hull.items():
+        if isinstance(form.terms[term], Attribute):
+            yield (term,)
+            points = _points(values)
+            if points is not None:
+                yield (term, points[0])
+
+
+def _points(values: ValueSet, most: int = 1 << 30) -> list[Key] | None:
+    """The places of a set that has few of them. All that is nested stands at one: a pattern that
+    wants a value, or a list that the value is in, is looked up as one that wants the value."""
+    if values.cuts and values.cuts[-1] == (OTHER,) and len(values.cuts) & 1:
+        found = ValueSet(values.cuts[:-1]).points(most)
+        return None if found is None else [*found, (OTHER, 0, 0)]
+    return values.points(most)

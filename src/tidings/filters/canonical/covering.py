@@ -1,0 +1,183 @@
+"""Covering: whether every notification that matches one filter matches another.
+
+Box A contains box B when each set of A contains B's set on that term. A covers B when each box of B
+lies in one box of A, or, tried next under a budget, when nothing is left of it after cutting all
+boxes of A out. Where B pins an attribute to a few points, terms that A computes from it are
+computed too: `lower(name) = 'bo'` covers `name = 'BO'`.
+
+Sound always; complete for unions of boxes over independent terms as far as the budget goes. A
+missed covering only makes headers longer, a false one would misdeliver, so every doubt is a no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidings.filters.canonical import boxes as algebra
+from tidings.filters.canonical.boxes import Box, Effort
+from tidings.filters.canonical.form import Form
+from tidings.filters.canonical.point_images import image
+from tidings.filters.canonical.set_tree import All, Any, Node, Test
+from tidings.filters.language.expression import Attribute, Expression
+
+EFFORT = 20_000  # comparisons of boxes; whoever is not done by then answers no
+AMONG_OTHERS = 2_000  # the same of one question among many
+MOST_BOXED = 20_000  # boxes of one times boxes of the other that are compared there
+HEAVY = 512  # weight of forms that are not looked into there: only what is around them counts
+
+
+def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
+    """Whether `outer` covers `inner`. `budget`: of many questions together; once it is spent, the
+    answer is no."""
+    if outer.always or inner.never:
+        return True
+    if outer.never or inner.always:
+        return False
+    if budget is None:
+        return hull_allows(outer, inner) and _looked_into(outer, inner, Effort(EFFORT))
+    if not budget.spend(1 + len(outer.hull) // 16) or not hull_allows(outer, inner):
+        return False
+    if outer.weight > HEAVY or inner.weight > HEAVY:
+        boxes = outer.boxes
+        return boxes is not None and len(boxes) == 1 and algebra.contains(boxes[0], inner.hull)
+    effort = Effort(min(EFFORT, AMONG_OTHERS, budget.left))
+    before = effort.left
+    answer = _looked_into(outer, inner, effort)
+    budget.spend(8 * (before - effort.left))  # such a step may merge sets, which takes longer
+    return answer
+
+
+def covers_among(outer: Form, inner: Form) -> bool:
+    """Whether `outer` covers `inner`, as a question among many about compiled filters.
+
+    The answer follows from these two alone, so it is the same whoever asks, in whatever order and
+    however the others are parted: a graph that was compiled at once and one that grew are equal.
+    What the boxes say by themselves is always said, as kernels say it too
+    (matching/covering/by_boxes.py, matching/covering/neighbours.py).
+    """
+    if outer.always or inner.never:
+        return True
+    if outer.never or inner.always or not hull_allows(outer, inner):
+        return False
+    if outer.boxes is not None:
+        boxes = (inner.hull,) if inner.boxes is None else inner.boxes
+        if len(outer.boxes) * len(boxes) <= MOST_BOXED and all(
+            any(algebra.contains(one, box) for one in outer.boxes) for box in boxes
+        ):
+            return True
+    if outer.weight > HEAVY or inner.weight > HEAVY:
+        return False
+    return _looked_into(outer, inner, Effort(AMONG_OTHERS))
+
+
+def _looked_into(outer: Form, inner: Form, effort: Effort) -> bool:
+    if inner.boxes is not None:
+        return all(_box_covered(box, outer, effort) for box in inner.boxes)
+    assert inner.tree is not None
+    one_box = outer.boxes[0] if outer.boxes is not None and len(outer.boxes) == 1 else None
+    if one_box is not None and algebra.contains(one_box, inner.hull):
+        return True  # also where the tree is too large to look into
+    return _tree_covered(inner.tree, outer, {}, effort)
+
+
+def hull_allows(outer: Form, inner: Form) -> bool:
+    """A cheap necessary condition: the box around `inner` lies in the box around `outer`.
+
+    A computed term may hold box by box without holding on the hull, so it rejects nothing here.
+    """
+    for term, values in outer.hull.items():
+        have = inner.hull.get(term)
+        if have is None:
+            if isinstance(outer.terms[term], Attribute):
+                return False
+        elif not values >= have and isinstance(outer.terms[term], Attribute):
+            return False
+    return True
+
+
+def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: Effort) -> bool:
+    """Whether a box lies in another, computing the terms that its points decide."""
+    for term, values in outer.items():
+        have = inner.get(term)
+        if have is not None and values >= have:
+            continue
+        computed = image(term, terms[term], inner, effort)
+        if computed is None:
+            return False
+        if have is not None:
+            computed = computed & have
+        if not values >= computed:
+            return False
+    return True
+
+
+def _box_covered(box: Box, outer: Form, effort: Effort) -> bool:
+    if outer.tree is not None:
+        return _box_in_tree(box, outer.tree, outer.terms, effort)
+    assert outer.boxes is not None
+    if not effort.spend(len(outer.boxes)):
+        return False
+    if any(algebra.contains(one, box) for one in outer.boxes):
+        return True
+    known = _with_images(box, outer.terms, effort)
+    if known is None:
+        return True  # its points contradict its computed terms: no notification is in it
+    if known is not box and any(algebra.contains(one, known) for one in outer.boxes):
+        return True
+    near = [one for one in outer.boxes if algebra.meet(one, known) is not None]
+    return len(near) > 1 and algebra.subtract(known, near, effort) == []
+
+
+def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: Effort) -> bool:
+    if isinstance(node, Test):
+        return effort.spend(1) and box_in_box({node.term: node.values}, box, terms, effort)
+    if isinstance(node, All):
+        return all(_box_in_tree(box, item, terms, effort) for item in node.items)
+    return any(_box_in_tree(box, item, terms, effort) for item in node.items)
+
+
+def _tree_covered(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
+    """Whether what is in a tree is in the outer form: by its hull, or by its parts."""
+    if id(node) in seen:
+        return seen[id(node)]
+    answer = _parts_covered(node, outer, seen, effort)
+    if not answer and effort.spend(1):
+        around = algebra.hull_of_tree(node)
+        answer = around is None or _box_covered(around, outer, effort)
+    if not answer and isinstance(outer.tree, All):
+        answer = all(
+            _tree_covered(node, Form(None, part, {}, outer.terms), {}, effort)
+            for part in outer.tree.items
+        )
+    seen[id(node)] = answer
+    return answer
+
+
+def _parts_covered(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
+    if effort.left < 0:
+        return False
+    if isinstance(node, Any):
+        return all(_tree_covered(item, outer, seen, effort) for item in node.items)
+    if isinstance(node, All):
+        unions = (item for item in node.items if isinstance(item, Any))
+        return any(_tree_covered(item, outer, seen, effort) for item in unions)
+    return False
+
+
+# -- terms computed from points ----------------------------------------------------------------
+
+
+def _with_images(box: Box, terms: Mapping[str, Expression], effort: Effort) -> Box | None:
+    """The box with a test on every term that its points decide; None when one becomes empty."""
+    out = box
+    for text, term in terms.items():
+        computed = image(text, term, box, effort)
+        if computed is None:
+            continue
+        have = box.get(text)
+        if have is not None:
+            computed = computed & have
+        if not computed:
+            return None
+        out = {**out, text: computed}
+    return out

@@ -1,0 +1,169 @@
+"""What a box says about computed terms where it pins attributes to a few points.
+
+`name IN ('Bo', 'Al') AND lower(name) = 'bo'` needs no computed term: it is `name = 'Bo'`. And
+`lower(name) = 'bo'` covers `name = 'BO'`, once the term is computed on that point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+from tidings.filters.canonical.boxes import Box, Effort
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.expression import Attribute, Expression, attributes_of
+from tidings.filters.language.sql_writer import name_text
+from tidings.filters.language.static_types import is_unbounded
+from tidings.filters.values import sets
+from tidings.filters.values.sets import Key, ValueSet
+from tidings.model import moment
+
+MOST_POINTS = 64  # combinations of points that a term is computed on
+MOST_WORK = 1 << 15  # of one term: 0.2 ms where it is a pattern
+LEAST_WORK = 512  # to see that there is nothing to compute
+MOST_OF_UNION = 1 << 22  # of all terms in all boxes of a filter
+WORK_OF_STEP = 256  # of one step of an effort
+Path = tuple[str, ...]
+Choices = tuple[list[Path], list[list[Any]], int]  # attributes, their values, and the work
+
+
+def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -> ValueSet | None:
+    """The values that a computed term can take in a box; None when the box leaves it open, or when
+    it takes too much work to say. `text` is that of the term."""
+    chosen = _chosen(text, term, box)
+    if chosen is None:
+        return None
+    paths, choices, work = chosen
+    if effort is not None and not effort.spend(work // WORK_OF_STEP):
+        return None
+    places = [_computed(term, paths, combination) for combination in product(*choices)]
+    return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
+
+
+def _chosen(text: str, term: Expression, box: Box) -> Choices | None:
+    """What a term is computed on. The work is the characters of all combinations, times those of
+    the term: a pattern may follow each of its places for each character."""
+    if isinstance(term, Attribute):
+        return None
+    names = _read_names.get(text)
+    if names is None:
+        names = _names_of(text, term)
+    for name in names:
+        if name not in box:
+            return None
+    if is_unbounded(term):
+        return None
+    paths = sorted(attributes_of(term))
+    choices: list[list[Any]] = []
+    count, size = 1, 0
+    for path in paths:
+        values = box.get(name_text(path))
+        points = values.points(MOST_POINTS) if values is not None else None
+        if points is None:
+            return None
+        choices.append([value for place in points for value in values_at(place)])
+        count *= len(choices[-1])
+        size += max(len(one) if isinstance(one, str) else 1 for one in choices[-1])
+        if count > MOST_POINTS or count * size * len(text) > MOST_WORK:
+            return None
+    # sorted, a path stands right before those that go on from it; a struct is more than its fields
+    if any(longer[: len(path)] == path for path, longer in pairwise(paths)):
+        return None
+    return paths, choices, count * size * len(text)
+
+
+def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
+    """Whether computing what the boxes decide is more than is done for one filter."""
+    if len(union) * len(terms) * MOST_WORK <= MOST_OF_UNION:
+        return False
+    computed = {text for text, term in terms.items() if not isinstance(term, Attribute)}
+    work = sum(len(box.keys() & computed) for box in union) * LEAST_WORK
+    for box in union:
+        for text in box.keys() & computed:
+            if work > MOST_OF_UNION:
+                return True
+            chosen = _chosen(text, terms[text], box)
+            work += 0 if chosen is None else chosen[2]
+    return work > MOST_OF_UNION
+
+
+# The names that computed terms read, by their texts: the same terms are asked of box after box.
+_read_names: dict[str, tuple[str, ...]] = {}
+
+
+def _names_of(text: str, term: Expression) -> tuple[str, ...]:
+    names = tuple(name_text(path) for path in attributes_of(term))
+    if len(text) <= sets.LONGEST_REMEMBERED and len(names) <= 8:
+        if len(_read_names) >= sets.MOST_REMEMBERED:
+            _read_names.clear()
+        _read_names[text] = names
+    return names
+
+
+def _computed(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Key:
+    event: dict[str, Any] = {}
+    for path, value in zip(paths, values, strict=True):
+        level = event
+        for step in path[:-1]:
+            level = level.setdefault(step, {})
+        level[path[-1]] = value
+    return sets.key(evaluate(term, event))
+
+
+def values_at(place: Key) -> Iterator[Any]:
+    """All values that stand at one place: 1 is an integer and a double, 0 is two doubles."""
+    family, value = place[0], place[1]
+    if family == sets.ABSENT:
+        yield None
+    elif family == sets.NAN:
+        yield float("nan")
+    elif family == sets.TIME:
+        yield moment(value)
+    else:
+        yield value
+        if family == sets.NUMBER and isinstance(value, int) and float(value) == value:
+            yield float(value)
+            if value == 0:
+                yield -0.0
+
+
+def settle(box: Box, terms: Mapping[str, Expression]) -> Box | None:
+    """The box without the computed tests that its points decide; None when no point passes them.
+
+    A test on a term of one pinned attribute goes, and takes with it the points that fail it. A
+    point that passes as one value and fails as another (1 and 1.0) keeps the test. A test on terms
+    of several attributes goes only when it always passes. One test can take the points away that
+    kept another, so this repeats until nothing changes: the order of the tests does not matter.
+    """
+    while True:
+        out = dict(box)
+        for text, allowed in box.items():
+            possible = image(text, terms[text], out)
+            if possible is None:
+                continue
+            if allowed >= possible:
+                del out[text]
+                continue
+            if not possible & allowed:
+                return None
+            paths = attributes_of(terms[text])
+            if len(paths) == 1:
+                _keep_passing(out, text, terms[text], name_text(next(iter(paths))))
+        if out == box:
+            return out
+        box = out
+
+
+def _keep_passing(box: Box, text: str, term: Expression, attribute: str) -> None:
+    kept: list[Key] = []
+    decided = True
+    for place in box[attribute].points() or []:
+        found = image(text, term, {attribute: sets.points([place])})
+        assert found is not None  # the whole set had an image, so each of its points has
+        if found & box[text]:
+            kept.append(place)
+            decided = decided and box[text] >= found
+    box[attribute] = sets.points(kept)
+    if decided:
+        del box[text]

@@ -1,0 +1,153 @@
+"""Where to look for what a union of boxes covers, and for the unions that cover a filter.
+
+`c = 5 OR pair = 'ours' AND n > 7` has a free hull: no attribute is tested by all its boxes. What
+helps is a *witness* of each filter, a point of one of its boxes: the first value of each attribute
+that is tested there, and null for all others. What covers a filter holds its witness, in one box.
+
+    test       found at              a box is found by one of its tests that null does not pass,
+    c = 5      (c,) and (c, 5)       a witness by each of its values; where a test has no points,
+    n > 7      (n,) and (n, WIDE)    any value may be the one
+
+So a union covers only what has a witness where its boxes are, and only unions with a box where a
+witness is cover the filter that has it. Two kinds are always candidates: unions with a box that has
+no such test (`a IS NULL OR b = 1`), and filters all boxes of which test something computed, as that
+may be a box without a point. Cost: two entries for each attribute of a witness or box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from tidings.filters.canonical.boxes import Box
+from tidings.filters.canonical.form import Form
+from tidings.filters.language.expression import Attribute
+from tidings.filters.values.sets import NULL_KEY, Key
+
+MOST_POINTS = 8
+MANY = range(MOST_POINTS + 1)  # for those that are no points
+WIDE: Key = ()
+
+Item = TypeVar("Item")
+Tested = tuple[str, list[Key] | None]  # a term, and its points if it has few
+Place = tuple[str] | tuple[str, Key]
+Places = dict[Place, dict[Item, None]]
+
+
+class UnionIndex(Generic[Item]):
+    """Items (hashable) by their witnesses, and those with a free hull by their boxes."""
+
+    def __init__(self) -> None:
+        self.free: dict[Item, None] = {}  # items with a free hull
+        self._anywhere: dict[Item, None] = {}  # those of them that are always candidates
+        self._boxes: Places[Item] = {}
+        self._witnesses: Places[Item] = {}
+        self._hidden: dict[Item, None] = {}  # items without a witness
+
+    def add(self, item: Item, form: Form) -> None:
+        witness = _witness(form)
+        if witness is None:
+            self._hidden[item] = None
+        else:
+            _put(self._witnesses, _found_at(witness), item)
+        if not form.hull:
+            self.free[item] = None
+            tests = _accesses(form)
+            if tests is None:
+                self._anywhere[item] = None
+            else:
+                _put(self._boxes, _found_at(tests), item)
+
+    def discard(self, item: Item, form: Form) -> None:
+        for place in _found_at(_witness(form) or ()):
+            drop(self._witnesses, place, item)
+        for place in _found_at(_accesses(form) or () if not form.hull else ()):
+            drop(self._boxes, place, item)
+        for group in (self._hidden, self.free, self._anywhere):
+            group.pop(item, None)
+
+    def may_cover(self, form: Form) -> Iterator[Item]:
+        """Items with a free hull whose form may cover this one; an item may come twice."""
+        witness = _witness(form)
+        if witness is None:
+            yield from self.free
+            return
+        yield from self._anywhere
+        for test in witness:
+            for group in _looked_up(self._boxes, test):
+                yield from group
+
+    def may_be_covered(self, form: Form) -> list[dict[Item, None]] | None:
+        """Groups of items whose form this one may cover; None where all may be."""
+        found = [self._hidden]
+        for box in form.boxes or ({},):
+            groups = (_looked_up(self._witnesses, test) for test in _tests(box, form))
+            best = min(groups, key=count_of, default=None)
+            if best is None:
+                return None
+            found += best
+        return found
+
+
+def _witness(form: Form) -> list[Tested] | None:
+    """Each attribute with its value, where that is known, in a box that tests attributes alone,
+    and few of them."""
+    terms = form.terms
+    plain = (
+        box for box in form.boxes or () if all(isinstance(terms[term], Attribute) for term in box)
+    )
+    box = min(plain, key=len, default=None)
+    if box is None:
+        return None
+    points = ((term, values.points(MOST_POINTS)) for term, values in box.items())
+    return [(term, some and some[:1]) for term, some in points]
+
+
+def _accesses(form: Form) -> list[Tested] | None:
+    """The tests by which the boxes of a union are found; None where one has none."""
+    found = []
+    for box in form.boxes or ({},):
+        best = min(_tests(box, form), key=lambda test: len(test[1] or MANY), default=None)
+        if best is None:
+            return None
+        found.append(best)
+    return found
+
+
+def _tests(box: Box, form: Form) -> Iterator[Tested]:
+    """The attributes that may not be null in a box, and the points that they may have."""
+    for term, values in box.items():
+        if NULL_KEY not in values and isinstance(form.terms[term], Attribute):
+            yield term, values.points(MOST_POINTS)
+
+
+def _found_at(tests: Iterable[Tested]) -> Iterator[Place]:
+    for term, points in tests:
+        yield (term,)
+        for point in points or (WIDE,):
+            yield (term, point)
+
+
+def _looked_up(places: Places[Item], test: Tested) -> list[dict[Item, None]]:
+    """What has a value in common with a test."""
+    term, points = test
+    there: list[Place] = [(term, one) for one in (*points, WIDE)] if points else [(term,)]
+    return [places[one] for one in there if one in places]
+
+
+def count_of(groups: list[dict[Item, None]]) -> int:
+    return sum(map(len, groups))
+
+
+def _put(places: Places[Item], there: Iterable[Place], item: Item) -> None:
+    for place in there:
+        places.setdefault(place, {})[item] = None
+
+
+def drop(places: dict[Any, dict[Any, None]], place: object, item: object) -> None:
+    """Take an item away from a place, if it is there, and the place with the last of them."""
+    group = places.get(place)
+    if group is not None:
+        group.pop(item, None)
+        if not group:
+            del places[place]

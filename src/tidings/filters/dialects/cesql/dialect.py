@@ -1,0 +1,39 @@
+"""CloudEvents SQL: the expression language of CloudEvents, version 1.0.0.
+
+syntax     the nodes of an expression, and their one text
+parser     text to nodes
+values     the three types, what an attribute is as one of them, casts
+builtins   the functions
+machine    what a node is worth on an event, by the specification
+program    an expression as a function of attributes: what the default dialect calls cesql('...')
+translate  nodes to an expression of tidings: sets where there are some, programs elsewhere
+"""
+
+from __future__ import annotations
+
+from tidings.filters.dialects.cesql import parser, syntax
+from tidings.filters.dialects.cesql.translate import Translator
+from tidings.filters.dialects.registry import Context
+from tidings.filters.language.attributes import article
+from tidings.filters.language.expression import Attribute, Compare, Expression, Literal
+from tidings.model import FilterError
+
+
+def parse_cesql(text: str, context: Context) -> Expression:
+    """The expression of a text; FilterError with a position for anything else."""
+    node = parser.read(text, context.attributes, most_parts=context.most_parts)
+    translator = Translator(context.attributes)
+    kind = translator.kind(node)
+    if kind not in (None, "boolean"):
+        raise FilterError(
+            f"found {article(kind)}, expected a condition such as type = 'com.example'", text
+        )
+    if isinstance(node, syntax.Name):  # no event passes with a value that is no Boolean
+        declared = translator.declared(node)
+        if declared not in (None, "boolean"):
+            raise FilterError(
+                f"{node.name} is declared {declared}, expected a condition such as {node.name} > 5",
+                text,
+            )
+        return Compare("=", Attribute((node.name,)), Literal(True))
+    return translator.true(node)

@@ -1,0 +1,406 @@
+"""Nodes of CloudEvents SQL to expressions of tidings.
+
+Each condition is asked three questions: is it true, is it false, is there no error? Each answer is
+an expression that is true exactly where the answer is yes. An event matches where the whole is
+true without an error, and the rules of AND and OR, which skip their right side, are:
+
+    a OR b   true     a is true, or b is true and a has no error
+             false    both are false
+    a AND b  true     both are true
+             false    a is false, or b is false and a has no error
+
+A comparison of an attribute with a constant becomes a test of the attribute where that says the
+same of every value: `type = 'com.example'` can be true of strings only, `x = '5'` of the integer 5
+too, and is a test of `cesql('STRING(x)')`. What no test can say is a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tidings.filters.dialects.cesql import syntax
+from tidings.filters.dialects.cesql.machine import run, static_kind
+from tidings.filters.dialects.cesql.program import called
+from tidings.filters.dialects.cesql.syntax import Node, Scalar
+from tidings.filters.dialects.cesql.values import (
+    INT_MAX,
+    INT_MIN,
+    CastError,
+    Kind,
+    cast,
+    kind_of,
+    only_strings_are,
+    only_strings_match,
+    pattern_parts,
+    to_integer,
+    to_string,
+)
+from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.expression import (
+    And,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    IsTruth,
+    Literal,
+    Not,
+    Or,
+    children,
+)
+from tidings.filters.values import like
+
+MOST_NODES = 2_000  # of the answers, or MOST_TIMES what was written; with more it is a program
+MOST_TIMES = 16
+MOST_LEVELS = 40
+_NEGATED: dict[str, Comparison] = {"=": "!=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FLIPPED: dict[str, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_CASTS: dict[Kind, str] = {"string": "STRING", "integer": "INT", "boolean": "BOOL"}
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """The three answers; `fine` is a conjunction, empty where there never is an error."""
+
+    true: Expression
+    false: Expression
+    fine: tuple[Expression, ...]
+
+
+def answers(true: Expression, false: Expression, fine: Iterable[Expression]) -> Answers:
+    return Answers(true, false, tuple(dict.fromkeys(fine)))
+
+
+def _size(nodes: Iterable[Expression], most: int) -> int:
+    """The nodes below these that are no constants; more than `most` where they are too many, or
+    too deep."""
+    size, level, levels = 0, list(nodes), 0
+    while level and size <= most:
+        size += len(level)
+        levels += 1
+        if levels > MOST_LEVELS:
+            return most + 1
+        level = [c for one in level for c in children(one) if type(c) is not Literal]
+    return size
+
+
+class Translator:
+    def __init__(self, attributes: Attributes | None = None) -> None:
+        self.attributes = attributes
+
+    # -- conditions ----------------------------------------------------------------------------
+
+    def true(self, node: Node) -> Expression:
+        """Where a node is true, without an error: of a conjunction, that is where its items are."""
+        if isinstance(node, syntax.Logic) and node.op == "AND":
+            return _all([self.true(item) for item in node.items])
+        return self.condition(node).true
+
+    def condition(self, node: Node) -> Answers:
+        """The answers for a node as a Boolean, cast where it is none."""
+        if not syntax.names_of(node):
+            return _constant(node)
+        match node:
+            case syntax.Logic():
+                joined = self._exclusive(node) if node.op == "XOR" else self._chain(node)
+                return self._small(node, joined)
+            case syntax.Not(item) if self.kind(item) == "boolean":
+                return _swapped(self.condition(item))
+            case syntax.Exists(name):
+                attribute = Attribute((name,))
+                return answers(Not(IsNull(attribute)), IsNull(attribute), ())
+            case syntax.Compare("!=", left, right):
+                return _swapped(self._equal(left, right))
+            case syntax.Compare("=", left, right):
+                return self._equal(left, right)
+            case syntax.Compare(op, left, right):
+                return self._ordered(op, left, right)
+            case syntax.Like(item, pattern):
+                return self.like(item, pattern_parts(pattern))
+            case syntax.In(item, options):
+                return self._member(node, item, options)
+            case syntax.Function("BOOL", (item,)):
+                return self.condition(item)
+            case syntax.Name(name) if self.kind(node) == "boolean":
+                return _of_value(Attribute((name,)), "=", True)
+        return _opaque(node if static_kind(node) == "boolean" else _cast(node, "boolean"))
+
+    def _small(self, node: Node, found: Answers) -> Answers:
+        """The answers, unless they are so large that a program is better."""
+        most = _most(node)
+        large = _size((found.true, found.false, *found.fine), most) > most
+        return _opaque(node) if large else found
+
+    def _chain(self, node: syntax.Logic) -> Answers:
+        """AND and OR. The decisive outcome is that of some item before which none has an error."""
+        found = [self.condition(item) for item in node.items]
+        if node.op == "AND":
+            found = [_swapped(one) for one in found]
+        false = _all([one.false for one in found])
+        size, most = 0, _most(node)
+        before: dict[Expression, None] = {}
+        decided: list[Expression] = []
+        for one in found:
+            rest = [part for part in before if part not in one.fine]
+            decided.append(_all([*rest, one.true]))
+            before.update(dict.fromkeys(one.fine))
+            size += _size((one.true, one.false, *one.fine, *rest), most)
+            if size > most:  # it grows with the square of what is written; what is false does not
+                opaque = _opaque(node)
+                if node.op == "AND":
+                    return answers(false, opaque.false, opaque.fine)
+                return answers(opaque.true, false, opaque.fine)
+        true = _any(decided)
+        first = found[0].fine
+        others = [part for part in before if part not in first]
+        fine = (*first, _any([true, _all(others)])) if others else first
+        chain = answers(true, false, fine)
+        return chain if node.op == "OR" else _swapped(chain)
+
+    def _exclusive(self, node: syntax.Logic) -> Answers:
+        found = self.condition(node.items[0])
+        for item in node.items[1:]:
+            other = self.condition(item)
+            found = answers(
+                _any([_all([found.true, other.false]), _all([found.false, other.true])]),
+                _any([_all([found.true, other.true]), _all([found.false, other.false])]),
+                (*found.fine, *other.fine),
+            )
+            if _size((found.true, found.false), MOST_NODES) > MOST_NODES:
+                return _opaque(node)
+        return found
+
+    # -- comparisons ---------------------------------------------------------------------------
+
+    def _equal(self, left: Node, right: Node) -> Answers:
+        """Equality is of the right side's type."""
+        if not syntax.names_of(right):
+            value, error = run(right, {})
+            return NEVER if error else self._equals(left, value)
+        kind = self.kind(right)
+        if not syntax.names_of(left):
+            value, error = run(left, {})
+            if error:
+                return NEVER
+            if kind is None:  # the constant is cast to what the attribute is: as IN does it
+                return self._member(syntax.Compare("=", left, right), right, (left,))
+            return (
+                NEVER if _casts([value], kind) is None else self._equals(right, cast(value, kind))
+            )
+        if kind in ("string", "integer"):
+            one, two = self.term(left, kind), self.term(right, kind)
+            whole = Compare("=", one, two)
+            return answers(whole, Not(whole), (Not(IsNull(one)), Not(IsNull(two))))
+        return _opaque(syntax.Compare("=", left, right))
+
+    def _equals(self, node: Node, value: Scalar) -> Answers:
+        """Whether a node, cast to the type of a constant, equals it."""
+        kind = kind_of(value)
+        if kind == "boolean":
+            found = self.condition(node)
+            return found if value else _swapped(found)
+        if kind == "integer":
+            return self._number(node, "=", int(value))
+        test = Literal(value)
+        if self._open(node) and only_strings_are(str(value)):
+            attribute = self.attribute(node)
+            there = Not(IsNull(attribute))
+            other = _all([there, Not(Compare("<=>", attribute, test))])
+            return answers(Compare("=", attribute, test), other, (there,))
+        term = self.term(node, "string")
+        return self._said(node, Compare("=", term, test), Compare("!=", term, test))
+
+    def _ordered(self, op: Comparison, left: Node, right: Node) -> Answers:
+        """Order is of Integers."""
+        for one, other, way in ((left, right, op), (right, left, _FLIPPED[op])):
+            if not syntax.names_of(other):
+                found, error = run(other, {})
+                values = None if error else _casts([found], "integer")
+                return NEVER if values is None else self._number(one, way, int(values[0]))
+        low, high = self.term(left, "integer"), self.term(right, "integer")
+        whole = Compare(op, low, high)
+        return answers(whole, Not(whole), (Not(IsNull(low)), Not(IsNull(high))))
+
+    def _number(self, node: Node, op: Comparison, value: int) -> Answers:
+        if isinstance(node, syntax.Name) and self.declared(node) == "integer":
+            return _bounded(self.attribute(node), op, value)
+        return _of_value(self.term(node, "integer"), op, value)
+
+    def like(self, node: Node, parts: tuple[like.Part, ...]) -> Answers:
+        """Whether the String of a node matches a pattern."""
+        pattern = Literal(like.join(parts))
+        if self._open(node) and only_strings_match(parts):
+            test = Call("like", (self.attribute(node), pattern))
+            there = Not(IsNull(self.attribute(node)))
+            return answers(test, _all([there, Not(IsTruth(test, True))]), (there,))
+        test = Call("like", (self.term(node, "string"), pattern))
+        return self._said(node, test, Not(test))
+
+    def _said(self, node: Node, true: Expression, false: Expression) -> Answers:
+        """A test of the String of a node, null where that has an error: never, of an attribute."""
+        term = self.attribute(node) if isinstance(node, syntax.Name) else self.term(node, "string")
+        return answers(true, false, (Not(IsNull(term)),))
+
+    def _member(self, node: Node, item: Node, options: tuple[Node, ...]) -> Answers:
+        """IN, where the options are cast to the type of the item."""
+        if any(syntax.names_of(option) for option in options):
+            return _opaque(node)
+        outcomes = [run(option, {}) for option in options]
+        if any(error for _, error in outcomes):
+            return NEVER
+        values = [value for value, _ in outcomes]
+        kind = self.kind(item)
+        if kind in ("string", "integer"):
+            cast_ = _casts(values, kind)
+            if cast_ is None:
+                return NEVER
+            term = self.term(item, kind)
+            test = In(term, tuple(map(Literal, cast_)))
+            return answers(test, Not(test), (Not(IsNull(term)),))
+        opaque = _opaque(node)
+        if kind is None and isinstance(item, syntax.Name):
+            found = _members(values)
+            declared = self.declared(item)
+            if found is not None and declared is not None:
+                wanted = "integer" if declared in ("integer", "double") else ""
+                found = [value for value in found if kind_of(value) == wanted]
+            if found is not None:
+                true = _one_of(self.attribute(item), found)
+                return answers(true, opaque.false, opaque.fine)
+        return opaque
+
+    # -- terms ---------------------------------------------------------------------------------
+
+    def declared(self, node: syntax.Name) -> str | None:
+        return self.attributes.type((node.name,)) if self.attributes else None
+
+    def kind(self, node: Node) -> Kind | None:
+        """The type of a node on every event; an attribute has one where it is declared so."""
+        if isinstance(node, syntax.Name):
+            match self.declared(node):
+                case "string":
+                    return "string"
+                case "boolean":
+                    return "boolean"
+            return None
+        return static_kind(node)
+
+    def _open(self, node: Node) -> bool:
+        """Whether a node is an attribute that may hold anything."""
+        return isinstance(node, syntax.Name) and self.declared(node) is None
+
+    def attribute(self, node: Node) -> Attribute:
+        assert isinstance(node, syntax.Name)
+        return Attribute((node.name,))
+
+    def term(self, node: Node, kind: Kind) -> Expression:
+        """The term of a node as a type; null where it has an error."""
+        if isinstance(node, syntax.Name) and self.kind(node) == kind:
+            return self.attribute(node)
+        return called(node if static_kind(node) == kind else _cast(node, kind))
+
+
+NEVER = Answers(Literal(False), Literal(False), (Literal(False),))
+
+
+def _constant(node: Node) -> Answers:
+    value, error = run(node, {})
+    truths = None if error else _casts([value], "boolean")
+    if truths is None:
+        return NEVER
+    return answers(Literal(truths[0]), Literal(not truths[0]), ())
+
+
+def _cast(node: Node, kind: Kind) -> Node:
+    return syntax.Function(_CASTS[kind], (node,))
+
+
+def _casts(values: list[Scalar], kind: Kind) -> list[Scalar] | None:
+    """All values as one type; None where one of them can't be."""
+    try:
+        return list(dict.fromkeys(cast(value, kind) for value in values))
+    except CastError:
+        return None
+
+
+def _members(values: list[Scalar]) -> list[Scalar] | None:
+    """What an attribute of any type may be to be IN these values; None where no list has it all.
+
+    A string is compared with their Strings, an integer with their Integers, a Boolean with their
+    Booleans; where one of them can't be cast, that is an error.
+    """
+    texts = list(dict.fromkeys(map(to_string, values)))
+    for text in texts:
+        if not (only_strings_are(text) or text in ("true", "false") or _is_integer(text)):
+            return None
+    return [*texts, *(_casts(values, "integer") or []), *(_casts(values, "boolean") or [])]
+
+
+def _is_integer(text: str) -> bool:
+    try:
+        return to_string(to_integer(text)) == text
+    except CastError:
+        return False
+
+
+def _one_of(term: Expression, values: list[Scalar]) -> Expression:
+    if not values:
+        return Literal(False)
+    if len(values) == 1:
+        return Compare("=", term, Literal(values[0]))
+    return In(term, tuple(map(Literal, values)))
+
+
+def _most(node: Node) -> int:
+    """How large the answers for a node may be."""
+    count, stack = 0, [node]
+    while stack:
+        count += 1
+        stack.extend(syntax.children(stack.pop()))
+    return max(MOST_NODES, MOST_TIMES * count)
+
+
+def _of_value(term: Expression, op: Comparison, value: Scalar) -> Answers:
+    there = Not(IsNull(term))
+    test = Compare(op, term, Literal(value))
+    return answers(test, Compare(_NEGATED[op], term, Literal(value)), (there,))
+
+
+def _bounded(term: Expression, op: Comparison, value: int) -> Answers:
+    """A test of an attribute of 64 bits: beyond 32 it can't be cast."""
+    fits = Between(term, Literal(INT_MIN), Literal(INT_MAX))
+    found = _of_value(term, op, value)
+
+    def inside(test: Expression) -> Expression:
+        return _all([fits, test])
+
+    equal = op == "="
+    return answers(found.true if equal else inside(found.true), inside(found.false), (fits,))
+
+
+def _opaque(node: Node) -> Answers:
+    program = called(node)
+    return answers(program, Not(program), (Not(IsNull(program)),))
+
+
+def _swapped(found: Answers) -> Answers:
+    return Answers(found.false, found.true, found.fine)
+
+
+def _all(items: list[Expression]) -> Expression:
+    flat: dict[Expression, None] = {}
+    for item in items:
+        flat.update(dict.fromkeys(item.items if isinstance(item, And) else [item]))
+    return next(iter(flat)) if len(flat) == 1 else And(tuple(flat))
+
+
+def _any(items: list[Expression]) -> Expression:
+    flat: dict[Expression, None] = {}
+    for item in items:
+        flat.update(dict.fromkeys(item.items if isinstance(item, Or) else [item]))
+    return next(iter(flat)) if len(flat) == 1 else Or(tuple(flat))

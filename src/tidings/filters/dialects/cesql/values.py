@@ -1,0 +1,139 @@
+"""The three types of CloudEvents SQL, what an attribute is as one of them, and casts between them.
+
+String is `str`, Integer an `int` of 32 bits, Boolean a `bool`. Any other value of an attribute is
+represented by its String: times as RFC 3339 in UTC, numbers that are no Integer as JSON writes
+them, lists and objects as JSON. A number that is whole is an Integer however it was written: 1.0
+is 1, as in sets.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import re
+from typing import Any, Literal as Choice
+
+from tidings.filters.dialects.cesql.syntax import Scalar
+from tidings.filters.values import like
+from tidings.model import micros
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+Kind = Choice["boolean", "integer", "string"]
+ZEROS: dict[Kind, Scalar] = {"boolean": False, "integer": 0, "string": ""}
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001
+_INTEGER = re.compile("([+-]?)0*([0-9]{1,10})", re.ASCII)
+_WORDS = ("true", "false", "NaN", "Infinity", "-Infinity")
+_FIGURES = re.compile("[-+0-9.eETZ:]*", re.ASCII)  # of numbers and times
+_OPENS, _CLOSES = '[{"', ']}"'  # JSON of lists, objects and what is none of our values
+
+
+class CastError(ValueError):
+    """A value that can't be of another type."""
+
+
+def fits(value: int) -> bool:
+    return INT_MIN <= value <= INT_MAX
+
+
+def kind_of(value: Scalar) -> Kind:
+    if isinstance(value, bool):
+        return "boolean"
+    return "integer" if isinstance(value, int) else "string"
+
+
+def typed(value: Any) -> Scalar:
+    """A value of an attribute, plain and not null, as one of the three types."""
+    if isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return value if fits(value) else str(value)
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, dt.date):
+        return _time(value)
+    try:
+        return json.dumps(value, default=str, separators=(",", ":"), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return "{}"
+
+
+def _number(value: float) -> Scalar:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value.is_integer():
+        return int(value) if fits(int(value)) else str(int(value))
+    return repr(value)
+
+
+def _time(value: dt.date) -> str:
+    try:
+        return f"{(_EPOCH + dt.timedelta(microseconds=micros(value))).isoformat()}Z"
+    except OverflowError:  # in UTC it is before the year 1 or after 9999
+        return value.isoformat()
+
+
+def cast(value: Scalar, kind: Kind) -> Scalar:
+    """The value as another type; CastError where the table of the specification has none."""
+    if kind == "string":
+        return to_string(value)
+    return to_integer(value) if kind == "integer" else to_boolean(value)
+
+
+def to_string(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def to_integer(value: Scalar) -> int:
+    if isinstance(value, int):
+        return int(value)
+    found = _INTEGER.fullmatch(value)
+    whole = int(found[1] + found[2]) if found else INT_MAX + 1
+    if not fits(whole):
+        raise CastError
+    return whole
+
+
+def to_boolean(value: Scalar) -> bool:
+    if isinstance(value, int):
+        return value != 0
+    lower = value.lower()
+    if lower not in ("true", "false"):
+        raise CastError
+    return lower == "true"
+
+
+def only_strings_are(text: str) -> bool:
+    """Whether no value but a string has this text as its String."""
+    return not text or not (text in _WORDS or _FIGURES.fullmatch(text) or text[0] in _OPENS)
+
+
+def only_strings_match(parts: tuple[like.Part, ...]) -> bool:
+    """Whether no value but a string has a String that matches the pattern.
+
+    By how the pattern begins or ends: `com.%` can't be a number, a time or a Boolean.
+    """
+    if not parts:
+        return True
+    (first, start), (last, end) = parts[0], parts[-1]
+    if len(parts) == 1 and first == "text":
+        return only_strings_are(start)
+    begins = first == "text" and not (
+        any(word.startswith(start) for word in _WORDS)
+        or _FIGURES.fullmatch(start)
+        or start[0] in _OPENS
+    )
+    ends = last == "text" and not (
+        any(word.endswith(end) for word in _WORDS) or _FIGURES.fullmatch(end) or end[-1] in _CLOSES
+    )
+    return begins or ends
+
+
+def pattern_parts(pattern: str) -> tuple[like.Part, ...]:
+    """The parts of a LIKE pattern: a backslash takes the meaning of % and _ away, and is itself
+    before anything else."""
+    return like.split(re.sub(r"\\(?![%_])", r"\\\\", pattern))

@@ -1,0 +1,117 @@
+"""The filters of the CloudEvents Subscriptions API: one, or an array of which all must be true.
+
+    {"any": [{"prefix": {"type": "com.example."}}, {"sql": "INT(priority) > 5"}]}
+
+A filter is true or false and never an error: an attribute that is not there makes `exact`, `prefix`
+and `suffix` false, an error makes `sql` false, and a `not` around that is true.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+import msgspec
+
+from tidings.filters.dialects.cesql import parser, syntax
+from tidings.filters.dialects.cesql.translate import Translator
+from tidings.filters.dialects.registry import Context
+from tidings.filters.language.expression import And, Expression, IsTruth, Literal, Not, Or
+from tidings.filters.values import like
+from tidings.model import FilterError
+
+MOST_LEVELS = 30
+_NAME = re.compile("[a-z0-9]+", re.ASCII)
+_ANY = (like.ANY, like.ANY)
+_KINDS = "exact, prefix, suffix, all, any, not, sql"
+
+
+def parse_cloudevents(text: str, context: Context) -> Expression:
+    """The expression of a filter; FilterError with the JSON pointer of the place for all else."""
+    try:
+        value = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as problem:
+        found = re.search(r"\(byte (\d+)\)", str(problem))
+        at = len(text.encode()[: int(found[1])].decode(errors="ignore")) if found else len(text)
+        raise FilterError(f"this is not JSON: {problem}", text, at) from None
+    reader = _Reader(text, context)
+    if isinstance(value, list):
+        return _joined(And, reader.filters(value, "")) if value else Literal(True)
+    return reader.filter(value, "")
+
+
+def _escaped(name: str) -> str:
+    """A name as a step of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _joined(kind: type[And] | type[Or], items: list[Expression]) -> Expression:
+    return items[0] if len(items) == 1 else kind(tuple(items))
+
+
+class _Reader:
+    def __init__(self, text: str, context: Context) -> None:
+        self.text = text
+        self.context = context
+        self.translator = Translator(context.attributes)
+
+    def fail(self, at: str, found: Any, expected: str) -> NoReturn:
+        shown = found if isinstance(found, str) else msgspec.json.encode(found).decode()
+        shown = (shown if len(shown) <= 60 else shown[:57] + "...") or "nothing"
+        self.refuse(at, f"found {shown}, expected {expected}")
+
+    def refuse(self, at: str, reason: str) -> NoReturn:
+        raise FilterError(f"at {at}: {reason}" if at else reason, self.text)
+
+    def filters(self, found: list[Any], at: str) -> list[Expression]:
+        return [self.filter(one, f"{at}/{place}") for place, one in enumerate(found)]
+
+    def filter(self, found: Any, at: str) -> Expression:
+        if at.count("/") > 2 * MOST_LEVELS:
+            self.fail(at, found, f"filters nested at most {MOST_LEVELS} deep")
+        if not isinstance(found, dict) or len(found) != 1:
+            self.fail(at, found, f"an object with one of {_KINDS}")
+        ((kind, body),) = found.items()
+        at = f"{at}/{_escaped(kind)}"
+        match kind:
+            case "exact" | "prefix" | "suffix":
+                return self.tests(kind, body, at)
+            case "all" | "any":
+                if not isinstance(body, list) or not body:
+                    self.fail(at, body, "an array of at least one filter")
+                return _joined(And if kind == "all" else Or, self.filters(body, at))
+            case "not":
+                return Not(IsTruth(self.filter(body, at), True))
+            case "sql":
+                return self.sql(body, at)
+        self.fail(at, kind, f"one of {_KINDS}")
+
+    def tests(self, kind: str, body: Any, at: str) -> Expression:
+        if not isinstance(body, dict) or not body:
+            self.fail(at, body, "an object of attributes and values")
+        places = [(name, value, f"{at}/{_escaped(name)}") for name, value in body.items()]
+        return _joined(And, [self.test(kind, *one) for one in places])
+
+    def test(self, kind: str, name: str, value: Any, at: str) -> Expression:
+        if not _NAME.fullmatch(name):
+            self.fail(at, name, "the name of an attribute, of lower-case letters and digits")
+        if not isinstance(value, str) or not value:
+            self.fail(at, value, "a string that is not empty")
+        problem = self.context.attributes and self.context.attributes.problem((name,))
+        if problem:
+            self.refuse(at, problem)
+        attribute, text = syntax.Name(name), ("text", value)
+        if kind == "exact":
+            equal = syntax.Compare("=", attribute, syntax.Constant(value))
+            return self.translator.condition(equal).true
+        return self.translator.like(
+            attribute, (text, _ANY) if kind == "prefix" else (_ANY, text)
+        ).true
+
+    def sql(self, body: Any, at: str) -> Expression:
+        if not isinstance(body, str):
+            self.fail(at, body, "the text of an expression")
+        try:
+            return self.translator.true(parser.read(body, self.context.attributes))
+        except FilterError as problem:
+            self.refuse(at, str(problem))

@@ -1,0 +1,124 @@
+"""What an event pattern asks of one leaf, as a condition on one attribute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from tidings.filters.dialects.eventbridge.pattern import (
+    ABSENT,
+    CIDR,
+    EXACT,
+    EXISTS,
+    NUMERIC,
+    PREFIX,
+    PREFIX_LETTERS,
+    SAME_LETTERS,
+    SUFFIX,
+    SUFFIX_LETTERS,
+    Alternative,
+)
+from tidings.filters.language.expression import (
+    And,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    IsTruth,
+    Literal,
+    Not,
+    Or,
+)
+from tidings.filters.values import like
+
+ON_THE_VALUE = frozenset({EXACT, EXISTS, ABSENT, NUMERIC, PREFIX})
+"""The kinds that are a set of values of the attribute itself."""
+
+_WILD = re.compile(r"\\([\\*])|(\*)|([^\\*]+)")
+
+
+def condition(
+    alternatives: Iterable[Alternative], item: Attribute, *, single: bool, typed: bool = False
+) -> Expression:
+    """True of the values that are one of the alternatives, and of nothing that is nested.
+
+    `single`: there are no nested ones. `typed`: all values are of the type of the alternatives.
+    """
+    tests = [_test(one, item, single, typed) for one in alternatives]
+    return tests[0] if len(tests) == 1 else Or(tuple(tests))
+
+
+def _test(one: Alternative, item: Attribute, single: bool, typed: bool) -> Expression:
+    if one.kind == ABSENT:
+        return IsNull(item)
+    if one.kind == EXISTS:
+        return _there(item, single)
+    test = _positive(one.kind, one.values, item)
+    if not one.but:
+        return test
+    if typed:
+        point = test if isinstance(test, Compare) and test.op == "=" and one.kind == EXACT else None
+        return Not(test) if point is None else Compare("!=", point.left, point.right)
+    other = Not(IsTruth(test, True))
+    there = _there(item, single)
+    return And((*(there.items if isinstance(there, And) else (there,)), other))
+
+
+def _there(item: Attribute, single: bool) -> Expression:
+    there = Not(IsNull(item))
+    return there if single else And((there, Not(Call("isnested", (item,)))))
+
+
+def _positive(kind: str, values: tuple[Any, ...], item: Attribute) -> Expression:
+    if kind == EXACT:
+        options = tuple(Literal(value) for value in values)
+        return Compare("=", item, options[0]) if len(options) == 1 else In(item, options)
+    if kind == NUMERIC:
+        return _numeric(values, item)
+    tests = [_on_text(kind, str(value), item) for value in values]
+    return tests[0] if len(tests) == 1 else Or(tuple(tests))
+
+
+def _numeric(pairs: tuple[tuple[Comparison, float], ...], item: Attribute) -> Expression:
+    tests = [Compare(op, item, Literal(number)) for op, number in pairs]
+    if len(tests) == 1:
+        return tests[0]
+    low, high = tests
+    if low.op == ">=" and high.op == "<=":
+        return Between(item, low.right, high.right)
+    return And((low, high))
+
+
+def _on_text(kind: str, value: str, item: Attribute) -> Expression:
+    if kind == PREFIX:
+        return Call("startswith", (item, Literal(value)))
+    if kind == SUFFIX:
+        return Call("endswith", (item, Literal(value)))
+    if kind == CIDR:
+        return Call("cidr", (item, Literal(value)))
+    lowered = Call("lower", (item,))
+    if kind == SAME_LETTERS:
+        return Compare("=", lowered, Literal(value.lower()))
+    if kind == PREFIX_LETTERS:
+        return Call("startswith", (lowered, Literal(value.lower())))
+    if kind == SUFFIX_LETTERS:
+        return Call("endswith", (lowered, Literal(value.lower())))
+    return Call("like", (item, Literal(_like(value))))
+
+
+def _like(wildcard: str) -> str:
+    """A wildcard as a LIKE pattern."""
+    parts: list[like.Part] = []
+    text = ""
+    for escaped, star, run in _WILD.findall(wildcard):
+        if star:
+            parts += [("text", text)] * bool(text) + [(like.ANY, like.ANY)]
+            text = ""
+        else:
+            text += escaped or run
+    return like.join((*parts, *[("text", text)] * bool(text)))

@@ -1,0 +1,119 @@
+"""Event patterns on nested values: arrays, arrays of objects, leaves in arrays of arrays.
+
+A leaf is a value that is neither array nor object; a null is no leaf. A field holds when one of the
+leaves at its path is one of its alternatives, or when there is no leaf and it may be absent. Where
+paths lead through one array, fields hold in one and the same element of it.
+
+As in event-ruler, fields are taken in the order of their names. A field that must be absent before
+any other has settled on an element must be absent from all of them; after that, from that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from tidings.filters.dialects.eventbridge.conditions import condition
+from tidings.filters.dialects.eventbridge.pattern import (
+    ABSENT,
+    Field,
+    Path,
+    Pattern,
+    combinations,
+    text_of_pattern,
+)
+from tidings.filters.language.evaluation import truth
+from tidings.filters.language.expression import Attribute, Expression
+from tidings.filters.language.functions import flattened
+from tidings.filters.values.work import look
+from tidings.model import plain
+
+_LEAF = Attribute(("leaf",))
+
+
+class Need(msgspec.Struct, frozen=True):
+    """What is asked of the leaves at a path; without a condition, that there is none."""
+
+    path: Path
+    condition: Expression | None
+    may_be_absent: bool
+
+
+class BoundPattern:
+    """A pattern ready to be held against the values of its roots; equal by its text."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+        self.text = text_of_pattern(pattern)
+        self.roots = pattern.roots()
+
+    def holds(self, values: Sequence[Any]) -> bool:
+        """Whether the pattern holds; `values` are those of the roots, in their order."""
+        found = dict(zip(self.roots, values, strict=True))
+        return any(
+            all(_fits(found[root], needs) for root, needs in by_root.items())
+            for by_root in self._needs
+        )
+
+    @cached_property
+    def _needs(self) -> list[dict[str, tuple[Need, ...]]]:
+        return [_by_root(fields) for fields in combinations(self.pattern)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundPattern) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def _by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
+    out: dict[str, list[Need]] = {}
+    for field in sorted(fields, key=lambda one: ".".join(one.path)):
+        present = tuple(one for one in field.alternatives if one.kind != ABSENT)
+        test = condition(present, _LEAF, single=True) if present else None
+        out.setdefault(field.path[0], []).append(Need(field.path[1:], test, field.may_be_absent))
+    return {root: tuple(needs) for root, needs in out.items()}
+
+
+def _fits(value: Any, needs: Sequence[Need]) -> bool:
+    value = plain(value)
+    if isinstance(value, list):
+        return _fits_array(flattened(value), needs)
+    if isinstance(value, Mapping):
+        below: dict[str, list[Need]] = {}
+        for need in needs:
+            if need.path:
+                deeper = Need(need.path[1:], need.condition, need.may_be_absent)
+                below.setdefault(need.path[0], []).append(deeper)
+            elif not need.may_be_absent:
+                return False
+        return all(_fits(value.get(name), some) for name, some in below.items())
+    return all(_fits_leaf(value, need) for need in needs)
+
+
+def _fits_leaf(value: Any, need: Need) -> bool:
+    if value is None or need.path:
+        return need.may_be_absent
+    if need.condition is None:
+        return False
+    look()
+    return truth(need.condition, {"leaf": value}) is True
+
+
+def _fits_array(elements: list[Any], needs: Sequence[Need]) -> bool:
+    for at, need in enumerate(needs):
+        if need.may_be_absent and all(_lacks(one, need.path) for one in elements):
+            continue
+        if need.condition is None:
+            return False
+        # from here on in one element, and this one is in it
+        rest = (Need(need.path, need.condition, False), *needs[at + 1 :])
+        return any(_fits(one, rest) for one in elements)
+    return True
+
+
+def _lacks(value: Any, path: Path) -> bool:
+    return _fits(value, (Need(path, None, True),))

@@ -1,0 +1,424 @@
+"""The default dialect: a condition as one writes it in Spark's `df.filter("...")`.
+
+A precedence parser. Binding strengths, loosest first, as in Spark's grammar:
+
+    OR 1   AND 2   NOT 3   IS IN LIKE BETWEEN 4   = < > ... 5   + - || 6   * / % DIV 7   unary - 8
+
+Two rules of that grammar are easy to miss: a comparison binds tighter than IS (so `a = b IS NULL`
+asks about the comparison), and a condition with IS, IN, LIKE or BETWEEN is not itself the operand
+of a comparison without brackets.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects.sql import fast_sql
+from tidings.filters.language import builders
+from tidings.filters.language.expression import (
+    COMPARISONS,
+    MAX_DEPTH,
+    And,
+    Expression,
+    IsNull,
+    IsTruth,
+    Literal,
+    Not,
+    Or,
+)
+from tidings.filters.language.sql_writer import RESERVED
+from tidings.filters.language.tokens import MAX_LENGTH, Token, tokenize
+from tidings.model import FilterError, Type
+
+_OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY = range(1, 9)
+
+_ARITHMETIC = {"+": _SUM, "-": _SUM, "||": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
+_PREDICATES = frozenset({"IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "NOT"})
+_STRENGTHS = {
+    **dict.fromkeys(COMPARISONS, _COMPARISON),
+    **_ARITHMETIC,
+    **dict.fromkeys(_PREDICATES, _PREDICATE),
+    "DIV": _PRODUCT,
+    "AND": _AND,
+    "OR": _OR,
+}
+_TYPED: dict[str, Type] = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp",
+          "TIMESTAMP_LTZ": "timestamp"}  # fmt: skip
+_CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
+_OPERAND = "an attribute, a value or a bracket"
+
+
+def parse_sql(text: str, context: Context) -> Expression:
+    """The expression of a text; FilterError with a position for anything else."""
+    node = fast_sql.read(text, context)
+    return node if node is not None else parse_fully(text, context)
+
+
+def parse_fully(text: str, context: Context) -> Expression:
+    """The same, by the whole grammar."""
+    return _Parser(text, context).condition()
+
+
+def parse_term(text: str, context: Context) -> Expression:
+    """The expression of a term, which need not be a condition; FilterError for anything else."""
+    return _Parser(text, context).whole()
+
+
+class _Parser:
+    def __init__(self, text: str, context: Context) -> None:
+        self.text = text
+        self.tokens = tokenize(text)
+        self.tokens.append(self.tokens[-1])  # the end twice: some look or go one token further
+        self.at = 0
+        self.now = self.tokens[0]
+        self.build = builders.Builder(text, context)
+        self.depth = 0  # of brackets and prefixes around the current token
+        self.height = 0  # of the expression that was built last
+
+    # -- the stream of tokens ------------------------------------------------------------------
+
+    def next(self) -> Token:
+        """Go past the current token, and give it."""
+        token = self.now
+        self.at += 1
+        self.now = self.tokens[self.at]
+        return token
+
+    def fail(self, expected: str, token: Token | None = None) -> NoReturn:
+        token = token or self.now
+        raise FilterError(f"found {_shown(token)}, expected {expected}", self.text, token.position)
+
+    def take(self, op: str, expected: str) -> Token:
+        if self.now.kind != "op" or self.now.text != op:
+            self.fail(expected)
+        return self.next()
+
+    def take_op(self, op: str) -> bool:
+        if self.now.text == op and self.now.kind == "op":
+            self.next()
+            return True
+        return False
+
+    def take_word(self, *words: str) -> bool:
+        if self.now.word in words and self.now.kind == "name":
+            self.next()
+            return True
+        return False
+
+    # -- expressions ---------------------------------------------------------------------------
+
+    def condition(self) -> Expression:
+        if self.now.kind == "end":
+            self.fail("a condition such as price > 90")
+        start = self.now
+        node = self.whole()
+        self.build.need_condition(node, start.position)
+        return node
+
+    def whole(self) -> Expression:
+        node = self.expression(_OR)
+        if self.now.kind != "end":
+            self.fail("AND, OR or the end of the filter")
+        return node
+
+    def expression(self, least: int) -> Expression:
+        """An expression whose operators bind at least this tightly."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise FilterError(
+                f"brackets and operators are nested more than {MAX_DEPTH} deep",
+                self.text,
+                self.now.position,
+            )
+        start = self.now.position
+        node, tightest = self.operand(least)
+        height = self.height
+        while True:
+            strength = self.strength()
+            if strength < least or strength > tightest:
+                break
+            node = self.extended(node, strength, start)
+            height = max(height, self.height) + 1
+            if height > MAX_DEPTH:
+                raise FilterError(
+                    f"operators are nested more than {MAX_DEPTH} deep", self.text, start
+                )
+            if strength == _PREDICATE:
+                tightest = _NOT
+        self.depth -= 1
+        self.height = height
+        return node
+
+    def strength(self) -> int:
+        """How tightly the operator at the current token binds; 0 when it is none."""
+        token = self.now
+        if token.kind == "op":
+            return _STRENGTHS.get(token.text, 0)
+        return _STRENGTHS.get(token.word, 0) if token.kind == "name" else 0
+
+    def extended(self, left: Expression, strength: int, start: int) -> Expression:
+        token = self.now
+        if strength in (_OR, _AND):
+            return self.chain(left, strength, start)
+        if strength == _PREDICATE:
+            return self.predicate(left, start)
+        self.next()
+        at = self.now.position
+        right = self.expression(strength + 1)
+        if strength == _COMPARISON:
+            return self.build.compare(COMPARISONS[token.text], left, right, start, at)
+        name = {"||": "concat"}.get(token.text, token.text or token.word).lower()
+        return self.build.call(name, (left, right), (start, at), token.position)
+
+    def chain(self, left: Expression, strength: int, start: int) -> Expression:
+        """All of `a AND b AND c` at once, so that a long chain is one flat node."""
+        kind, word = (And, "AND") if strength == _AND else (Or, "OR")
+        self.build.need_condition(left, start)
+        items: list[Expression] = list(left.items) if isinstance(left, kind) else [left]
+        height = 0
+        while self.take_word(word):
+            at = self.now.position
+            node = self.expression(strength + 1)
+            self.build.need_condition(node, at)
+            height = max(height, self.height)
+            if isinstance(node, kind):
+                items.extend(node.items)
+            else:
+                items.append(node)
+        self.height = height
+        return kind(tuple(items))
+
+    def predicate(self, item: Expression, start: int) -> Expression:
+        negated = self.take_word("NOT")
+        token = self.next()
+        match token.word if token.kind == "name" else "":
+            case "IS" if not negated:
+                return self.is_what(item, start)
+            case "IN":
+                node: Expression = self.in_list(item, start)
+            case "BETWEEN":
+                node = self.between(item, start)
+            case "LIKE" | "ILIKE":
+                return self.like(item, token.word.lower(), start, negated)
+            case "RLIKE" | "REGEXP":
+                at = self.now.position
+                pattern = self.expression(_COMPARISON)
+                node = self.build.call("rlike", (item, pattern), (start, at), token.position)
+            case _:
+                self.fail("IN, LIKE, RLIKE or BETWEEN after NOT", token)
+        return Not(node) if negated else node
+
+    def is_what(self, item: Expression, start: int) -> Expression:
+        negated = self.take_word("NOT")
+        if self.take_word("NULL"):
+            node: Expression = IsNull(item)
+        elif self.take_word("UNKNOWN"):
+            self.build.need_condition(item, start)
+            node = IsNull(item)
+        elif self.take_word("TRUE", "FALSE"):
+            self.build.need_condition(item, start)
+            node = IsTruth(item, self.tokens[self.at - 1].word == "TRUE")
+        elif self.take_word("DISTINCT"):
+            if not self.take_word("FROM"):
+                self.fail("FROM after IS DISTINCT")
+            at = self.now.position
+            node = self.build.compare("<=>", item, self.expression(_COMPARISON), start, at)
+            negated = not negated
+        else:
+            self.fail("NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
+        return Not(node) if negated else node
+
+    def in_list(self, item: Expression, start: int) -> Expression:
+        self.take("(", "an opening bracket after IN")
+        if self.now.text == ")" and self.now.kind == "op":
+            self.fail("at least one value in the list of IN")
+        return self.build.is_in(item, self.arguments("the list of IN"), start)
+
+    def between(self, item: Expression, start: int) -> Expression:
+        low_at = self.now.position
+        low = self.expression(_COMPARISON)
+        height = self.height
+        if not self.take_word("AND"):
+            self.fail("AND between the two ends of BETWEEN")
+        high_at = self.now.position
+        high = self.expression(_COMPARISON)
+        self.height = max(height, self.height)
+        return self.build.between(item, low, high, (start, low_at, high_at))
+
+    def like(self, item: Expression, name: str, start: int, negated: bool) -> Expression:
+        size = self.tokens[self.at - 1].position - start
+        follows = self.tokens[self.at + 1]
+        if follows.text == "(" and self.take_word("ANY", "SOME", "ALL"):
+            every = self.tokens[self.at - 1].word == "ALL"
+            self.take("(", "an opening bracket after LIKE ANY or LIKE ALL")
+            pairs = self.arguments("the list of LIKE")
+            if size * len(pairs) > MAX_LENGTH:  # each pattern is a test that repeats the value
+                raise FilterError(
+                    f"LIKE would repeat {size:,} characters for each of {len(pairs):,} patterns",
+                    self.text,
+                    start,
+                )
+            tests = tuple(
+                self.build.like(name, item, pattern, None, (start, at)) for pattern, at in pairs
+            )
+            one_by_one = tuple(Not(test) for test in tests) if negated else tests
+            if len(one_by_one) == 1:
+                return one_by_one[0]
+            return And(one_by_one) if every else Or(one_by_one)
+        at = self.now.position
+        pattern = self.expression(_COMPARISON)
+        escape = None
+        if self.take_word("ESCAPE"):
+            if self.now.kind != "string" or len(self.now.text) != 1:
+                self.fail("one character in quotes after ESCAPE")
+            escape = self.next().text
+        node = self.build.like(name, item, pattern, escape, (start, at))
+        return Not(node) if negated else node
+
+    # -- operands ------------------------------------------------------------------------------
+
+    def operand(self, least: int) -> tuple[Expression, int]:
+        """An operand, and the tightest operator that may follow it."""
+        self.height = 1
+        token = self.now
+        if token.kind == "op":
+            return self.operand_of_sign(token, least)
+        if token.kind == "name":
+            if token.word == "NOT":
+                return self.negation(least)
+            return self.named(), _UNARY
+        if token.kind == "number":
+            self.next()
+            return Literal(self.build.number(token)), _UNARY
+        if token.kind == "string":
+            return Literal(self.strings()), _UNARY
+        if token.kind == "quoted":
+            return self.attribute(), _UNARY
+        self.fail(_OPERAND)
+
+    def operand_of_sign(self, token: Token, least: int) -> tuple[Expression, int]:
+        if token.text == "(":
+            self.next()
+            node = self.expression(_OR)
+            self.take(")", "AND, OR or a closing bracket")
+            return node, _UNARY
+        if token.text == "!":
+            return self.negation(least)
+        if token.text in "+-":
+            self.next()
+            if token.text == "-" and self.now.kind == "number":
+                return Literal(self.build.number(self.next(), negative=True)), _UNARY
+            at = self.now.position
+            node = self.expression(_UNARY)
+            self.height += 1
+            if token.text == "+":
+                return node, _UNARY
+            return self.build.call("negative", (node,), (at,), token.position), _UNARY
+        self.fail(_OPERAND)
+
+    def negation(self, least: int) -> tuple[Expression, int]:
+        token = self.next()
+        if least > _NOT:
+            self.fail(f"{_OPERAND} ({token.text} needs brackets here)", token)
+        at = self.now.position
+        node = self.expression(_NOT)
+        self.build.need_condition(node, at)
+        self.height += 1
+        return Not(node), _AND
+
+    def named(self) -> Expression:
+        """A constant, a typed literal, a function call or an attribute."""
+        token = self.now
+        follows = self.tokens[self.at + 1]
+        if token.word in _TYPED and follows.kind == "string":
+            self.next()
+            return Literal(self.build.typed(self.strings(), _TYPED[token.word], token.position))
+        if follows.kind == "op" and follows.text == "(":
+            return self.call()
+        if token.word in _CONSTANTS:
+            self.next()
+            return Literal(_CONSTANTS[token.word])
+        if token.word in RESERVED:
+            self.fail(f"{_OPERAND} (a name like that goes in backticks)")
+        return self.attribute()
+
+    def strings(self) -> str:
+        """One string, or several side by side, which SQL joins."""
+        text = self.next().text
+        while self.now.kind == "string":
+            text += self.next().text
+        return text
+
+    def attribute(self) -> Expression:
+        start = self.now.position
+        path = [self.next().text]
+        indexes: list[tuple[Expression, int]] = []
+        height = 0  # of the indexes
+        while True:
+            if self.take_op("."):
+                if self.now.kind not in ("name", "quoted") or indexes:
+                    self.fail("the name of a nested field after the dot")
+                path.append(self.next().text)
+            elif self.take_op("["):
+                now, at = self.now, self.now.position
+                if self.now.kind == "string" and not indexes:
+                    path.append(self.strings() or self.fail("a name that is not empty", now))
+                else:
+                    indexes.append((self.expression(_COMPARISON), at))
+                    height = max(height, self.height)
+                self.take("]", "a closing square bracket")
+            else:
+                break
+            if len(path) + len(indexes) > MAX_DEPTH:
+                raise FilterError("a name of too many fields", self.text, start)
+        self.height = 1 + height + len(indexes)
+        node: Expression = self.build.attribute(tuple(path), start)
+        for index, at in indexes:
+            node = self.build.call("get", (node, index), (start, at), at)
+        return node
+
+    def call(self) -> Expression:
+        token = self.next()
+        self.next()
+        if token.word == "CAST":
+            return self.cast(token)
+        empty = self.now.kind == "op" and self.now.text == ")"
+        pairs = [] if empty else self.arguments(f"the arguments of {token.text}")
+        if empty:
+            self.next()
+        args = tuple(arg for arg, _ in pairs)
+        return self.build.function(token.text, args, tuple(at for _, at in pairs), token.position)
+
+    def cast(self, token: Token) -> Expression:
+        node = self.expression(_OR)
+        if not self.take_word("AS"):
+            self.fail("AS and the name of a type")
+        kind = self.now.word.lower()
+        if kind not in builders.TYPE_NAMES:
+            self.fail("the name of a type, such as DATE or DOUBLE")
+        self.next()
+        self.take(")", "a closing bracket after the type")
+        return self.build.cast(kind, (node,), token.position)
+
+    def arguments(self, what: str) -> list[tuple[Expression, int]]:
+        """Expressions with their positions up to and with the closing bracket."""
+        pairs: list[tuple[Expression, int]] = []
+        height = 0
+        while True:
+            at = self.now.position
+            pairs.append((self.expression(_OR), at))
+            height = max(height, self.height)
+            if self.take_op(")"):
+                self.height = height + 1
+                return pairs
+            if not self.take_op(","):
+                self.fail(f"a comma or a closing bracket in {what}")
+
+
+def _shown(token: Token) -> str:
+    if token.kind == "end":
+        return "the end of the filter"
+    if token.kind == "string":
+        return f"the string '{token.text[:40]}'"
+    return f"'{token.text[:40]}'"

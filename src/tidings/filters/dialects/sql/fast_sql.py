@@ -1,0 +1,142 @@
+"""The short way for the texts that most filters are: tests of attributes against constants, joined
+by AND.
+
+    symbol = 'ACME' AND price BETWEEN 90 AND 110 AND venue IN ('NYSE', 'LSE') AND name LIKE 'A%'
+
+It reads a subset of what sql.py reads, in a fraction of the time: one regular expression takes a
+whole test, where the parser takes a token. It never refuses. Whatever is not plainly in the subset
+(an escape, a comment, OR, brackets, a name or a type that the attributes object to) gives None, and
+the parser has the last word, with its messages and positions. Where both have an answer, it is the
+same answer; a test holds them to it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from tidings.filters.dialects.registry import Context
+from tidings.filters.language.attributes import Attributes, family
+from tidings.filters.language.expression import (
+    COMPARISONS,
+    And,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+)
+from tidings.filters.language.sql_writer import RESERVED
+from tidings.filters.language.tokens import MAX_LENGTH
+from tidings.filters.values import like
+from tidings.filters.values.sets import LONGEST_REMEMBERED, MOST_REMEMBERED
+
+_STRING = r"""'[^'\\]*'|"[^"\\]*\""""
+# so short that an integer fits 64 bits and a double is finite
+_CONSTANT = rf"(?:{_STRING}|-?[0-9]{{1,18}}(?:\.[0-9]{{1,40}})?|true|false)"
+
+# A test with the AND after it, or the end. What is no test is taken by `rest`, all of it: so no
+# place is looked at twice, however long the text.
+_TEST = re.compile(
+    rf"""
+      \s* (?P<name> [a-z_]\w* (?: \.[a-z_]\w* ){{0,8}} )
+      (?: \s* (?P<op> <>|<=|>=|!=|==|[=<>] ) \s* (?P<value> {_CONSTANT} )
+        | \s+ BETWEEN \s+ (?P<low> {_CONSTANT} ) \s+ AND \s+ (?P<high> {_CONSTANT} )
+        | \s+ IN \s* \( \s* (?P<options> {_CONSTANT} (?: \s*,\s* {_CONSTANT} )* ) \s* \)
+        | \s+ LIKE \s+ (?P<pattern> {_STRING} )
+        | \s+ IS \s+ (?P<null> (?: NOT \s+ )? NULL )
+      )
+      (?: \s+ AND \s+ (?=.) | \s* \Z )
+    | (?P<rest> .+ )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII | re.IGNORECASE,
+)
+_OPTION = re.compile(_CONSTANT, re.ASCII | re.IGNORECASE)
+
+Found = TypeVar("Found")
+Known = tuple[Attribute, str | None]  # with the family of its type
+_names: dict[str, Known] = {}
+_constants: dict[str, tuple[Literal, str]] = {}
+
+
+def read(text: str, context: Context) -> Expression | None:
+    """The expression of a text of this kind; None for all others, right or wrong."""
+    found = _TEST.findall(text)
+    if not found or found[-1][-1] or len(text) > MAX_LENGTH or 2 * len(found) > context.most_parts:
+        return None
+    attributes = context.attributes
+    names = _names if attributes is None else attributes.known
+    tests: list[Expression] = []
+    for name, op, value, low, high, options, pattern, null, _ in found:
+        known = names.get(name) or _named(name, attributes, names)
+        if known is None:
+            return None
+        attribute, kind = known
+        if value:
+            constant, other = _constants.get(value) or _constant(value)
+            if kind is not None and kind != other:
+                return None
+            tests.append(Compare(COMPARISONS[op], attribute, constant))
+        elif low:
+            constant, other = _constants.get(low) or _constant(low)
+            last, third = _constants.get(high) or _constant(high)
+            if kind is not None and (kind != other or kind != third):
+                return None
+            tests.append(Between(attribute, constant, last))
+        elif options:
+            pairs = [_constants.get(one) or _constant(one) for one in _OPTION.findall(options)]
+            if kind is not None and any(kind != other for _, other in pairs):
+                return None
+            tests.append(In(attribute, tuple([constant for constant, _ in pairs])))
+        elif null:
+            tests.append(IsNull(attribute) if len(null) == 4 else Not(IsNull(attribute)))
+        else:
+            if kind not in (None, "string") or (len(pattern) > like.LONGEST_REMEMBERED):
+                return None
+            tests.append(Call("like", (attribute, _pattern(pattern[1:-1]))))
+    return tests[0] if len(tests) == 1 else And(tuple(tests))
+
+
+def _named(name: str, attributes: Attributes | None, names: dict[str, Known]) -> Known | None:
+    """The attribute of a name, remembered; None for a name that the parser has to look at."""
+    path = tuple(name.split("."))
+    if path[0].upper() in RESERVED:
+        return None
+    if attributes is None:
+        known: Known = Attribute(path), None
+    elif attributes.problem(path) is None:
+        known = Attribute(path), family(attributes.type(path))
+    else:
+        return None
+    return _remembered(names, name, known)
+
+
+def _constant(text: str) -> tuple[Literal, str]:
+    """A constant and its family, remembered: filters name the same values again and again."""
+    first = text[0]
+    if first in "'\"":
+        return _remembered(_constants, text, (Literal(text[1:-1]), "string"))
+    if first in "tTfF":
+        return _remembered(_constants, text, (Literal(first in "tT"), "boolean"))
+    if "." in text:  # these are hardly ever the same
+        return Literal(float(text)), "number"
+    return _remembered(_constants, text, (Literal(int(text)), "number"))
+
+
+def _remembered(memory: dict[str, Found], text: str, found: Found) -> Found:
+    if len(text) <= LONGEST_REMEMBERED:
+        if len(memory) >= MOST_REMEMBERED:
+            memory.clear()
+        memory[text] = found
+    return found
+
+
+def _pattern(text: str) -> Literal:
+    """A pattern in the one way of writing it. Without a backslash there is none that is wrong."""
+    if "%%" in text or "%_" in text:
+        text = like.join(like.split(text))
+    return Literal(text)

@@ -1,0 +1,134 @@
+"""Why a notification matches a filter, or does not: test by test, expected and actual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tidings.filters.canonical.boxes import Box
+from tidings.filters.canonical.form import Form
+from tidings.filters.canonical.form_to_expression import spell, spell_tree
+from tidings.filters.canonical.set_tree import All, Node, Test
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.expression import Attribute, attributes_of
+from tidings.filters.language.sql_writer import literal_text, name_text, text_of
+from tidings.filters.language.static_types import is_condition
+from tidings.filters.values.sets import key
+from tidings.model import Event, type_of
+
+
+class TestReport(msgspec.Struct, frozen=True):
+    """One test: what was tested, what was expected, what was there."""
+
+    term: str
+    expected: str
+    actual: str
+    passed: bool
+
+    def __str__(self) -> str:
+        if self.passed:
+            return f"passed: {self.expected} ({self.term} is {self.actual})"
+        return f"failed: expected {self.expected}, but {self.term} is {self.actual}"
+
+
+class BoxReport(msgspec.Struct, frozen=True):
+    """One alternative of the filter: all of its tests must pass."""
+
+    tests: list[TestReport]
+
+    @property
+    def failed(self) -> list[TestReport]:
+        return [test for test in self.tests if not test.passed]
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Whether the filter matches, and each alternative, the one that came nearest first."""
+
+    matched: bool
+    boxes: list[BoxReport]
+
+    @property
+    def reason(self) -> str:
+        """The shortest reason, in one line."""
+        if not self.boxes:
+            return "the filter can never match"
+        best = self.boxes[0]
+        if self.matched:
+            return "; ".join(str(test) for test in best.tests) or "the filter always matches"
+        return "; ".join(str(test) for test in best.failed)
+
+    def __str__(self) -> str:
+        lines = ["matches" if self.matched else "does not match"]
+        for number, box in enumerate(self.boxes, 1):
+            if len(self.boxes) > 1:
+                count = len(box.failed)
+                verdict = "all pass" if not count else f"{count} of {len(box.tests)} fail"
+                lines.append(f"alternative {number} ({verdict}):")
+            ordered = sorted(box.tests, key=lambda test: test.passed)
+            lines.extend(f"  {test}" for test in ordered)
+        if not self.boxes:
+            lines.append("  the filter can never match")
+        return "\n".join(lines)
+
+
+def explain(form: Form, event: Event) -> Explanation:
+    """Every test of every box on this notification."""
+    if form.boxes is not None:
+        reports = [BoxReport([_test(form, event, Test(t, v)) for t, v in _tests(box)])
+                   for box in form.boxes]  # fmt: skip
+    else:
+        assert form.tree is not None
+        clauses = form.tree.items if isinstance(form.tree, All) else (form.tree,)
+        reports = [BoxReport([_test(form, event, clause) for clause in clauses])]
+    reports.sort(key=lambda box: (len(box.failed), len(box.tests)))
+    return Explanation(any(not box.failed for box in reports), reports)
+
+
+def _tests(box: Box) -> list[tuple[str, Any]]:
+    return list(box.items())
+
+
+def _test(form: Form, event: Event, node: Node) -> TestReport:
+    if isinstance(node, Test):
+        term = form.terms[node.term]
+        value = evaluate(term, event)
+        actual = "unknown" if value is None and is_condition(term) else shown(value)
+        if not isinstance(term, Attribute):
+            actual += f" ({_given(form, [node.term], event)})"
+        expected = text_of(spell(term, node.values))
+        return TestReport(node.term, _short(expected), actual, key(value) in node.values)
+    passed = Form(None, node, {}, form.terms).holds(event)
+    expected = text_of(spell_tree(node, form.terms))
+    terms = sorted(_terms(node))
+    return TestReport(_short("one of " + ", ".join(terms)), _short(expected),
+                      _short(_given(form, terms, event)), passed)  # fmt: skip
+
+
+def _terms(node: Node) -> set[str]:
+    if isinstance(node, Test):
+        return {node.term}
+    return set().union(*(_terms(item) for item in node.items))
+
+
+def _given(form: Form, terms: list[str], event: Event) -> str:
+    paths = sorted(set().union(*(attributes_of(form.terms[term]) for term in terms)))
+    values = (f"{name_text(p)} = {shown(evaluate(Attribute(p), event))}" for p in paths)
+    return ", ".join(values)
+
+
+def shown(value: Any) -> str:
+    """A value as a person reads it."""
+    if value is None:
+        return "absent"
+    inside = value if isinstance(value, list) else [value]
+    if any(type_of(one) in (None, "struct", "list") and one is not None for one in inside):
+        return _short(repr(value))
+    try:
+        return _short(literal_text(value))
+    except (TypeError, ValueError, OverflowError):
+        return _short(repr(value))
+
+
+def _short(text: str, width: int = 120) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."

@@ -1,0 +1,198 @@
+"""The attributes that a channel declares: names, types, ontologies.
+
+With them a filter is checked when it is parsed: a name that is not declared is refused and near
+misses are named, a comparison that can't be made is refused, a string is read as the date or number
+that it is compared with, and `x > 10` on an integer is known to be `x >= 11`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidings.filters.language.sql_writer import name_text
+from tidings.filters.values.ontology import Ontology
+from tidings.model import (
+    TYPES,
+    AttributesError,
+    Event,
+    NotificationError,
+    Type,
+    micros,
+    moment,
+    plain,
+    read_value,
+    type_of,
+)
+
+Path = tuple[str, ...]
+
+_FAMILY: dict[str, str] = {"integer": "number", "double": "number", "date": "time",
+                           "timestamp": "time"}  # fmt: skip
+_A = {"integer": "an integer"}
+
+
+def family(kind: str | None) -> str | None:
+    """The family that a type compares within: integers and doubles are numbers, dates are times."""
+    return None if kind is None else _FAMILY.get(kind, kind)
+
+
+def article(kind: str) -> str:
+    return _A.get(kind, f"a {kind}")
+
+
+class Attributes:
+    """Declared attributes. `{"price": "double", "user.city": "string", "topic": Ontology(...)}`.
+
+    With `closed` (the default) a filter may name no others; otherwise what is not declared is
+    taken as it comes. `subject` is always there.
+    """
+
+    def __init__(self, types: Mapping[str, Type | Ontology], *, closed: bool = True) -> None:
+        self.closed = closed
+        self.known: dict[str, Any] = {}  # what quick.py remembers of names
+        self._types: dict[Path, Type] = {("subject",): "string"}
+        self._ontologies: dict[Path, Ontology] = {}
+        self._open: set[Path] = set()  # structs whose fields are not declared one by one
+        for name, kind in types.items():
+            path = tuple(name.split("."))
+            if not all(path):
+                raise AttributesError(f"'{name}' is not a name: a field between dots is empty")
+            if isinstance(kind, Ontology):
+                self._ontologies[path] = kind
+                kind = "string"
+            if kind not in TYPES:
+                expected = ", ".join(TYPES)
+                raise AttributesError(f"'{name}' has the type '{kind}', expected one of {expected}")
+            if path == ("subject",) and kind != "string":
+                raise AttributesError(f"'subject' has the type '{kind}', expected string")
+            self._types[path] = kind
+            if kind == "struct":
+                self._open.add(path)
+            for cut in range(1, len(path)):
+                self._types.setdefault(path[:cut], "struct")
+        self._check_structs()
+
+    def declared(self) -> dict[str, Any]:
+        """All that was declared, as plain values that JSON can hold; see `from_declared`."""
+        types: dict[str, Any] = {".".join(path): kind for path, kind in self._types.items()}
+        for path, ontology in self._ontologies.items():
+            types[".".join(path)] = {"ontology": ontology.declared()}
+        opened = sorted(".".join(path) for path in self._open)
+        return {"types": types, "open": opened, "closed": self.closed}
+
+    @classmethod
+    def from_declared(cls, found: Mapping[str, Any]) -> Attributes:
+        """The attributes that `declared` wrote down."""
+        types = {
+            name: Ontology(kind["ontology"]) if isinstance(kind, Mapping) else kind
+            for name, kind in found["types"].items()
+            if kind != "struct" or name in found["open"]
+        }
+        return cls(types, closed=found["closed"])
+
+    def _check_structs(self) -> None:
+        for path in self._types:
+            above = self._types.get(path[:-1], "struct")
+            if above not in ("struct", "list"):
+                raise AttributesError(
+                    f"'{name_text(path)}' lies in '{name_text(path[:-1])}', which is "
+                    f"{article(above)}, expected a struct"
+                )
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._types
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._types)
+
+    def type(self, path: Path) -> Type | None:
+        return self._types.get(path)
+
+    def ontology(self, path: Path) -> Ontology | None:
+        return self._ontologies.get(path)
+
+    def near(self, path: Path) -> list[str]:
+        """Declared names that are spelt nearly like this one."""
+        names = {name_text(p).lower(): name_text(p) for p in self._types}
+        close = difflib.get_close_matches(name_text(path).lower(), names, n=3)
+        return [names[name] for name in close]
+
+    def problem(self, path: Path) -> str | None:
+        """One sentence on why a filter may not use this name; None when it may."""
+        if not self.closed or path in self._types:
+            return None
+        if any(path[:size] in self._open for size in range(1, len(path))):
+            return None
+        near = self.near(path)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"expected {self._some_names()}"
+        return f"there is no attribute '{name_text(path)}'; {hint}"
+
+    def _some_names(self) -> str:
+        names = sorted(name_text(p) for p, kind in self._types.items() if kind != "struct")
+        rest = len(names) - 8
+        return "one of " + ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
+
+    def read(self, event: Event) -> dict[str, Any]:
+        """A notification with each declared attribute as its type, or NotificationError.
+
+        Text is read as the type (a date in JSON is a string), a whole double is an integer, an
+        integer is a double; everything else must have the type already, or be null.
+        """
+        out = dict(event)
+        for path, kind in self._types.items():
+            if len(path) == 1 and out.get(path[0]) is not None:
+                out[path[0]] = conform(plain(out[path[0]]), kind, path)
+            elif len(path) > 1 and kind != "struct" and path[0] in out:
+                out[path[0]] = _conform_below(out[path[0]], path, kind, 1)
+        return out
+
+
+def _conform_below(value: Any, path: Path, kind: Type, depth: int) -> Any:
+    """A struct (or each struct of a list) with what lies at the rest of the path conformed."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_conform_below(one, path, kind, depth) for one in value]
+    if not isinstance(value, Mapping):
+        return conform(plain(value), "struct", path[:depth])
+    out, name = dict(value), path[depth]
+    if out.get(name) is not None:
+        if depth == len(path) - 1:
+            out[name] = conform(plain(out[name]), kind, path)
+        else:
+            out[name] = _conform_below(out[name], path, kind, depth + 1)
+    return out
+
+
+def _fits(value: float) -> bool:
+    return value.is_integer() and -(2.0**63) <= value < 2.0**63
+
+
+def conform(value: Any, kind: Type, path: Path) -> Any:
+    """A plain value as the type that is declared for the path, or NotificationError."""
+    have = type_of(value)
+    if have == kind or value is None:
+        return value
+    if have == "string" and kind not in ("list", "struct"):
+        try:
+            return read_value(value, kind)
+        except ValueError as problem:
+            raise NotificationError(
+                f"attribute '{name_text(path)}': {problem}, expected {article(kind)}"
+            ) from None
+    if kind == "double" and have == "integer":
+        return float(value)
+    if kind == "integer" and have == "double" and _fits(value):
+        return int(value)
+    if kind == "timestamp" and have == "date":
+        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    if kind == "date" and have == "timestamp" and type_of(moment(micros(value))) == "date":
+        return moment(micros(value))  # a midnight
+    text = str(value) if isinstance(value, dt.date) else repr(value)
+    found = f"{text[:60]}, {article(have)}" if have else text[:60]
+    raise NotificationError(
+        f"attribute '{name_text(path)}': found {found}, expected {article(kind)}"
+    )

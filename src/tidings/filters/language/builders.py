@@ -1,0 +1,475 @@
+"""Checked construction of expressions: what parsers call for each thing they have read.
+
+Everything that can be refused is refused here, with a position and in one sentence: unknown
+attributes and functions, arguments that a function has no meaning for, comparisons that can't be
+made, patterns that don't compile. Constants are folded, so `60 * 60` is as good as 3600.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import math
+import struct
+from typing import Any, NoReturn
+
+from tidings.filters.dialects.registry import Context
+from tidings.filters.language.attributes import article, family
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.expression import (
+    CONDITIONS,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+)
+from tidings.filters.language.functions import ALIASES, FUNCTIONS, OPERATORS
+from tidings.filters.language.sql_writer import name_text, text_of
+from tidings.filters.language.static_types import kind_of
+from tidings.filters.language.tokens import Token
+from tidings.filters.values import inet, like, regular, subjects
+from tidings.model import FilterError, LimitError, Type, read_value, type_of
+from tidings.model.values import INT_MAX, is_number
+
+TYPE_NAMES: dict[str, Type] = {
+    "date": "date", "timestamp": "timestamp", "double": "double", "float": "double",
+    "bigint": "integer", "int": "integer", "integer": "integer", "long": "integer",
+    "smallint": "integer", "tinyint": "integer", "string": "string", "boolean": "boolean",
+}  # fmt: skip
+_CASTS: dict[str, Type] = {**TYPE_NAMES, "to_date": "date", "to_timestamp": "timestamp"}
+_PRIVATE = frozenset({"apply", "subject_matches", "negative"}) | OPERATORS
+_SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
+                      "isnull", "isnotnull", "like", "ilike", "cesql",
+                      "event_pattern"})  # fmt: skip
+
+
+class Builder:
+    """Builds expressions for one text in one context."""
+
+    def __init__(self, text: str, context: Context) -> None:
+        self.text = text
+        self.attributes = context.attributes
+        self.functions = context.functions
+        self._context = context
+        self._parts = 0
+
+    def count(self, at: int, parts: int = 1) -> None:
+        """Take note of parts of the filter, and refuse it when they are too many."""
+        self._parts += parts
+        if self._parts > self._context.most_parts:
+            self.beyond(
+                f"the filter has more than {self._context.most_parts:,} parts, that is attributes, "
+                "comparisons and calls; use several filters",
+                at,
+            )
+
+    def fail(self, reason: str, position: int) -> NoReturn:
+        raise FilterError(reason, self.text, position)
+
+    def beyond(self, reason: str, position: int) -> NoReturn:
+        """Refuse what is right and more than is done for a filter."""
+        raise LimitError(reason, self.text, position)
+
+    # -- leaves --------------------------------------------------------------------------------
+
+    def attribute(self, path: tuple[str, ...], at: int) -> Attribute:
+        self.count(at)
+        problem = self.attributes.problem(path) if self.attributes else None
+        if problem:
+            self.fail(problem, at)
+        return Attribute(path)
+
+    def number(self, token: Token, negative: bool = False) -> int | float:
+        sign = "-" if negative else ""
+        if token.word in _BITS:
+            return self._whole(sign, token)
+        if token.text.isdigit() and not token.word and abs(int(token.text)) <= INT_MAX + negative:
+            return int(sign + token.text)
+        value = float(sign + token.text)
+        if math.isinf(value):
+            self.fail(f"found {token.text[:40]}, beyond the largest double", token.position)
+        return _single(value) if token.word == "F" else value
+
+    def _whole(self, sign: str, token: Token) -> int:
+        """A number with one of SQL's suffixes for integers."""
+        shown = f"{sign}{token.text}{token.word}"
+        if not token.text.isdigit():
+            self.fail(f"found {shown}, expected a whole number before {token.word}", token.position)
+        whole, bits = int(sign + token.text), _BITS[token.word]
+        if not -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1):
+            self.fail(f"found {shown}, beyond {bits} bits", token.position)
+        return whole
+
+    def typed(self, word: str, kind: Type, at: int) -> Any:
+        try:
+            return read_value(word, kind)
+        except ValueError as problem:
+            self.fail(f"{problem}, expected {article(kind)}", at)
+
+    # -- kinds of expression -------------------------------------------------------------------
+
+    def type(self, node: Expression) -> str | None:
+        """The type of an expression where it is known before any notification is."""
+        return kind_of(node, self.attributes)
+
+    def need_condition(self, node: Expression, at: int) -> None:
+        if isinstance(node, Literal) and node.value is None:
+            return
+        kind = self.type(node)
+        if kind not in (None, "boolean"):
+            self.fail(
+                f"found {_described(node)}, {article(kind)}, expected a condition such as x > 5", at
+            )
+
+    def need_value(self, node: Expression, at: int, where: str) -> None:
+        if isinstance(node, CONDITIONS):
+            self.fail(f"found a condition, expected a value {where}", at)
+
+    # -- conditions ----------------------------------------------------------------------------
+
+    def compare(
+        self, op: str, left: Expression, right: Expression, left_at: int, right_at: int
+    ) -> Expression:
+        self.count(right_at)
+        left, right = self._comparable(left, right, left_at, right_at)
+        return Compare(op, left, right)  # type: ignore[arg-type]
+
+    def _comparable(
+        self, left: Expression, right: Expression, left_at: int, right_at: int
+    ) -> tuple[Expression, Expression]:
+        """Both sides, a string literal read as the type of the other side where it must be."""
+        a, b = self.type(left), self.type(right)
+        if a is None or b is None or family(a) == family(b):
+            return left, right
+        if b == "string" and isinstance(right, Literal):
+            return left, self._read_as(right, a, left, right_at)
+        if a == "string" and isinstance(left, Literal):
+            return self._read_as(left, b, right, left_at), right
+        self.fail(
+            f"{_described(left)} is {article(a)} and can't be compared with {_described(right)}, "
+            f"{article(b)}",
+            right_at,
+        )
+
+    def _read_as(self, node: Literal, kind: str, other: Expression, at: int) -> Literal:
+        try:
+            return Literal(read_value(node.value, "double" if kind == "number" else kind))  # type: ignore[arg-type]
+        except ValueError:
+            self.fail(
+                f"{_described(other)} is {article(kind)} and can't be compared with "
+                f"{text_of(node)[:60]}; expected {article(kind)}",
+                at,
+            )
+
+    def is_in(
+        self, item: Expression, pairs: list[tuple[Expression, int]], start: int
+    ) -> Expression:
+        kind = self.type(item)
+        if kind is None or all(self.type(option) in (None, kind) for option, _ in pairs):
+            return In(item, tuple(option for option, _ in pairs))
+        options = []
+        for option, at in pairs:
+            item, option = self._comparable(item, option, start, at)
+            options.append(option)
+        return In(item, tuple(options))
+
+    def between(
+        self, item: Expression, low: Expression, high: Expression, at: tuple[int, int, int]
+    ) -> Expression:
+        item, low = self._comparable(item, low, at[0], at[1])
+        item, high = self._comparable(item, high, at[0], at[2])
+        return Between(item, low, high)
+
+    def like(
+        self, name: str, item: Expression, pattern: Expression, escape: str | None,
+        at: tuple[int, int],
+    ) -> Expression:  # fmt: skip
+        if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+            # ILIKE is LIKE in lower case, to Spark even where the escape is a capital letter
+            text = pattern.value.lower() if name == "ilike" and escape else pattern.value
+            try:
+                pattern = Literal(like.join(like.split(text, escape or "\\")))
+            except like.PatternError as problem:
+                self.fail(f"{problem}, expected a % or _ or another escape after it", at[1])
+        elif escape is not None:
+            self.fail("ESCAPE is for a pattern in quotes", at[1])
+        return self.call(name, (item, pattern), at, at[0])
+
+    # -- functions -----------------------------------------------------------------------------
+
+    def call(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        """A call of a function of the table, checked, and computed when it is constant."""
+        self.count(at)
+        function = FUNCTIONS[name]
+        if not function.least <= len(args) <= function.most:
+            self.fail(f"{name} takes {_count(function.least, function.most)}, not {len(args)}", at)
+        for place, (arg, where) in enumerate(zip(args, places, strict=True)):
+            self.need_value(arg, where, f"for {name}")
+            wanted = function.takes[place] if place < len(function.takes) else None
+            kind = family(self.type(arg))
+            if wanted and kind and kind != wanted:
+                found = f"{_described(arg)}, {article(self.type(arg) or '')}"
+                self.fail(f"{name} takes {article(wanted)} there, found {found}", where)
+        if name in ("like", "ilike") and isinstance(args[1], Literal):
+            self._check_like(args[1], places[1])
+        if name == "rlike":
+            self._check_regular(args[1], places[1])
+        node = Call(name, args)
+        if function.strict and any(isinstance(arg, Literal) and arg.value is None for arg in args):
+            return Literal(None)
+        # a regular expression waits for an event, however constant: identities rest on that
+        if name != "rlike" and all(isinstance(arg, Literal) for arg in args):
+            value = evaluate(node, {})
+            return Literal(tuple(value) if isinstance(value, list) else value)
+        return node
+
+    def _check_like(self, pattern: Literal, at: int) -> None:
+        if isinstance(pattern.value, str):
+            try:
+                like.Like(like.split(pattern.value))
+            except like.PatternError as problem:
+                self.fail(f"{problem}, expected a % or _ or another escape after it", at)
+            except like.LargeError as problem:
+                self.beyond(str(problem), at)
+
+    def _check_regular(self, pattern: Expression, at: int) -> None:
+        if not isinstance(pattern, Literal):
+            self.beyond(
+                f"RLIKE takes a pattern in quotes, found {_described(pattern)}; LIKE and contains "
+                "take one from an attribute",
+                at,
+            )
+        if isinstance(pattern.value, str):
+            try:
+                compiled = regular.compiled(pattern.value)
+                self.count(at, compiled.size // 64)
+            except regular.RegularError as problem:
+                self.beyond(f"the regular expression {problem}", at)
+
+    def function(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        """A function call as it was written, with its own rules where it has some."""
+        lower = ALIASES.get(name.lower(), name.lower())
+        if lower in _SPECIAL:
+            return self._special(lower, args, places, at)
+        if lower in _CASTS:
+            return self.cast(lower, args, at)
+        if lower in FUNCTIONS and (lower not in _PRIVATE or lower == "%"):
+            return self.call(lower, args, places, at)
+        if name in self.functions:
+            for arg, where in zip(args, places, strict=True):
+                self.need_value(arg, where, f"for {name}")
+            return Call("apply", (Literal(name), *args), self.functions[name])
+        known = [*FUNCTIONS, *ALIASES, *_SPECIAL, *_CASTS, *self.functions]
+        close = [f for f in difflib.get_close_matches(lower[:80], known, n=3) if f not in _PRIVATE]
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        self.fail(f"there is no function '{name[:40]}'{hint}", at)
+
+    def cast(self, name: str, args: tuple[Expression, ...], at: int) -> Literal:
+        """A constant as another type, by the name of the type or function in lower case."""
+        if len(args) != 1 or not isinstance(args[0], Literal):
+            self.fail(f"{name} takes one constant, such as {name}('...')", at)
+        value = args[0].value
+        if value is None:
+            return args[0]
+        if isinstance(value, tuple):
+            self.fail(f"{name} takes one constant, found a list", at)
+        kind = _CASTS[name]
+        if type_of(value) == kind and name != "float":
+            return args[0]
+        if kind == "integer" and isinstance(value, float) and -(2.0**63) <= value < 2.0**63:
+            return Literal(int(value))
+        if kind == "double" and is_number(value):
+            return Literal(_single(float(value)) if name == "float" else float(value))
+        if isinstance(value, str):
+            read = self.typed(value, kind, at)
+            return Literal(_single(read) if name == "float" else read)
+        if kind == "string" and not isinstance(value, float):
+            return Literal(_spelled(value))
+        if isinstance(value, dt.datetime) and kind == "date":
+            return Literal(value.date())
+        if isinstance(value, dt.date) and kind == "timestamp":
+            return Literal(dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC))
+        self.fail(f"found {text_of(args[0])[:60]}, expected {article(kind)}", at)
+
+    def _special(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        self.count(at)
+        if name == "array":
+            values = [self._constant(name, a, p) for a, p in zip(args, places, strict=True)]
+            return Literal(tuple(values))
+        if name in ("isnull", "isnotnull"):
+            if len(args) != 1:
+                self.fail(f"{name} takes one argument, not {len(args)}", at)
+            return IsNull(args[0]) if name == "isnull" else Not(IsNull(args[0]))
+        if name in ("like", "ilike"):
+            if len(args) not in (2, 3):
+                self.fail(f"{name} takes two or three arguments, not {len(args)}", at)
+            escape = self._constant(name, args[2], places[2]) if len(args) == 3 else None
+            if escape is not None and not (isinstance(escape, str) and len(escape) == 1):
+                self.fail(f"{name} takes one character as its escape", places[2])
+            return self.like(name, args[0], args[1], escape, places[:2])  # type: ignore[arg-type]
+        if name == "subject":
+            return self._subject(args, places, at)
+        if name == "event_pattern":
+            return self._event_pattern(args, places, at)
+        if name in ("isa", "preorder"):
+            return self._topic(name, args, places, at)
+        if name == "cidr":
+            return self._network(args, places, at)
+        if name == "cesql":
+            return self._cesql(args, places, at)
+        return self._place(name, args, places, at)
+
+    def _constant(self, name: str, node: Expression, at: int) -> Any:
+        if not isinstance(node, Literal) or isinstance(node.value, tuple):
+            self.fail(f"{name} takes a constant there, found {_described(node)}", at)
+        return node.value
+
+    def _string(self, name: str, node: Expression, at: int) -> str:
+        value = self._constant(name, node, at)
+        if not isinstance(value, str):
+            self.fail(f"{name} takes a string there, found {_described(node)}", at)
+        return value
+
+    def _subject(
+        self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        if len(args) != 1:
+            self.fail(f"subject takes one pattern, such as 'quotes.*.nyse', not {len(args)}", at)
+        pattern = self._string("subject", args[0], places[0])
+        problem = subjects.pattern_problem(pattern)
+        if problem:
+            self.fail(f"found the pattern '{pattern[:60]}': {problem}", places[0])
+        return Call("subject_matches", (Attribute(("subject",)), args[0]))
+
+    def _topic(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        if not (2 if name == "isa" else 1) <= len(args) <= 2 or not isinstance(args[0], Attribute):
+            self.fail(f"{name} takes an attribute{' and a topic' if name == 'isa' else ''}", at)
+        path = args[0].path
+        if self.type(args[0]) not in (None, "string"):
+            self.fail(
+                f"{name} takes a string there, found {name_text(path)}, "
+                f"{article(self.type(args[0]) or '')}",
+                places[0],
+            )
+        ontology = self.attributes.ontology(path) if self.attributes else None
+        if name == "preorder":
+            if ontology is None:
+                self.fail(f"{name_text(path)} has no ontology", places[0])
+            # the numbers of one ontology mean nothing in another, so the term says which it is
+            mark = ontology.fingerprint
+            if len(args) == 2 and self._string(name, args[1], places[1]) != mark:
+                self.fail(f"the number is of another ontology, expected '{mark}'", places[1])
+            return Call(name, (args[0], Literal(mark)), ontology)
+        topic = self._string(name, args[1], places[1])
+        if ontology is not None and topic not in ontology:
+            near = ontology.near(topic)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            self.fail(f"there is no topic '{topic[:60]}' under {name_text(path)}{hint}", places[1])
+        return Call(name, args, ontology)
+
+    def _cesql(self, args: tuple[Expression, ...], places: tuple[int, ...], at: int) -> Expression:
+        from tidings.filters.dialects.cesql import parser, program, syntax
+
+        if len(args) != 1:
+            self.fail(f"cesql takes one expression, such as 'INT(n) + 1', not {len(args)}", at)
+        text = self._string("cesql", args[0], places[0])
+        try:
+            node = parser.read(text, self.attributes, most_parts=self._context.most_parts)
+            self.count(at, syntax.count(node))
+            return program.called(node)
+        except FilterError as problem:
+            raise type(problem)(
+                f"in the expression of cesql: {problem}", self.text, places[0]
+            ) from None
+
+    def _event_pattern(
+        self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        from tidings.filters.dialects.eventbridge.dialect import bound_pattern, residual
+
+        if len(args) != 1:
+            self.fail(f"event_pattern takes one pattern as JSON, not {len(args)} arguments", at)
+        try:
+            pattern = bound_pattern(
+                self._string("event_pattern", args[0], places[0]), self.attributes
+            )
+        except FilterError as problem:
+            raise type(problem)(problem.reason, self.text, places[0]) from None
+        self.count(at, sum(len(one.alternatives) for one in pattern.pattern.all_fields()))
+        return residual(pattern)
+
+    def _network(
+        self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        if len(args) != 2:
+            self.fail(f"cidr takes an address and a network, not {len(args)} arguments", at)
+        network = self._string("cidr", args[1], places[1])
+        try:
+            inet.network(network)
+        except ValueError:
+            self.fail(f"found '{network[:60]}', expected a network like 10.0.0.0/8", places[1])
+        return self.call("cidr", args, places, at)
+
+    def _place(
+        self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    ) -> Expression:
+        names = {"within_box": "lat, lon, south, west, north, east",
+                 "within_km": "lat, lon, lat0, lon0, km"}[name]  # fmt: skip
+        if len(args) != len(names.split(", ")):
+            self.fail(f"{name} takes {names}; found {len(args)} arguments", at)
+        for what, arg, where in list(zip(names.split(", "), args, places, strict=True))[2:]:
+            value = self._constant(name, arg, where)
+            if not is_number(value) or not math.isfinite(value):
+                self.fail(f"{name} takes a number as {what}, found {_described(arg)}", where)
+            low, high = _LIMITS[what]
+            if not low <= value <= high:
+                self.fail(f"{what} is {value}, expected {low} to {high}", where)
+        return self.call(name, args, places, at)
+
+
+_LIMITS = {"south": (-90, 90), "north": (-90, 90), "west": (-180, 180), "east": (-180, 180),
+           "lat0": (-90, 90), "lon0": (-180, 180), "km": (0, 20038)}  # fmt: skip
+
+
+_BITS = {"L": 64, "S": 16, "Y": 8}
+
+
+def _single(value: float) -> float:
+    """The nearest number of single precision; beyond its range an infinity, as in Spark."""
+    try:
+        found: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return found
+
+
+def _count(least: int, most: int) -> str:
+    if least == most:
+        return f"{least} argument{'s' if least != 1 else ''}"
+    return f"{least} to {most} arguments"
+
+
+def _spelled(value: bool | int | dt.date) -> str:
+    """A constant as a string, as Spark's cast writes it."""
+    if isinstance(value, dt.datetime):
+        text = value.replace(tzinfo=None).isoformat(sep=" ")
+        return text.rstrip("0") if value.microsecond else text
+    return text_of(Literal(value)) if isinstance(value, int) else value.isoformat()
+
+
+def _described(node: Expression) -> str:
+    text = text_of(node)
+    return text if len(text) <= 60 else text[:57] + "..."

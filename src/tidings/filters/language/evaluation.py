@@ -1,0 +1,164 @@
+"""The reference semantics: what an expression is worth on one notification, in three values.
+
+Straight from the definition and with no thought of speed beyond not being silly; canonical forms,
+indexes and Spark are all tested against this. True, False and None are SQL's true, false and
+unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidings.filters.language.expression import (
+    And,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    IsTruth,
+    Literal,
+    Not,
+    Or,
+)
+from tidings.filters.language.functions import BOUND, FUNCTIONS
+from tidings.filters.values.work import look, spend
+from tidings.model import Event, compare, plain
+
+Truth = bool | None
+
+
+def evaluate(node: Expression, event: Event) -> Any:
+    """The value of an expression on a notification; conditions give True, False or None."""
+    match node:
+        case Attribute(path):
+            return read(event, path)
+        case Literal(value):
+            return list(value) if isinstance(value, tuple) else value
+        case Compare(op, left, right):
+            return compared(op, evaluate(left, event), evaluate(right, event))
+        case And(items):
+            return _conjunction(items, event)
+        case Or(items):
+            return _disjunction(items, event)
+        case Not(item):
+            return _negation(truth(item, event))
+        case Call():
+            return _called(node, event)
+        case In(item, options):
+            value = evaluate(item, event)
+            return _any_of([compared("=", value, evaluate(o, event)) for o in options])
+        case Between(item, low, high):
+            value = evaluate(item, event)
+            not_below = compared(">=", value, evaluate(low, event))
+            not_above = compared("<=", value, evaluate(high, event))
+            return _all_of([not_below, not_above])
+        case IsNull(item):
+            return evaluate(item, event) is None
+        case IsTruth(item, wanted):
+            return truth(item, event) is wanted
+
+
+def term_value(node: Expression, event: Event) -> Any:
+    """The value of a term of a filter: what is computed counts as work on the notification."""
+    if type(node) is Attribute:  # which most are, and nothing is computed for them
+        return read(event, node.path)
+    look()
+    return evaluate(node, event)
+
+
+def truth(node: Expression, event: Event) -> Truth:
+    """The value of a condition; a value that is no Boolean makes it unknown."""
+    value = evaluate(node, event)
+    return value if value is True or value is False else None
+
+
+def read(event: Event, path: tuple[str, ...]) -> Any:
+    """The value at a path; null where a step is missing; through a list, a list of the values."""
+    value: Any = event.get(path[0])
+    for step in path[1:]:
+        value = _step(value, step)
+    return plain(value)
+
+
+def _step(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(name)
+    value = plain(value)
+    if isinstance(value, list):
+        spend(len(value))
+        return [_step(one, name) for one in value]
+    return None
+
+
+def compared(op: Comparison, left: Any, right: Any) -> Truth:
+    if type(left) is list:
+        spend(len(left))
+    if op == "<=>":
+        if left is None or right is None:
+            return left is None and right is None
+        return compare(left, right) == 0
+    order = compare(left, right)
+    if order is None:
+        return None
+    match op:
+        case "=":
+            return order == 0
+        case "!=":
+            return order != 0
+        case "<":
+            return order < 0
+        case "<=":
+            return order <= 0
+        case ">":
+            return order > 0
+        case ">=":
+            return order >= 0
+
+
+def _conjunction(items: tuple[Expression, ...], event: Event) -> Truth:
+    unknown = False
+    for item in items:
+        value = truth(item, event)
+        if value is False:
+            return False
+        unknown = unknown or value is None
+    return None if unknown else True
+
+
+def _disjunction(items: tuple[Expression, ...], event: Event) -> Truth:
+    unknown = False
+    for item in items:
+        value = truth(item, event)
+        if value is True:
+            return True
+        unknown = unknown or value is None
+    return None if unknown else False
+
+
+def _all_of(values: list[Truth]) -> Truth:
+    if False in values:
+        return False
+    return None if None in values else True
+
+
+def _any_of(values: list[Truth]) -> Truth:
+    if True in values:
+        return True
+    return None if None in values else False
+
+
+def _negation(value: Truth) -> Truth:
+    return None if value is None else not value
+
+
+def _called(node: Call, event: Event) -> Any:
+    function = FUNCTIONS[node.name]
+    values = [evaluate(arg, event) for arg in node.args]
+    if function.strict and any(value is None for value in values):
+        return None
+    return function.body(node.bound, *values) if node.name in BOUND else function.body(*values)

@@ -1,0 +1,347 @@
+"""The functions of the language: one table of names, arities, result types and bodies.
+
+A body gets plain values. It is *strict* unless said otherwise: with a null among its arguments it
+is not called and the result is null. A body that gets a value of a type it has no meaning for gives
+null too, as does an arithmetic overflow or a division by zero: a test on that is unknown.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from tidings.filters.values import geography, inet, like, regular, sets, subjects
+from tidings.filters.values.overlap import overlap
+from tidings.filters.values.work import WORTH, spend
+from tidings.model import Type, compare, plain
+from tidings.model.values import INT_MAX, INT_MIN, is_number
+
+Body = Callable[..., Any]
+MOST_TEXT = 1 << 20  # characters of a text that is put together
+
+
+class Function(msgspec.Struct, frozen=True):
+    name: str
+    body: Body
+    least: int
+    most: int
+    returns: Type | None  # None: not known before it is called
+    takes: tuple[str, ...] = ()  # families of the arguments, for messages and checks
+    strict: bool = True
+    spark: bool = True  # whether Spark SQL has it under the same name
+
+
+def _integer(value: int) -> int | None:
+    return value if INT_MIN <= value <= INT_MAX else None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _arithmetic(whole: Body, floating: Body) -> Body:
+    def body(left: Any, right: Any) -> Any:
+        if not (is_number(left) and is_number(right)):
+            return None
+        if isinstance(left, int) and isinstance(right, int):
+            result = whole(left, right)
+            return result if result is None else _integer(result)
+        try:
+            return floating(float(left), float(right))
+        except OverflowError:
+            return math.inf
+        except (ValueError, ZeroDivisionError):
+            return None
+
+    return body
+
+
+def _truncated(left: int, right: int) -> int | None:
+    if right == 0:
+        return None
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _remainder(left: int, right: int) -> int | None:
+    return None if right == 0 else int(math.copysign(1, left)) * (abs(left) % abs(right))
+
+
+def _floating_remainder(left: float, right: float) -> float | None:
+    if right == 0.0:
+        return None
+    if math.isnan(left) or math.isnan(right) or math.isinf(left):
+        return math.nan
+    return math.fmod(left, right)
+
+
+def _divide(left: Any, right: Any) -> float | None:
+    if not (is_number(left) and is_number(right)) or right == 0:
+        return None
+    return float(left) / float(right)
+
+
+def _whole_division(left: Any, right: Any) -> int | None:
+    if not (_is_whole(left) and _is_whole(right)):
+        return None
+    quotient = _truncated(left, right)
+    return None if quotient is None else _integer(quotient)
+
+
+def _negative(value: Any) -> Any:
+    if not is_number(value):
+        return None
+    return _integer(-value) if isinstance(value, int) else -value
+
+
+def _absolute(value: Any) -> Any:
+    if not is_number(value):
+        return None
+    return _integer(abs(value)) if isinstance(value, int) else abs(value)
+
+
+def _rounded(down: Callable[[float], int]) -> Body:
+    def body(value: Any) -> int | None:
+        if not is_number(value):
+            return None
+        if isinstance(value, int):
+            return value
+        return _integer(down(value)) if math.isfinite(value) else None
+
+    return body
+
+
+def _text(change: Callable[..., Any]) -> Body:
+    """A function of strings: null for anything else."""
+
+    def body(*values: Any) -> Any:
+        size = 0
+        for value in values:
+            if not isinstance(value, str):
+                return None
+            size += len(value)
+        if size >= WORTH:
+            spend(size)
+        return change(*values)
+
+    return body
+
+
+def _concat(*texts: str) -> str | None:
+    """Null for a text of more than MOST_TEXT characters: concat of concat grows without end."""
+    return "".join(texts) if sum(map(len, texts)) <= MOST_TEXT else None
+
+
+def _reversed(value: Any) -> Any:
+    if not isinstance(value, (str, list)):
+        return None
+    spend(len(value))
+    return value[::-1]
+
+
+def _substring(text: Any, start: Any, size: Any = INT_MAX) -> str | None:
+    """1-based; 0 counts as 1, a negative start counts from the end."""
+    if not (isinstance(text, str) and _is_whole(start) and _is_whole(size)):
+        return None
+    spend(len(text))
+    first = start - 1 if start > 0 else (0 if start == 0 else len(text) + start)
+    last = first + size
+    return text[max(first, 0) : max(last, 0)]
+
+
+def _part(read: Callable[[dt.datetime], int]) -> Body:
+    def body(value: Any) -> int | None:
+        if not isinstance(value, dt.date):
+            return None
+        if not isinstance(value, dt.datetime):
+            value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+        elif value.tzinfo is not None:
+            try:
+                value = value.astimezone(dt.UTC)
+            except OverflowError:  # in UTC it is before the year 1 or after 9999
+                return None
+        return read(value)
+
+    return body
+
+
+def _size(value: Any) -> int | None:
+    return len(value) if isinstance(value, list) else None
+
+
+def _get(values: Any, index: Any) -> Any:
+    if not isinstance(values, list) or not _is_whole(index):
+        return None
+    return plain(values[index]) if 0 <= index < len(values) else None
+
+
+def _array_contains(values: Any, wanted: Any) -> bool | None:
+    """True when found; unknown when not found and an element is null or does not compare."""
+    if not isinstance(values, list):
+        return None
+    spend(len(values))
+    orders = [compare(plain(v), wanted) for v in values]
+    if 0 in orders:
+        return True
+    return None if None in orders else False
+
+
+def _arrays_overlap(left: Any, right: Any) -> bool | None:
+    if not (isinstance(left, list) and isinstance(right, list)):
+        return None
+    spend(len(left) + len(right))
+    return overlap(left, right)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value
+
+
+def _coalesce(*values: Any) -> Any:
+    return next((v for v in values if v is not None), None)
+
+
+def _rlike(text: str, pattern: str) -> bool | None:
+    try:
+        return regular.compiled(pattern).found(text)
+    except regular.RegularError:
+        return None  # literal ones are checked when they are parsed, and there are no others
+
+
+def _like(text: str, pattern: str) -> bool | None:
+    compiled = like.compiled(pattern)
+    return None if compiled is None else compiled.holds(text)
+
+
+def _applied(body: Body, name: str, *values: Any) -> Any:
+    try:
+        return plain(body(*values))
+    except Exception as problem:  # whatever an application's function does, matching goes on
+        warnings.warn(
+            f"the function '{name}' raised {type(problem).__name__}: {problem}; it counts as null",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def _preorder(tree: Any, name: Any, _fingerprint: Any = None) -> int | None:
+    found: int | None = tree.number(name)
+    return found
+
+
+def _cesql(program: Any, _text: Any, *values: Any) -> Any:
+    return program.value(values)
+
+
+def flattened(values: list[Any]) -> list[Any]:
+    """The elements of an array, arrays in it replaced by their elements, nulls left out."""
+    out: list[Any] = []
+    spend(len(values))
+    stack = [iter(values)]
+    while stack:
+        for value in stack[-1]:
+            value = plain(value)
+            if isinstance(value, list):
+                spend(len(value))
+                stack.append(iter(value))
+                break
+            if value is not None:
+                out.append(value)
+        else:
+            stack.pop()
+    return out
+
+
+def _leaves(value: Any) -> list[Any] | None:
+    """The values in a list and in lists in it, without nulls and structs; null for what is none."""
+    if not isinstance(value, list):
+        return None
+    return [one for one in flattened(value) if not isinstance(one, Mapping)]
+
+
+def _is_nested(value: Any) -> bool:
+    return value is not None and sets.key(value)[0] == sets.OTHER
+
+
+def _event_pattern(pattern: Any, _text: str, *values: Any) -> bool:
+    found: bool = pattern.holds(values)
+    return found
+
+
+def _table() -> dict[str, Function]:
+    number, text, time, many = ("number",), ("string",), ("time",), ("list",)
+    rows = [
+        Function("+", _arithmetic(int.__add__, float.__add__), 2, 2, None, number * 2),
+        Function("-", _arithmetic(int.__sub__, float.__sub__), 2, 2, None, number * 2),
+        Function("*", _arithmetic(int.__mul__, float.__mul__), 2, 2, None, number * 2),
+        Function("/", _divide, 2, 2, "double", number * 2),
+        Function("%", _arithmetic(_remainder, _floating_remainder), 2, 2, None, number * 2),
+        Function("div", _whole_division, 2, 2, "integer", number * 2),
+        Function("negative", _negative, 1, 1, None, number),
+        Function("abs", _absolute, 1, 1, None, number),
+        Function("floor", _rounded(math.floor), 1, 1, "integer", number),
+        Function("ceil", _rounded(math.ceil), 1, 1, "integer", number),
+        Function("isnan", _is_nan, 1, 1, "boolean", number, strict=False),
+        Function("lower", _text(str.lower), 1, 1, "string", text),
+        Function("upper", _text(str.upper), 1, 1, "string", text),
+        Function("trim", _text(lambda s: s.strip(" ")), 1, 1, "string", text),
+        Function("concat", _text(_concat), 1, 64, "string", text * 64),
+        Function("length", _text(len), 1, 1, "integer", text),
+        Function("substring", _substring, 2, 3, "string", (*text, *number, *number)),
+        Function("reverse", _reversed, 1, 1, None),
+        Function("startswith", _text(str.startswith), 2, 2, "boolean", text * 2),
+        Function("endswith", _text(str.endswith), 2, 2, "boolean", text * 2),
+        Function("contains", _text(str.__contains__), 2, 2, "boolean", text * 2),
+        Function("like", _text(_like), 2, 2, "boolean", text * 2),
+        Function(
+            "ilike", _text(lambda s, p: _like(s.lower(), p.lower())), 2, 2, "boolean", text * 2
+        ),
+        Function("rlike", _text(_rlike), 2, 2, "boolean", text * 2),
+        Function("size", _size, 1, 1, "integer", many),
+        Function("get", _get, 2, 2, None, (*many, *number)),
+        Function("array_contains", _array_contains, 2, 2, "boolean", many),
+        Function("arrays_overlap", _arrays_overlap, 2, 2, "boolean", many * 2),
+        Function("isnested", _is_nested, 1, 1, "boolean", strict=False, spark=False),
+        Function("leaves", _leaves, 1, 1, "list", spark=False),
+        Function("coalesce", _coalesce, 1, 64, None, strict=False),
+        Function("year", _part(lambda t: t.year), 1, 1, "integer", time),
+        Function("month", _part(lambda t: t.month), 1, 1, "integer", time),
+        Function("day", _part(lambda t: t.day), 1, 1, "integer", time),
+        Function("hour", _part(lambda t: t.hour), 1, 1, "integer", time),
+        Function("minute", _part(lambda t: t.minute), 1, 1, "integer", time),
+        Function("second", _part(lambda t: t.second), 1, 1, "integer", time),
+        Function("dayofweek", _part(lambda t: t.isoweekday() % 7 + 1), 1, 1, "integer", time),
+        # the functions of this field
+        Function("cidr", _text(inet.in_network), 2, 2, "boolean", text * 2, spark=False),
+        Function("inet", _text(inet.address), 1, 1, "string", text, spark=False),
+        Function("within_box", geography.within_box, 6, 6, "boolean", number * 6, False, False),
+        Function("within_km", geography.within_km, 5, 5, "boolean", number * 5, spark=False),
+        Function("subject_field", subjects.field, 2, 2, "string", (*text, *number), spark=False),
+        Function("subject_length", subjects.length, 1, 1, "integer", text, spark=False),
+        Function("subject_matches", subjects.matches, 2, 2, "boolean", text * 2, spark=False),
+        Function("isa", subjects.isa, 2, 2, "boolean", text * 2, spark=False),
+        Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
+        Function("cesql", _cesql, 1, 64, None, text, strict=False, spark=False),
+        Function("event_pattern", _event_pattern, 1, 65, "boolean", strict=False, spark=False),
+        Function("apply", _applied, 0, 64, None, spark=False),
+    ]
+    return {row.name: row for row in rows}
+
+
+FUNCTIONS = _table()
+BOUND = frozenset({"isa", "preorder", "cesql", "apply", "event_pattern"})
+"""Bodies that get Call.bound first."""
+
+ALIASES = {
+    "mod": "%", "char_length": "length", "character_length": "length", "len": "length",
+    "lcase": "lower", "ucase": "upper", "substr": "substring", "cardinality": "size",
+    "dayofmonth": "day", "ceiling": "ceil", "regexp_like": "rlike", "regexp": "rlike",
+}  # fmt: skip
+
+OPERATORS = frozenset({"+", "-", "*", "/", "%", "div", "negative"})

@@ -1,0 +1,159 @@
+"""Expressions back to text in the default dialect, with brackets only where they are needed.
+
+The text of an expression is also its identity: two terms are the same when their texts are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from functools import lru_cache
+from typing import Any
+
+from tidings.filters.language.expression import (
+    And,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Expression,
+    In,
+    IsNull,
+    IsTruth,
+    Literal,
+    Not,
+    Or,
+)
+
+RESERVED = frozenset(
+    {"AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "NULL", "TRUE",
+     "FALSE", "ESCAPE", "DIV"}
+)  # fmt: skip
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+# NUL is not \0: before two digits that would be an octal escape
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t",
+            "\0": "\\u0000"}  # fmt: skip
+_ESCAPED = re.compile(r"[\\'\n\r\t\0]")
+
+# how tightly each kind binds; a child that binds less tightly gets brackets
+_OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 10)
+_BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT, "div": _PRODUCT}
+_LIKES = {"like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE"}
+
+
+def text_of(node: Expression) -> str:
+    """The expression in the default dialect."""
+    return _write(node)[0]
+
+
+@lru_cache(maxsize=4096)
+def name_text(path: tuple[str, ...]) -> str:
+    return ".".join(_quoted_name(step) for step in path)
+
+
+def _quoted_name(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name) and name.upper() not in RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal_text(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _double_text(value)
+    if isinstance(value, str):
+        return "'" + _ESCAPED.sub(lambda m: _ESCAPES[m.group()], value) + "'"
+    if isinstance(value, dt.datetime):
+        naive = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return f"TIMESTAMP '{naive.isoformat(sep=' ')}'"
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    return "array(" + ", ".join(literal_text(v) for v in value) + ")"
+
+
+def _double_text(value: float) -> str:
+    if math.isnan(value):
+        return "double('NaN')"
+    if math.isinf(value):
+        return "double('Infinity')" if value > 0 else "double('-Infinity')"
+    text = repr(value)
+    return text if "." in text or "e" in text else text + ".0"
+
+
+def _write(node: Expression) -> tuple[str, int]:
+    match node:
+        case Attribute(path):
+            return name_text(path), _ATOM
+        case Literal(value):
+            text = literal_text(value)
+            return text, _UNARY if text.startswith("-") else _ATOM
+        case Compare(op, left, right):
+            return f"{_inside(left, _SUM)} {op} {_inside(right, _SUM)}", _COMPARISON
+        case And(items):
+            return " AND ".join(_inside(i, _NOT) for i in items) or "true", _AND
+        case Or(items):
+            return " OR ".join(_inside(i, _AND) for i in items) or "false", _OR
+        case In() | Between() | IsNull() | IsTruth():
+            return _predicate(node, ""), _PREDICATE
+        case Not(item):
+            return _negated(item), _NOT
+        case Call():
+            return _call(node, "")
+
+
+def _inside(node: Expression, at_least: int) -> str:
+    text, binding = _write(node)
+    return text if binding >= at_least else f"({text})"
+
+
+def _negated(item: Expression) -> str:
+    if isinstance(item, (In, Between, IsNull, IsTruth)):
+        return _predicate(item, "NOT ")
+    if isinstance(item, Call) and item.name in _LIKES:
+        return _call(item, "NOT ")[0]
+    if isinstance(item, Compare) and item.op == "<=>":
+        return f"{_inside(item.left, _SUM)} IS DISTINCT FROM {_inside(item.right, _SUM)}"
+    if isinstance(item, (Attribute, Call, Literal)):
+        return "NOT " + _inside(item, _ATOM)
+    if isinstance(item, Not):
+        return "NOT " + _inside(item, _NOT)
+    return f"NOT ({text_of(item)})"
+
+
+def _predicate(node: In | Between | IsNull | IsTruth, no: str) -> str:
+    item = _inside(node.item, _SUM)
+    match node:
+        case In(options=options):
+            return f"{item} {no}IN (" + ", ".join(text_of(o) for o in options) + ")"
+        case Between(low=low, high=high):
+            return f"{item} {no}BETWEEN {_inside(low, _SUM)} AND {_inside(high, _SUM)}"
+        case IsNull():
+            return f"{item} IS {no}NULL"
+        case IsTruth(truth=wanted):
+            return f"{item} IS {no}{'TRUE' if wanted else 'FALSE'}"
+
+
+def _call(node: Call, no: str) -> tuple[str, int]:
+    name, args = node.name, node.args
+    if name in _BINARY:
+        binding = _BINARY[name]
+        left, right = _inside(args[0], binding), _inside(args[1], binding + 1)
+        return f"{left} {name} {right}", binding
+    if name == "negative":
+        text = _inside(args[0], _UNARY)
+        return ("- " if text.startswith("-") else "-") + text, _UNARY  # -- opens a comment
+    if name in _LIKES:
+        return f"{_inside(args[0], _SUM)} {no}{_LIKES[name]} {_inside(args[1], _SUM)}", _PREDICATE
+    if name == "subject_matches":
+        return f"subject({text_of(args[1])})", _ATOM
+    if name in ("cesql", "event_pattern"):
+        args = args[:1]  # the attributes that follow are those that the text names
+    if name == "apply":
+        name, args = str(args[0].value), args[1:]  # type: ignore[union-attr]
+    return f"{name}(" + ", ".join(text_of(a) for a in args) + ")", _ATOM

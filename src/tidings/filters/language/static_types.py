@@ -1,0 +1,64 @@
+"""What type an expression has, as far as that is known before any notification is seen."""
+
+from __future__ import annotations
+
+from tidings.filters.language.attributes import Attributes, family
+from tidings.filters.language.expression import (
+    CONDITIONS,
+    Attribute,
+    Call,
+    Expression,
+    Literal,
+    children,
+)
+from tidings.filters.language.functions import FUNCTIONS, OPERATORS
+from tidings.model import type_of
+
+
+def kind_of(node: Expression, attributes: Attributes | None) -> str | None:
+    """A type, "number" for arithmetic, or None where it depends on the notification."""
+    if isinstance(node, Attribute):
+        return attributes.type(node.path) if attributes else None
+    if isinstance(node, Literal):
+        return type_of(node.value)
+    if isinstance(node, Call):
+        return FUNCTIONS[node.name].returns or _kind_of_call(node, attributes)
+    return "boolean"
+
+
+def _kind_of_call(node: Call, attributes: Attributes | None) -> str | None:
+    """The type of a call whose function gives different types for different arguments."""
+    if node.name == "coalesce":
+        kinds = {kind_of(arg, attributes) for arg in node.args if arg != Literal(None)}
+        if len(kinds) == 1:
+            return kinds.pop()
+        families = {family(kind) for kind in kinds}
+        return _JOINED.get(families.pop() or "") if len(families) == 1 else None
+    if node.name == "reverse":
+        return kind_of(node.args[0], attributes)
+    if node.name == "cesql":
+        kind: str | None = node.bound.kind
+        return kind
+    return "number" if node.name in OPERATORS or node.name == "abs" else None
+
+
+# the type of several of one family
+_JOINED = {"number": "number", "time": "timestamp"}
+
+
+def is_condition(node: Expression) -> bool:
+    """Whether a node is true, false or unknown by what it is, not by what an attribute holds."""
+    if isinstance(node, Call):
+        returns = FUNCTIONS[node.name].returns
+        return returns == "boolean" or (node.name == "cesql" and node.bound.kind == "boolean")
+    return isinstance(node, CONDITIONS)
+
+
+def is_unbounded(term: Expression) -> bool:
+    """Whether computing a term may take any time: an application's function, a regular expression.
+
+    These are computed when an event is matched and at no other time.
+    """
+    if isinstance(term, Call) and term.name in ("apply", "rlike"):
+        return True
+    return any(is_unbounded(part) for part in children(term))

@@ -1,0 +1,189 @@
+"""LIKE patterns: split at their wildcards, and told apart by what an index can do with them.
+
+A pattern is a list of parts: a text, ANY for `%`, ONE for `_`. A backslash takes the wildcard's
+meaning away (an ESCAPE clause is rewritten to backslashes when it is parsed).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from tidings.filters.values import regular
+
+ANY = "%"
+ONE = "_"
+_RUNS = re.compile("[^%_]+|[%_]+")
+LONGEST_REMEMBERED = 256  # characters: what is remembered must not fill the memory
+Part = tuple[str, str]  # (kind, text): kind is "text", ANY or ONE
+
+
+class PatternError(ValueError):
+    """An escape that is followed by nothing, or by a character that has no meaning to lose."""
+
+
+class LargeError(ValueError):
+    """A pattern with a _ between two %, which is more than a regular expression may be."""
+
+
+def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
+    """The parts of a pattern; see `_split`. Those of short ones are remembered."""
+    return (_split if len(pattern) > LONGEST_REMEMBERED else _remembered)(pattern, escape)
+
+
+def _split(pattern: str, escape: str) -> tuple[Part, ...]:
+    """The parts of a pattern, runs of text joined, `%%` as one `%`, `_` before `%`."""
+    if escape not in pattern:
+        return tuple(_unescaped(pattern))
+    parts: list[Part] = []
+    text: list[str] = []
+    wild: list[str] = []
+
+    def close_text() -> None:
+        if text:
+            parts.append(("text", "".join(text)))
+            text.clear()
+
+    def close_wild() -> None:
+        parts.extend([(ONE, ONE)] * wild.count(ONE))
+        if ANY in wild:
+            parts.append((ANY, ANY))
+        wild.clear()
+
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == escape:
+            at += 1
+            if at == len(pattern):
+                raise PatternError(f"the pattern ends with its escape character {escape}")
+            char = pattern[at]
+            if char not in (escape, ANY, ONE):
+                raise PatternError(f"the escape character {escape} stands before '{char}'")
+        elif char in (ANY, ONE):
+            close_text()
+            wild.append(char)
+            at += 1
+            continue
+        close_wild()
+        text.append(char)
+        at += 1
+    close_text()
+    close_wild()
+    return tuple(parts)
+
+
+_remembered = lru_cache(maxsize=4096)(_split)
+
+
+def _unescaped(pattern: str) -> Iterator[Part]:
+    for run in _RUNS.findall(pattern):
+        if run[0] not in (ANY, ONE):
+            yield "text", run
+            continue
+        yield from [(ONE, ONE)] * run.count(ONE)
+        if ANY in run:
+            yield ANY, ANY
+
+
+def join(parts: tuple[Part, ...]) -> str:
+    """The pattern of these parts, written with backslashes."""
+    return "".join(
+        re.sub(r"([\\%_])", r"\\\1", text) if kind == "text" else kind for kind, text in parts
+    )
+
+
+class Like:
+    """A pattern ready to be held against texts.
+
+    What stands between two % is looked for at the first place after what came before it, which is
+    as good as any, so nothing is tried twice: the time is that of one walk through the text. A run
+    with a _ in it has no such search; all of it is a regular expression then, with their bound.
+    """
+
+    def __init__(self, parts: tuple[Part, ...]) -> None:
+        runs: list[list[Part]] = [[]]  # what stands between one % and the next
+        for part in parts:
+            if part[0] == ANY:
+                runs.append([])
+            else:
+                runs[-1].append(part)
+        self._first, self._last = _Run(runs[0]), _Run(runs[-1])
+        self._whole = len(runs) == 1
+        self._between = [run[0][1] for run in runs[1:-1] if [kind for kind, _ in run] == ["text"]]
+        self._expression: str | None = None
+        if len(self._between) < sum(1 for run in runs[1:-1] if run):
+            self._expression = expression_of(parts)
+            try:
+                regular.kept_program(self._expression)
+            except regular.RegularError:
+                raise LargeError(
+                    "the pattern is too large for one with a _ between two %, expected some "
+                    f"{regular.MOST_POSITIONS:,} characters at most"
+                ) from None
+
+    @property
+    def regular(self) -> regular.Regular | None:
+        """The program of one that takes a regular expression."""
+        return None if self._expression is None else regular.kept_program(self._expression)
+
+    def holds(self, text: str) -> bool | None:
+        """Whether a text is like the pattern; null where that is beyond the bound."""
+        if self._expression is not None:
+            return regular.kept_program(self._expression).found(text)
+        if self._whole:
+            return len(text) == self._first.size and self._first.fits(text, 0)
+        at, end = self._first.size, len(text) - self._last.size
+        if at > end or not self._first.fits(text, 0) or not self._last.fits(text, end):
+            return False
+        for run in self._between:
+            at = text.find(run, at, end)
+            if at < 0:
+                return False
+            at += len(run)
+        return True
+
+
+class _Run:
+    """Texts and single characters, at one place."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.size = 0
+        self._texts: list[tuple[int, str]] = []
+        for kind, text in parts:
+            if kind == "text":
+                self._texts.append((self.size, text))
+            self.size += len(text)
+
+    def fits(self, text: str, at: int) -> bool:
+        return all(text.startswith(part, at + offset) for offset, part in self._texts)
+
+
+def expression_of(parts: tuple[Part, ...]) -> str:
+    """The pattern as a regular expression of RE2."""
+    pieces = {ANY: ".*", ONE: "."}
+    written = "".join(pieces.get(kind) or _quoted(text) for kind, text in parts)
+    return f"(?s)\\A{written}\\z"
+
+
+def _quoted(text: str) -> str:
+    return "".join(
+        one if one.isascii() and one.isalnum() else f"\\x{{{ord(one):x}}}" for one in text
+    )
+
+
+def compiled(pattern: str) -> Like | None:
+    """The pattern of a text; None for a broken or too large one (it came from an attribute)."""
+    return _short(pattern) if len(pattern) <= LONGEST_REMEMBERED else _long(pattern)
+
+
+def _compiled(pattern: str) -> Like | None:
+    try:
+        return Like(split(pattern))
+    except (PatternError, LargeError):
+        return None
+
+
+_short = lru_cache(maxsize=4096)(_compiled)
+_long = lru_cache(maxsize=16)(_compiled)

@@ -1,0 +1,107 @@
+"""Whether two lists have a value in common, without comparing each with each.
+
+Equal values have equal keys, so one look into a set finds them. What is left to tell apart is false
+(all pairs compare, and differ) from unknown (some pair does not compare). Values of one family
+compare. Lists compare up to the first place where they differ, so those with one beginning are
+looked at together, place after place. Each element is touched a few times, whatever they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from tidings.filters.values import sets
+from tidings.filters.values.sets import Key
+from tidings.filters.values.work import look
+from tidings.model import plain
+
+_LIST = sets.OTHER + 1  # within a list, a list does not compare with a null either
+_LIST_KEY: Key = (_LIST, 0, 0)
+_NOT_COMPARED = (sets.OTHER, _LIST)
+
+
+def overlap(left: list[Any], right: list[Any]) -> bool | None:
+    """What `compare` says of all pairs: True when one is equal, else None when one is unknown."""
+    if not left or not right:
+        return False
+    ours, theirs = _plain(left), _plain(right)
+    common = _keys(ours) & _keys(theirs)
+    if common - {None}:
+        return True
+    families = {_family(_place(value)) for value in (*ours, *theirs)}
+    if len(families) > 1 or families & {sets.ABSENT, sets.OTHER}:
+        return None
+    return None if _LIST in families and _some_do_not_compare(ours, theirs) else False
+
+
+def _place(value: Any) -> Key:
+    """The place of a value, that of lists apart from other nested values."""
+    return _LIST_KEY if isinstance(value, list) else sets.key(value)
+
+
+def _family(place: Key) -> int:
+    family: int = place[0]
+    return sets.NUMBER if family == sets.NAN else family
+
+
+def _plain(values: list[Any]) -> list[Any]:
+    look()
+    return [_plain_list(one) if isinstance(one := plain(v), list) else one for v in values]
+
+
+def _plain_list(values: list[Any]) -> list[Any]:
+    return [plain(value) for value in values]
+
+
+def _keys(values: list[Any]) -> set[Hashable]:
+    """A key of each value that has an equal one: not of null, nor of what is nested deeper."""
+    look()
+    return {_whole_key(value) for value in values}
+
+
+def _whole_key(value: Any) -> Hashable:
+    if isinstance(value, list):
+        places = tuple(map(_place, value))
+        return None if any(place[0] in _NOT_COMPARED for place in places) else (_LIST, places)
+    place = sets.key(value)
+    return None if place[0] in (sets.ABSENT, sets.OTHER) else place
+
+
+def _some_do_not_compare(ours: Sequence[list[Any]], theirs: Sequence[list[Any]]) -> bool:
+    """Whether a list of ours and one of theirs are equal up to a place, and do not compare there.
+
+    Which have one beginning is decided place by place: those that go on with one value are a group
+    of their own, and one that has lists of one side only is done.
+    """
+    groups, at = [(ours, theirs)], 0
+    while groups:
+        look()
+        following: list[tuple[Sequence[list[Any]], Sequence[list[Any]]]] = []
+        for one, other in groups:
+            mine, yours = _by_place(one, at), _by_place(other, at)
+            if _differ_in_family(mine, yours):
+                return True
+            following += [(mine[place], yours[place]) for place in mine.keys() & yours.keys()]
+        groups, at = following, at + 1
+    return False
+
+
+def _by_place(lists: Sequence[list[Any]], at: int) -> dict[Key, list[list[Any]]]:
+    found: dict[Key, list[list[Any]]] = {}
+    for one in lists:
+        if at < len(one):
+            found.setdefault(_place(one[at]), []).append(one)
+    return found
+
+
+def _differ_in_family(mine: dict[Key, Any], yours: dict[Key, Any]) -> bool:
+    ours, theirs = set(map(_family, mine)), set(map(_family, yours))
+    if not ours or not theirs:
+        return False
+    if _LIST in ours | theirs:
+        return True
+    ours, theirs = ours - {sets.ABSENT}, theirs - {sets.ABSENT}
+    if not ours or not theirs:
+        return False
+    return sets.OTHER in ours | theirs or len(ours | theirs) > 1

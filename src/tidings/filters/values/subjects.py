@@ -1,0 +1,66 @@
+"""Dotted subjects and their wildcards, and topics under topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.filters.values.ontology import Ontology
+from tidings.filters.values.work import spend
+
+MAX_FIELDS = 100  # of a pattern: each is a test of its own
+
+
+def length(subject: Any) -> int | None:
+    """The number of dotted fields."""
+    if not isinstance(subject, str):
+        return None
+    spend(len(subject))
+    return subject.count(".") + 1
+
+
+def field(subject: Any, index: Any) -> str | None:
+    """The dotted field at an index from 0; null past the last."""
+    if not isinstance(subject, str) or not isinstance(index, int) or isinstance(index, bool):
+        return None
+    spend(len(subject))
+    fields = subject.split(".")
+    return fields[index] if 0 <= index < len(fields) else None
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """What is wrong with a subject pattern; None when nothing is."""
+    fields = pattern.split(".")
+    if len(fields) > MAX_FIELDS:
+        return f"a subject has at most {MAX_FIELDS} fields"
+    for index, one in enumerate(fields):
+        if not one:
+            return "a subject has no empty fields"
+        if one == ">" and index < len(fields) - 1:
+            return "'>' stands for the rest of a subject and comes last"
+        if one not in ("*", ">") and ("*" in one or ">" in one):
+            return f"a wildcard is a whole field, not a part of '{one}'"
+    return None
+
+
+def matches(subject: Any, pattern: Any) -> bool | None:
+    """Whether a subject fits a pattern: `*` is one field, a trailing `>` one or more."""
+    if not isinstance(subject, str) or not isinstance(pattern, str):
+        return None
+    spend(len(subject))
+    have, want = subject.split("."), pattern.split(".")
+    if want[-1] == ">":
+        want = want[:-1]
+        if len(have) <= len(want):
+            return False
+    elif len(have) != len(want):
+        return False
+    return all(w in ("*", h) for w, h in zip(want, have, strict=False))
+
+
+def isa(ontology: Ontology | None, name: Any, topic: Any) -> bool | None:
+    """Whether a name lies under a topic: in the ontology, or else by dotted names."""
+    if not isinstance(name, str) or not isinstance(topic, str):
+        return None
+    if ontology is not None:
+        return ontology.isa(name, topic)
+    return name == topic or name.startswith(topic + ".")

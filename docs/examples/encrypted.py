@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import tidings
 from tidings.broker import Address, Door, RootNode, RouterNode
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
 
 HEAD = struct.Struct(">16sQ")
 NONCE = 12

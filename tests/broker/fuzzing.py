@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 HUGE = (2**31, 2**32 - 1, 2**53, 2**62, 2**63 - 1)
 FILTERS = [f"f{at % 7} > {at}".encode() for at in range(60)]

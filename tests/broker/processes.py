@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tidings.network.agent import connect
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
 
 ROOT = """
 name = "root"

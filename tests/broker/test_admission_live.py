@@ -11,8 +11,8 @@ import pytest
 from tests.broker.processes import Process
 
 from tidings.network.agent import connect
-from tidings.routing import frames, messages as m
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
+from tidings.routing.protocol import frames, messages as m
 
 ROOT = """
 name = "root"

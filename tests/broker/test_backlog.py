@@ -14,7 +14,7 @@ from tidings.broker.backlog import MOST_WAITING, PIECE, Backlog
 from tidings.broker.door import Door
 from tidings.network import Link
 from tidings.network.agent import connect
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 
 class FakeLink:

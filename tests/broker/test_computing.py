@@ -14,8 +14,8 @@ from tidings.broker.computing import MOST_NEEDED, Computing, computes, needed
 from tidings.broker.interests import GraphInterests
 from tidings.filters import parse
 from tidings.model import NotificationError
-from tidings.routing.interests import TooMuchWork
-from tidings.routing.limits import Limits
+from tidings.routing.protocol.limits import Limits
+from tidings.routing.root.interests import TooMuchWork
 
 TEXT = "ab" * 4_000
 HEAVY = [f"s LIKE '%a{'_' * n}c%{'_' * n}d%'" for n in range(50, 90)]

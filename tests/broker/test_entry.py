@@ -11,7 +11,7 @@ from tests.broker.processes import write_secret
 from tidings.broker import entry
 from tidings.broker.config import ConfigError, load_config
 from tidings.broker.entry import AGENT, ALL, Grant, Pass, Register
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 TOKENS: dict[str, str | Grant] = {
     "first": "ann",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.broker.processes import EDGE, ROOT, Process, a_pair, tell
 
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 GROWTH = 120  # megabytes: a message of a million nodes takes two thirds of it while it is read
 QUIET = 30  # tenths of a second without another refusal: all was read

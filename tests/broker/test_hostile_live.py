@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair, tell
 
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 GROWTH = 80  # megabytes, once a router has seen a bit of everything
 

@@ -19,8 +19,8 @@ from tidings.broker.door import Address, Door
 from tidings.broker.entry import Grant
 from tidings.broker.guard import TURN
 from tidings.network.agent import Refusal, connect
-from tidings.routing import frames, messages as m
-from tidings.routing.limits import Limits
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.limits import Limits
 
 
 class Raw:

@@ -10,8 +10,8 @@ from tests.broker.nasty_filters import nasty
 
 from tidings.broker.interests import GraphInterests
 from tidings.model import FilterError, LimitError
-from tidings.routing.interests import TooMuchWork
-from tidings.routing.limits import Limits
+from tidings.routing.protocol.limits import Limits
+from tidings.routing.root.interests import TooMuchWork
 
 SLOW = 1.0  # seconds of processor time: a quarter where the machine does nothing else
 

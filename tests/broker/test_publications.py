@@ -11,7 +11,7 @@ from tests.broker.test_backlog import FakeLink, turns_until
 from tidings.broker import publications as module
 from tidings.broker.publications import Publications
 from tidings.network import Link
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 
 def publish(publisher: str, stamp: int, size: int = 0) -> m.Publish:

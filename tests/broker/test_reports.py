@@ -15,7 +15,7 @@ from tidings.broker.reports import MOST_LISTED, Reports, short
 from tidings.network import Link
 from tidings.network.agent import Refusal, connect
 from tidings.network.watching import watch
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 EXPIRE = 20.0
 LONG = "\U0001f514" * m.MOST_NAME  # four bytes each

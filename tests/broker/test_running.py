@@ -11,8 +11,8 @@ import pytest
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import LARGEST, Agent, Refusal, Subscription, connect
-from tidings.routing.router import Times
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
+from tidings.routing.forwarding.router import Times
 
 FAST = Times(beat=0.1, resubscribe=0.2, retry=0.2, silent=1.0, expire=2.0, request=5.0)
 Network = tuple[RootNode, list[RouterNode]]

@@ -12,7 +12,7 @@ from tidings.broker import Address, Door, RootNode
 from tidings.broker.interests import MOST_TOLD, GraphInterests
 from tidings.filters import Attributes, Filter, parse
 from tidings.network.agent import Refusal, Subscription, connect
-from tidings.routing.lineage import Break
+from tidings.routing.protocol.lineage import Break
 
 OLD = "s RLIKE '(?=a)b'"
 

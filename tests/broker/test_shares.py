@@ -13,10 +13,11 @@ from tidings.broker.entry import Grant, Pass
 from tidings.broker.root import RootNode
 from tidings.network import agent as module
 from tidings.network.agent import Agent, Refusal, Subscription, connect
-from tidings.routing import frames, messages as m, rendezvous
-from tidings.routing.limits import Limits
-from tidings.routing.lineage import Break
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.limits import Limits
+from tidings.routing.protocol.lineage import Break
+from tidings.routing.root import rendezvous
 
 
 def everything(number: int) -> str:

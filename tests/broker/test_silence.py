@@ -13,7 +13,7 @@ from tidings.broker import RouterNode
 from tidings.broker.door import Address, Door
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import connect
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 
 class Mute:

@@ -19,9 +19,9 @@ from tests.broker.test_running import FAST, at, payloads, started, stopped
 
 from tidings.broker import GraphInterests
 from tidings.network.agent import Agent, Broken, Refusal, Subscription, connect
-from tidings.routing import frames, messages as m
-from tidings.routing.lineage import Break, Span
-from tidings.routing.subscriber import Lost, Phase, Told
+from tidings.routing.clients.subscriber import Lost, Phase, Told
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.lineage import Break, Span
 
 TIMES = "[times]\nbeat = 0.1\nresubscribe = 0.2\nretry = 0.2\nsilent = 1.0\nexpire = 30.0\n"
 

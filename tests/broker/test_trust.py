@@ -23,8 +23,8 @@ from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
 from tidings.network.blocking import connect_blocking
 from tidings.network.tls import client_context, load_certificate
-from tidings.routing import frames, messages as m
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
+from tidings.routing.protocol import frames, messages as m
 
 TOKENS: dict[str, str | Grant] = {
     "of anybody": "*",

@@ -13,8 +13,8 @@ from tests.broker.certificates import Authority
 from tests.cli.conftest import Run, Write
 
 from tidings.cli.network import _missing
-from tidings.routing.lineage import Break
-from tidings.routing.subscriber import Lost
+from tidings.routing.clients.subscriber import Lost
+from tidings.routing.protocol.lineage import Break
 
 ROOT = """
 name = "root"

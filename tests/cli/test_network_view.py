@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console, RenderableType
 
 from tidings.cli.network_view import NetworkView
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 
 def link(name: str, kind: m.Kind = "agent", **more: int) -> m.LinkStatus:

@@ -22,7 +22,7 @@ from tidings.model import EnvironmentProblem
 from tidings.network import blocking
 from tidings.network.agent import Refusal
 from tidings.network.blocking import BlockingAgent, connect_blocking
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
 
 
 class Root:

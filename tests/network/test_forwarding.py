@@ -9,10 +9,10 @@ import pytest
 
 from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
-from tidings.routing import frames, messages as m
-from tidings.routing.frames import FrameError
-from tidings.routing.router import Router
-from tidings.routing.ways import Forwarding, Mode
+from tidings.routing.forwarding.router import Router
+from tidings.routing.forwarding.ways import Forwarding, Mode
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.frames import FrameError
 
 
 def grown(chance: random.Random) -> Router:

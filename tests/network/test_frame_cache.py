@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from tidings.network.frame_cache import OF_PLACE, FrameCache
-from tidings.routing import frames
-from tidings.routing.cache import Cache
-from tidings.routing.messages import Mark, Notification, Range
+from tidings.routing.forwarding.cache import Cache
+from tidings.routing.protocol import frames
+from tidings.routing.protocol.messages import Mark, Notification, Range
 
 
 def random_notification(chance: random.Random, counts: dict[int, int], serial: int) -> Notification:

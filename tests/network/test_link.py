@@ -11,7 +11,7 @@ from tests.broker.fuzzing import frames_in_process
 
 from tidings.network import Link
 from tidings.network.link import HIGH_WATER, LINGER
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 
 class Wire(asyncio.Transport):

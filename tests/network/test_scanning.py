@@ -10,8 +10,8 @@ from tests.network.test_forwarding import grown, notification
 
 from tidings.network import scanning
 from tidings.network.forwarding import Forwarder
-from tidings.routing import frames, messages as m
-from tidings.routing.frames import FrameError
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.frames import FrameError
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
-from tidings.routing.interests import Placed
-from tidings.routing.journal import Memory, Record
-from tidings.routing.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.root.interests import Placed
+from tidings.routing.root.journal import Memory, Record
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-from tidings.routing import acknowledged, messages as m
-from tidings.routing.acknowledged import Acknowledged, merged
-from tidings.routing.lineage import Lineage, Span
+from tidings.routing.clients import acknowledged
+from tidings.routing.clients.acknowledged import Acknowledged, merged
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.lineage import Lineage, Span
 
 
 def stamps(spans: tuple[Span, ...]) -> set[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidings.routing.cache import Cache
-from tidings.routing.messages import Mark, Notification, Range
+from tidings.routing.forwarding.cache import Cache
+from tidings.routing.protocol.messages import Mark, Notification, Range
 
 
 def notification(serial: int, *marks: tuple[int, int], size: int = 10) -> Notification:

@@ -8,8 +8,8 @@ import struct
 import pytest
 from hypothesis import given, strategies as st
 
-from tidings.routing import frames, messages as m
-from tidings.routing.frames import FrameError
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.frames import FrameError
 
 numbers = st.integers(0, 2**63 - 1)
 labels = st.lists(numbers, max_size=4).map(tuple)

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.routing.test_frames import labels, numbers, others, ranges
 
 from tidings.broker import GraphInterests
-from tidings.routing import messages as m
-from tidings.routing.cache import Cache
-from tidings.routing.rendezvous import Rendezvous
-from tidings.routing.router import Router
+from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.router import Router
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.rendezvous import Rendezvous
 from tidings.store.journal import FileJournal
 
 small = st.integers(0, 5)

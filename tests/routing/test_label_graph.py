@@ -8,8 +8,8 @@ import pytest
 from tests.routing.definition import labels_by_definition
 
 from tidings.model import GraphError
-from tidings.routing.forwarders import ContentList, FullGraph, MinimalGraph
-from tidings.routing.label_graph import LabelGraph
+from tidings.routing.forwarding.forwarders import ContentList, FullGraph, MinimalGraph
+from tidings.routing.forwarding.label_graph import LabelGraph
 
 Sets = dict[int, frozenset[int]]
 

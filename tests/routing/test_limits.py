@@ -9,14 +9,14 @@ import pytest
 from tests.routing.world import Disk, Sets
 
 from tidings.network.frame_cache import FrameCache
-from tidings.routing import frames, messages as m
-from tidings.routing.accounts import Accounts
-from tidings.routing.cache import Cache, cost_of
-from tidings.routing.digests import digest
-from tidings.routing.limits import Limits, work_of
-from tidings.routing.merging import merged
-from tidings.routing.rendezvous import Rendezvous
-from tidings.routing.router import Router, Times
+from tidings.routing.forwarding.accounts import Accounts
+from tidings.routing.forwarding.cache import Cache, cost_of
+from tidings.routing.forwarding.router import Router, Times
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol.limits import Limits, work_of
+from tidings.routing.protocol.message_merging import merged
+from tidings.routing.root.rendezvous import Rendezvous
 
 UP = "up"
 
@@ -106,7 +106,7 @@ def test_a_rendezvous_point_keeps_nothing_of_unknown_nodes() -> None:
 
 def test_what_is_wanted_is_said_in_slices_that_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """All even: of two slices one had all of them."""
-    monkeypatch.setattr("tidings.routing.router.WANTED", 50)
+    monkeypatch.setattr("tidings.routing.forwarding.router.WANTED", 50)
     router = a_router()
     nodes = range(0, 240 * 6, 6)
     router.receive("a", m.Subscribe(1, tuple(nodes)), 0.0)
@@ -195,7 +195,7 @@ def test_questions_of_one_owner_are_not_those_of_others_behind_its_router() -> N
 def test_accounts_are_forgotten_when_nothing_is_left_to_pay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tidings.routing.accounts.MOST", 10)
+    monkeypatch.setattr("tidings.routing.forwarding.accounts.MOST", 10)
     accounts = Accounts(Limits(work=10))
     for number in range(50):
         accounts.of(f"o{number}", 0.0).spent += 100

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
-from tidings.routing import messages as m
-from tidings.routing.lineage import (
+from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.lineage import (
     MOST_LEFT,
     MOST_LIVES,
     Lineage,
@@ -13,7 +14,6 @@ from tidings.routing.lineage import (
     Verdict,
     is_lineage,
 )
-from tidings.routing.router import Times
 
 TIMES = Times(retry=3, silent=12)
 A, B, C, D = 11, 7, 900, 3  # neither grows nor falls

@@ -10,12 +10,12 @@ import pytest
 from tests.routing.definition import labels_by_definition
 from tests.routing.world import FULL, POINTS, ROOT, Disk, Faults, World
 
-from tidings.routing import downstream, router
-from tidings.routing.digests import digest
-from tidings.routing.label_graph import LabelGraph
-from tidings.routing.lineage import Break
-from tidings.routing.publisher import Publisher, without_incarnation
-from tidings.routing.subscriber import WENT_BACK, Lost, Phase, Told
+from tidings.routing.clients.publisher import Publisher, without_incarnation
+from tidings.routing.clients.subscriber import WENT_BACK, Lost, Phase, Told
+from tidings.routing.forwarding import downstream, router
+from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol.lineage import Break
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.routing.world import Disk, Sets
 
-from tidings.routing import messages as m
-from tidings.routing.rendezvous import Rendezvous
-from tidings.routing.stamps import MOST_FIRST
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.rendezvous import Rendezvous
+from tidings.routing.root.stamps import MOST_FIRST
 
 LIFE = 5
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidings.routing import messages as m
-from tidings.routing.lineage import Break, Span
-from tidings.routing.publisher import GONE, Publisher, Refused, without_incarnation
-from tidings.routing.router import Times
+from tidings.routing.clients.publisher import GONE, Publisher, Refused, without_incarnation
+from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.lineage import Break, Span
 
 
 def said(sent: list[tuple[object, m.Message]]) -> list[tuple[int, int]]:

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 import pytest
 from tests.routing.world import POINTS, Disk, Sets, encode
 
-from tidings.routing import messages as m
-from tidings.routing.claims import MOST_OWNERS, REMEMBERED, Claims, behind
-from tidings.routing.journal import Record
-from tidings.routing.limits import Limits, work_of
-from tidings.routing.rendezvous import MOST_NAMED, Rendezvous
-from tidings.routing.router import Router, Times
-from tidings.routing.shares import judge, level_of
+from tidings.routing.forwarding.claims import MOST_OWNERS, REMEMBERED, Claims, behind
+from tidings.routing.forwarding.router import Router, Times
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.limits import Limits, work_of
+from tidings.routing.root.journal import Record
+from tidings.routing.root.rendezvous import MOST_NAMED, Rendezvous
+from tidings.routing.root.shares import judge, level_of
 
 Points = frozenset[int]
 

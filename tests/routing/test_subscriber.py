@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidings.routing import messages as m
-from tidings.routing.digests import digest
-from tidings.routing.router import Times
-from tidings.routing.subscriber import MOST_NUMBERS, Lost, Subscriber, Told
+from tidings.routing.clients.subscriber import MOST_NUMBERS, Lost, Subscriber, Told
+from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.digests import digest
 
 
 def joined() -> Subscriber:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tidings.routing.messages import Mark, Range
-from tidings.routing.tracker import Tracker
+from tidings.routing.clients.tracker import Tracker
+from tidings.routing.protocol.messages import Mark, Range
 
 
 def mark(node: int, number: int) -> Mark:

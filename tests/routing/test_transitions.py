@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidings.routing.transitions import TRANSITIONS, Action, Event, State, diagram, next_step
+from tidings.routing.forwarding.transitions import (
+    TRANSITIONS,
+    Action,
+    Event,
+    State,
+    diagram,
+    next_step,
+)
 
 
 def test_every_state_is_reached_and_left() -> None:

@@ -7,9 +7,9 @@ import random
 import pytest
 from tests.routing.test_label_graph import Sets, put, random_sets
 
-from tidings.routing import messages as m
-from tidings.routing.label_graph import LabelGraph
-from tidings.routing.ways import Forwarding, Labels, Mode, Way, first_label, ways_of
+from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.ways import Forwarding, Labels, Mode, Way, first_label, ways_of
+from tidings.routing.protocol import messages as m
 
 MODES = {
     "labels": Forwarding(Mode.LABELS),

@@ -12,17 +12,17 @@ import msgspec
 from tests.routing.definition import memory_of
 
 from tidings.model import TidingsError
-from tidings.routing import messages as m
-from tidings.routing.cache import Cache
-from tidings.routing.interests import Fair, Placed
-from tidings.routing.journal import Memory, Record
-from tidings.routing.limits import work_of
-from tidings.routing.lineage import Lineage
-from tidings.routing.publisher import Publisher
-from tidings.routing.rendezvous import Rendezvous
-from tidings.routing.router import Router, Times
-from tidings.routing.subscriber import Phase, Subscriber
-from tidings.routing.ways import Forwarding, Mode
+from tidings.routing.clients.publisher import Publisher
+from tidings.routing.clients.subscriber import Phase, Subscriber
+from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.router import Router, Times
+from tidings.routing.forwarding.ways import Forwarding, Mode
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.limits import work_of
+from tidings.routing.protocol.lineage import Lineage
+from tidings.routing.root.interests import Fair, Placed
+from tidings.routing.root.journal import Memory, Record
+from tidings.routing.root.rendezvous import Rendezvous
 
 POINTS = 8
 ROOT = "root"

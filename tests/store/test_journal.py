@@ -15,11 +15,11 @@ import pytest
 from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.interests import Placed
-from tidings.routing.journal import Memory, Record
-from tidings.routing.limits import work_of
-from tidings.routing.marks import Marks
-from tidings.routing.messages import Life, Mark, Range
+from tidings.routing.protocol.limits import work_of
+from tidings.routing.protocol.marks import Marks
+from tidings.routing.protocol.messages import Life, Mark, Range
+from tidings.routing.root.interests import Placed
+from tidings.routing.root.journal import Memory, Record
 from tidings.store.groups import Group, GroupLog
 from tidings.store.journal import (
     FileJournal,

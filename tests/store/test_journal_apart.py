@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.journal import Record
-from tidings.routing.messages import Mark
+from tidings.routing.protocol.messages import Mark
+from tidings.routing.root.journal import Record
 from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module
 
 

@@ -11,9 +11,9 @@ import pytest
 from tests.store.test_journal import BEFORE, opened, ready, record, write
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.interests import Placed
-from tidings.routing.lineage import Lineage
-from tidings.routing.messages import Range
+from tidings.routing.protocol.lineage import Lineage
+from tidings.routing.protocol.messages import Range
+from tidings.routing.root.interests import Placed
 from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module, segments
 
 pytestmark = pytest.mark.usefixtures("_small")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.store.test_journal import opened, ready, record, write
 
-from tidings.routing.messages import Range
+from tidings.routing.protocol.messages import Range
 from tidings.store.journal import FileJournal, Retention, journal as module, segments
 
 

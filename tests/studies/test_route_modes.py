@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.routing.ways import Mode
+from tidings.routing.forwarding.ways import Mode
 from tidings.studies.route_modes import measure_modes, shapes
 
 

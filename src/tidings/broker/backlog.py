@@ -23,7 +23,7 @@ import msgspec
 
 from tidings.broker.turns import Turns
 from tidings.network import Link
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
 LONG_SLICE = 0.01  # while notifications come

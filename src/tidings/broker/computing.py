@@ -42,7 +42,7 @@ from tidings.filters.language.functions import FUNCTIONS
 from tidings.filters.values.sets import Key, key
 from tidings.filters.values.work import WorkError, look, metered
 from tidings.matching import Matcher
-from tidings.routing.interests import TooMuchWork
+from tidings.routing.root.interests import TooMuchWork
 
 BYTES = 100_000  # of a notification that it takes so much longer to compute on
 COLD = 4  # shares that an owner has where something may be done for the first time

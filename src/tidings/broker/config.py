@@ -24,7 +24,7 @@
     authorities = "ca.pem"           whose certificates let a router in that has the name in them,
                                      and are asked for above; without them, those of the machine
 
-    [limits]                         see routing/limits.py
+    [limits]                         see routing/protocol/limits.py
     neighbours = 500
 
 Paths are relative to the file. What it says of tokens is read again while a node runs: `renew`.
@@ -55,9 +55,9 @@ from tidings.network.tls import (
     load_certificate,
     server_context,
 )
-from tidings.routing.limits import Limits
-from tidings.routing.router import Times
-from tidings.routing.ways import Forwarding, Mode
+from tidings.routing.forwarding.router import Times
+from tidings.routing.forwarding.ways import Forwarding, Mode
+from tidings.routing.protocol.limits import Limits
 
 
 class ConfigError(TidingsError):

@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 Right = Literal["publish", "subscribe", "route"]
 ANY = "*"

@@ -23,11 +23,11 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Link
 from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
-from tidings.routing import frames, messages as m
-from tidings.routing.downstream import Name, Sent
-from tidings.routing.rendezvous import Rendezvous
-from tidings.routing.router import Router
-from tidings.routing.ways import Forwarding
+from tidings.routing.forwarding.downstream import Name, Sent
+from tidings.routing.forwarding.router import Router
+from tidings.routing.forwarding.ways import Forwarding
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.root.rendezvous import Rendezvous
 
 CACHE_BYTES = 64 << 20
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from tidings.broker.turns import Turns
 from tidings.network import Link
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 SLICE = 0.002  # seconds
 MOST_BYTES = 4 << 20  # that wait of one link,

@@ -21,8 +21,8 @@ from tidings.broker.guard import GREETING, LEAST, Guard
 from tidings.broker.places import Places
 from tidings.network import Link
 from tidings.network.doorstep import Doorstep
-from tidings.routing import messages as m
-from tidings.routing.downstream import Name
+from tidings.routing.forwarding.downstream import Name
+from tidings.routing.protocol import messages as m
 
 SELDOM = 10.0  # seconds between two warnings
 MOST_SAID = 300  # letters of one: what a stranger says is in it, and letters may take ten each

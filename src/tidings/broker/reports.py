@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from tidings.routing import messages as m
-from tidings.routing.downstream import Name
-from tidings.routing.rendezvous import Rendezvous
-from tidings.routing.router import Router
+from tidings.routing.forwarding.downstream import Name
+from tidings.routing.forwarding.router import Router
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.rendezvous import Rendezvous
 
 if TYPE_CHECKING:
     from tidings.broker.node import Node

@@ -15,9 +15,9 @@ from tidings.network import Link
 from tidings.network.frame_cache import FrameCache
 from tidings.network.lives import draw_life
 from tidings.network.tls import sentence_of
-from tidings.routing import frames, messages as m
-from tidings.routing.router import Router, Times
-from tidings.routing.ways import Forwarding
+from tidings.routing.forwarding.router import Router, Times
+from tidings.routing.forwarding.ways import Forwarding
+from tidings.routing.protocol import frames, messages as m
 
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
 

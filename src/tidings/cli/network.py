@@ -24,8 +24,8 @@ from tidings.model import TidingsError
 
 if TYPE_CHECKING:
     from tidings.broker.node import Node
-    from tidings.routing.lineage import Break
-    from tidings.routing.subscriber import Lost
+    from tidings.routing.clients.subscriber import Lost
+    from tidings.routing.protocol.lineage import Break
 
 Router = Annotated[
     str,
@@ -213,7 +213,7 @@ def subscribe_to(
     payload.
     """
     from tidings.network.agent import connect
-    from tidings.routing.subscriber import Told
+    from tidings.routing.clients.subscriber import Told
 
     token = the_token(token, token_file)
 
@@ -253,7 +253,7 @@ def the_token(given: str, file: str | None) -> str:
 
 
 def _missing(one: Lost | Break) -> str:
-    from tidings.routing.lineage import Break
+    from tidings.routing.protocol.lineage import Break
 
     if isinstance(one, Break):
         return f"it is not known what came between: {one.reason}"

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidings.cli.screen import counted, cut, plain
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 SILENT = 5_000  # milliseconds after which a node is said to be silent
 AGENTS = 3  # of one node that are shown

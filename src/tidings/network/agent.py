@@ -26,14 +26,14 @@ from tidings.network.addresses import parse_address
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
 from tidings.network.tls import Path, context_for, sentence_of
-from tidings.routing import frames, messages as m
-from tidings.routing.cache import Cache
-from tidings.routing.downstream import Name, Sent
-from tidings.routing.limits import NONE
-from tidings.routing.lineage import Break, Span
-from tidings.routing.publisher import Publisher
-from tidings.routing.router import Router, Times
-from tidings.routing.subscriber import Lost, Phase, Subscriber, Told
+from tidings.routing.clients.publisher import Publisher
+from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
+from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.downstream import Name, Sent
+from tidings.routing.forwarding.router import Router, Times
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.limits import NONE
+from tidings.routing.protocol.lineage import Break, Span
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most

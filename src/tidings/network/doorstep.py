@@ -16,7 +16,7 @@ from typing import Any
 
 from tidings.network.link import Link
 from tidings.network.tls import sentence_of
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 LINGER = 1.0  # seconds in which whoever is turned away may read why
 IN_THE_CLEAR = "found a connection in the clear, expected TLS: the address is tidings+tls://"

@@ -17,9 +17,9 @@ from itertools import pairwise
 import msgspec
 
 from tidings.network import scanning
-from tidings.routing import frames, messages as m
-from tidings.routing.downstream import Downstream, Name
-from tidings.routing.ways import Forwarding, Mode
+from tidings.routing.forwarding.downstream import Downstream, Name
+from tidings.routing.forwarding.ways import Forwarding, Mode
+from tidings.routing.protocol import frames, messages as m
 
 MOST_PLANS = 100_000
 _FRONT = struct.Struct("<IHHI")  # length, kind and version, marks, bytes of the labels

@@ -13,9 +13,9 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable
 
-from tidings.routing import frames
-from tidings.routing.cache import Cache, cost_of, look_up
-from tidings.routing.messages import Notification, Range
+from tidings.routing.forwarding.cache import Cache, cost_of, look_up
+from tidings.routing.protocol import frames
+from tidings.routing.protocol.messages import Notification, Range
 
 SMALL = 4096  # bytes of a chunk that the next one is added to
 OF_PLACE = 150  # bytes that it takes to know where a mark is

@@ -18,7 +18,7 @@ from enum import Enum
 from tidings.model import TidingsError
 from tidings.network import scanning
 from tidings.network.tls import names_in, sentence_of
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
 PATIENCE = 12.0  # seconds without a sign of the other end's machine

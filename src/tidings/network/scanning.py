@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 BUSY = 200_000  # frames that were seen, from which on it is worth it
 LEAST = 1 << 14  # bytes of a buffer that is given to a kernel

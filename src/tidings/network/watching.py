@@ -13,7 +13,7 @@ from tidings.network.addresses import parse_address
 from tidings.network.agent import Refusal
 from tidings.network.link import Link
 from tidings.network.tls import Path, context_for, sentence_of
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 PATIENCE = 10.0  # seconds without a report: whoever answers there is not one of ours
 

@@ -1,5 +1,5 @@
 """Forwarding by header: routers as state machines that do no I/O and read no clock."""
 
-from tidings.routing.label_graph import LabelGraph
+from tidings.routing.forwarding.label_graph import LabelGraph
 
 __all__ = ["LabelGraph"]

@@ -26,8 +26,8 @@ import numpy as np
 
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import connect
-from tidings.routing import frames, messages as m
-from tidings.routing.digests import digest
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.digests import digest
 from tidings.studies.processes import running_seconds
 from tidings.studies.route_flow import Missing
 from tidings.studies.route_peers import connected, ended

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from tidings.network.forwarding import Forwarder
-from tidings.routing import frames, messages as m
-from tidings.routing.router import Router
+from tidings.routing.forwarding.router import Router
+from tidings.routing.protocol import frames, messages as m
 from tidings.studies.scenarios import SCENARIOS, Scenario
 
 NEIGHBOURS = 10

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from tidings.network.forwarding import Forwarder, measure_costs
-from tidings.routing import frames, messages as m
-from tidings.routing.downstream import Downstream
-from tidings.routing.router import Router
-from tidings.routing.ways import Forwarding, Mode, first_label, ways_of
+from tidings.routing.forwarding.downstream import Downstream
+from tidings.routing.forwarding.router import Router
+from tidings.routing.forwarding.ways import Forwarding, Mode, first_label, ways_of
+from tidings.routing.protocol import frames, messages as m
 
 NEIGHBOURS = tuple("abcdefghij")
 PAYLOAD = 200  # bytes

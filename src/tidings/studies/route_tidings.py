@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidings.model import EnvironmentProblem
-from tidings.routing import frames, messages as m
-from tidings.routing.digests import digest
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.digests import digest
 from tidings.studies.route_flow import Receiver, System
 from tidings.studies.route_peers import connected, ended
 

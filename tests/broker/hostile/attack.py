@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tests.broker.hostile.raw import Over, Raw
 
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 GUEST, MALLORY, TRUDY, EVIL = "guests", "mallorys", "trudys", "evils"  # tokens
 NAMES = {MALLORY: "mallory", TRUDY: "trudy", EVIL: "evil"}

@@ -11,7 +11,7 @@ from collections import deque
 
 from tests.broker.hostile.attack import EVIL, GUEST, MALLORY, Attack, Ports
 
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 ALL = 10_000  # places
 AGAIN = 5.0  # seconds between two signs of life of a place

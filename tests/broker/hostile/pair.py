@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.network.agent import Agent, Refusal, connect
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
 
 PAUSE = 0.02
 LAST = 60.0  # seconds that what is under way may take

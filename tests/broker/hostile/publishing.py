@@ -7,7 +7,7 @@ from tests.broker.fuzzing import Attacker, framed
 from tests.broker.hostile.attack import GUEST, TRUDY, Attack
 from tests.broker.hostile.raw import Raw
 
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a notification
 

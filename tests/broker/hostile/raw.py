@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from tests.broker.fuzzing import framed
 
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 PATIENCE = 10.0  # seconds that a router may take to read what it is sent
 AGAIN = 4.0  # seconds between two signs of life

@@ -14,7 +14,7 @@ from tests.broker.hostile.raw import Raw, packed
 
 import tidings
 from tidings.model import TidingsError
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 
 
 class Forged(Attack):

@@ -7,7 +7,7 @@ import random
 from tests.broker.hostile import filters
 from tests.broker.hostile.attack import GUEST, MALLORY, Attack, Ports, Subscriber
 
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 ALL = 28_700  # filters that match everything: more than fit into the header of a notification
 

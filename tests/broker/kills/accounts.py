@@ -19,8 +19,8 @@ import struct
 from collections.abc import Callable, Iterable
 from zlib import crc32
 
-from tidings.routing.lineage import Break
-from tidings.routing.subscriber import Lost, Told
+from tidings.routing.clients.subscriber import Lost, Told
+from tidings.routing.protocol.lineage import Break
 
 _HEAD = struct.Struct("<8sQ")
 _MAGIC = b"tm-said:"

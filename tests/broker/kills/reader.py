@@ -21,9 +21,9 @@ from tests.broker.kills.notes import KEPT, Interest, Ledger, Verdict, between
 from tests.broker.patience import until
 
 from tidings.network.agent import Agent, Subscription, connect
-from tidings.routing.lineage import Break
-from tidings.routing.router import Times
-from tidings.routing.subscriber import Lost
+from tidings.routing.clients.subscriber import Lost
+from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol.lineage import Break
 
 FOREVER = 1e6  # seconds: whoever started this ends it
 PATIENCE = 120.0  # seconds until everything that was acknowledged must be here

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.broker.kills.accounts import INTERESTS, Account, Book, payload_of, read_payload
 
-from tidings.routing.lineage import Break
-from tidings.routing.subscriber import Lost, Told
+from tidings.routing.clients.subscriber import Lost, Told
+from tidings.routing.protocol.lineage import Break
 
 
 def said(count: int = 10) -> tuple[Book, Account]:

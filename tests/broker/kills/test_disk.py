@@ -16,7 +16,7 @@ from tests.broker.kills.tree import ROOT, TIMES, Tree, wait_for
 from tests.broker.patience import PATIENCE, until
 
 from tidings.network.agent import Agent, Refusal, connect
-from tidings.routing.subscriber import Told
+from tidings.routing.clients.subscriber import Told
 
 
 class Disk(ABC):

@@ -19,8 +19,8 @@ from typing import Any
 
 from tidings.files.durable import sync
 from tidings.model import EnvironmentProblem
-from tidings.routing.journal import Record
-from tidings.routing.messages import Mark
+from tidings.routing.protocol.messages import Mark
+from tidings.routing.root.journal import Record
 from tidings.store.groups import GroupLog
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.state import Counter, Node, State

@@ -33,11 +33,11 @@ import msgspec
 from tidings.files import open_private
 from tidings.files.durable import make_durable_folder
 from tidings.model import EnvironmentProblem
-from tidings.routing.cache import cost_of
-from tidings.routing.interests import Placed
-from tidings.routing.journal import Memory, Record
-from tidings.routing.limits import work_of
-from tidings.routing.messages import Life, Notification, Range
+from tidings.routing.forwarding.cache import cost_of
+from tidings.routing.protocol.limits import work_of
+from tidings.routing.protocol.messages import Life, Notification, Range
+from tidings.routing.root.interests import Placed
+from tidings.routing.root.journal import Memory, Record
 from tidings.store.groups import START, Group, GroupLog, Position
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import take_over

@@ -13,9 +13,9 @@ import struct
 
 import msgspec
 
-from tidings.routing.journal import Record
-from tidings.routing.marks import in_turn
-from tidings.routing.messages import Mark
+from tidings.routing.protocol.marks import in_turn
+from tidings.routing.protocol.messages import Mark
+from tidings.routing.root.journal import Record
 
 NOTIFICATION, THING = b"N", b"T"
 HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, marks, matched

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import overload
 
-from tidings.routing.messages import Label, Mark
+from tidings.routing.protocol.messages import Label, Mark
 
 
 class Marks(Sequence[Mark]):

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from tidings.model import TidingsError
-from tidings.routing.label_graph import Label
+from tidings.routing.forwarding.label_graph import Label
 
 
 class Placed(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from tidings.routing.claims import Claims
+from tidings.routing.forwarding.claims import Claims
 
 
 class Verdict(msgspec.Struct):

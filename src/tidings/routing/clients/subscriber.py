@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tidings.routing import messages as m
-from tidings.routing.digests import digest
-from tidings.routing.downstream import Name, Sent
-from tidings.routing.lineage import Break, Standing, Verdict
-from tidings.routing.publisher import without_incarnation
-from tidings.routing.router import Times
-from tidings.routing.tracker import Tracker
+from tidings.routing.clients.publisher import without_incarnation
+from tidings.routing.clients.tracker import Tracker
+from tidings.routing.forwarding.downstream import Name, Sent
+from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol.lineage import Break, Standing, Verdict
 
 MOST_RANGES = 256  # that are asked for at once,
 MOST_NUMBERS = 2000  # and numbers in them

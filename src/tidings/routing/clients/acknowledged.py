@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tidings.routing.lineage import Lineage, Span
+from tidings.routing.protocol.lineage import Lineage, Span
 
 MOST_RUNS = 1024  # neighbours of one life become one where there are more
 MOST_LIVES_KNOWN = 256  # those of older lives are forgotten: no lineage has them either

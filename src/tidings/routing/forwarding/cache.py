@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from tidings.routing.messages import Notification, Range
+from tidings.routing.protocol.messages import Notification, Range
 
 Entry = TypeVar("Entry")
 OVERHEAD = 200  # bytes that a notification takes beside its payload,

@@ -16,8 +16,8 @@ from hashlib import sha256
 
 import msgspec
 
-from tidings.routing.limits import long_bytes
-from tidings.routing.messages import MOST_CALLED
+from tidings.routing.protocol.limits import long_bytes
+from tidings.routing.protocol.messages import MOST_CALLED
 
 MOST_OWNERS = 8  # of one node that are remembered: a node of so many is nobody's burden
 MOST_ASIDE = 20_000  # filters of an owner that were set aside, and are remembered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 Sent = tuple[Hashable, m.Message]
 Nodes = m.Subscribe | m.Unsubscribe | m.Refuse

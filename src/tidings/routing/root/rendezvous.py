@@ -27,19 +27,21 @@ from itertools import islice
 import msgspec
 
 from tidings.model import TidingsError
-from tidings.routing import frames, messages as m, shares, ways
-from tidings.routing.accounts import Payer
-from tidings.routing.cache import Cache
-from tidings.routing.claims import MOST_OWNERS, UNKNOWN, Claims, behind
-from tidings.routing.downstream import Downstream, Name, Sent, entries_of
-from tidings.routing.interests import Interests, Placed, TooMuchWork
-from tidings.routing.journal import Journal, Memory, Record
-from tidings.routing.label_graph import Label
-from tidings.routing.limits import LONG, Limits, long_bytes, work_of
-from tidings.routing.lineage import Lineage
-from tidings.routing.marks import Marks, columns
-from tidings.routing.router import Times
-from tidings.routing.stamps import MOST_FIRST, Stamps
+from tidings.routing.forwarding import ways
+from tidings.routing.forwarding.accounts import Payer
+from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.claims import MOST_OWNERS, UNKNOWN, Claims, behind
+from tidings.routing.forwarding.downstream import Downstream, Name, Sent, entries_of
+from tidings.routing.forwarding.label_graph import Label
+from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.limits import LONG, Limits, long_bytes, work_of
+from tidings.routing.protocol.lineage import Lineage
+from tidings.routing.protocol.marks import Marks, columns
+from tidings.routing.root import shares
+from tidings.routing.root.interests import Interests, Placed, TooMuchWork
+from tidings.routing.root.journal import Journal, Memory, Record
+from tidings.routing.root.stamps import MOST_FIRST, Stamps
 
 MOST_KNOWN = 10_000  # headers, and all nodes above them
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload: for headers there is room besides

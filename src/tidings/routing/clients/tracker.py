@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tidings.routing.messages import Mark, Range
+from tidings.routing.protocol.messages import Mark, Range
 
 
 class Tracker:

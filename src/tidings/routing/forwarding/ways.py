@@ -23,8 +23,8 @@ from typing import TypeVar
 
 import msgspec
 
-from tidings.routing import messages as m
-from tidings.routing.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.protocol import messages as m
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Labels = tuple[Label, ...]  # of the marks of a notification

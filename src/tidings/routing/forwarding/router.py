@@ -20,13 +20,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tidings.routing import messages as m
-from tidings.routing.cache import Cache
-from tidings.routing.digests import Tally, mix_edges
-from tidings.routing.downstream import Downstream, Name, Sent
-from tidings.routing.limits import Limits
-from tidings.routing.lineage import Verdict
-from tidings.routing.transitions import Action, Event, State, next_step
+from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.downstream import Downstream, Name, Sent
+from tidings.routing.forwarding.transitions import Action, Event, State, next_step
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.digests import Tally, mix_edges
+from tidings.routing.protocol.limits import Limits
+from tidings.routing.protocol.lineage import Verdict
 
 
 class Times(msgspec.Struct, frozen=True):

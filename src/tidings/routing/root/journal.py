@@ -7,9 +7,9 @@ from typing import Protocol
 
 import msgspec
 
-from tidings.routing import messages as m
-from tidings.routing.interests import Placed
-from tidings.routing.label_graph import Label
+from tidings.routing.forwarding.label_graph import Label
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.interests import Placed
 
 
 class Journal(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidings.routing.messages import Digest
+from tidings.routing.protocol.messages import Digest
 
 _MASK = (1 << 64) - 1
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidings.routing.limits import Limits
+from tidings.routing.protocol.limits import Limits
 
 MANY = 16  # owners, as much as which all behind a router may have
 MOST = 50_000  # accounts that are kept; whoever has nothing under way needs none

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tidings.routing import messages as m
+from tidings.routing.protocol import messages as m
 
 if TYPE_CHECKING:
-    from tidings.routing.router import Times
+    from tidings.routing.forwarding.router import Times
 
 MOST_LIVES = m.MOST_LIVES
 MOST_LEFT = 256  # lives that are remembered for not being taken up again

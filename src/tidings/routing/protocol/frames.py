@@ -28,8 +28,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from tidings.model import TidingsError
-from tidings.routing import messages as m
-from tidings.routing.marks import in_turn
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.marks import in_turn
 
 VERSION = 2
 NOTIFICATION, OTHER = 1, 2

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from tidings.routing import messages as m
-from tidings.routing.accounts import MANY, Account, Accounts, Payer
-from tidings.routing.claims import behind
-from tidings.routing.digests import Tally, mix_edges
-from tidings.routing.label_graph import Label, LabelGraph
-from tidings.routing.limits import Limits, work_of
-from tidings.routing.lineage import Standing
-from tidings.routing.merging import merged
-from tidings.routing.ways import Forwarding, Labels, Way, ways_of
+from tidings.routing.forwarding.accounts import MANY, Account, Accounts, Payer
+from tidings.routing.forwarding.claims import behind
+from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.ways import Forwarding, Labels, Way, ways_of
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.digests import Tally, mix_edges
+from tidings.routing.protocol.limits import Limits, work_of
+from tidings.routing.protocol.lineage import Standing
+from tidings.routing.protocol.message_merging import merged
 
 if TYPE_CHECKING:
-    from tidings.routing.cache import Cache
-    from tidings.routing.router import Times
+    from tidings.routing.forwarding.cache import Cache
+    from tidings.routing.forwarding.router import Times
 
 Name = Hashable
 Sent = tuple[Name, m.Message]

@@ -72,7 +72,7 @@ $(READY): $(MADE) pyproject.toml constraints.txt
 	@rm -f $@
 	@echo "Installing packages (a few minutes the first time)"
 	@$(PIP) install --quiet -c constraints.txt -e ".[connect,dev,demo,feeds,ontologies,plot,spark]"
-	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m tidings.spark.java
+	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m tidings.spark.session.java
 	@touch $@
 
 $(MADE):

@@ -17,7 +17,7 @@ from tests.cli.conftest import Run, Write
 
 from tidings.cli import past
 from tidings.spark import backtest
-from tidings.spark.backtest_result import Backtest
+from tidings.spark.backtests.backtest_result import Backtest
 from tidings.studies.many_flights import flights_of_years, write_flights
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def test_the_session_is_one_that_executors_can_reach(
 
         return fail
 
-    monkeypatch.setattr("tidings.spark.masters.local_session", start("local"))
-    monkeypatch.setattr("tidings.spark.masters.cluster_session", start("cluster"))
+    monkeypatch.setattr("tidings.spark.pipeline.masters.local_session", start("local"))
+    monkeypatch.setattr("tidings.spark.pipeline.masters.cluster_session", start("cluster"))
     args = ["--master", master, "--shared", str(tmp_path)]
     done = run("backtest", "delay > 150", "--on", lines, *args)
     assert (done.code, done.err) == (

@@ -22,13 +22,13 @@ from tests.spark.outboxes import files_of, flip, put_batch
 
 from tidings.cli.pipeline_view import PipelineView
 from tidings.model import TidingsError
-from tidings.spark.checkpoint import SparkCheckpoint
-from tidings.spark.failures import sentence_of
-from tidings.spark.feed_spool import FeedState, SpoolState
-from tidings.spark.outbox import Commit, Outbox
-from tidings.spark.outbox_start import take_outbox
-from tidings.spark.settings import load_settings
-from tidings.spark.standing import standing
+from tidings.spark.feeds.feed_spool import FeedState, SpoolState
+from tidings.spark.outbox.checkpoint import SparkCheckpoint
+from tidings.spark.outbox.outbox import Commit, Outbox
+from tidings.spark.outbox.outbox_start import take_outbox
+from tidings.spark.pipeline.settings import load_settings
+from tidings.spark.pipeline.status import standing
+from tidings.spark.session.failures import sentence_of
 from tidings.store import ChangeLog
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def test_a_failure_is_one_sentence(
     def fail(*_: object) -> None:
         raise TidingsError("the sink is closed on Sundays")
 
-    monkeypatch.setattr("tidings.spark.pipeline.hand_over_to", fail)
+    monkeypatch.setattr("tidings.spark.pipeline.pipeline.hand_over_to", fail)
     result = run("pipeline", "run", str(file))
     assert (result.code, result.err) == (2, "error: the sink is closed on Sundays\n")
 
@@ -390,7 +390,7 @@ def refuse(outbox: Outbox, batch: int, reasons: list[str]) -> Path:
 def test_status_shows_the_latest_reasons(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.spark.standing.ROWS", 3)  # held at once
+    monkeypatch.setattr("tidings.spark.pipeline.status.ROWS", 3)  # held at once
     outbox = Outbox(folder / "out")
     refuse(outbox, 0, ["old"] * 3)
     refuse(outbox, 1, ["a", "b", "a", "a"])

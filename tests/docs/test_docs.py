@@ -35,8 +35,8 @@ from tidings.filters.dialects.sql import dialect
 from tidings.filters.language import builders, expression, functions, tokens
 from tidings.filters.language.sql_writer import RESERVED
 from tidings.filters.values import regular
-from tidings.spark import settings
-from tidings.spark.pipeline import RESERVED as RESERVED_COLUMNS
+from tidings.spark.pipeline import settings
+from tidings.spark.pipeline.pipeline import RESERVED as RESERVED_COLUMNS
 
 TOP = Path(__file__).resolve().parents[2]
 PAGES = [TOP / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]

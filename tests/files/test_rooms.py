@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tidings.snapshots import Snapshot
-from tidings.spark.feed_spool import Spool
-from tidings.spark.outbox import Outbox
+from tidings.spark.feeds.feed_spool import Spool
+from tidings.spark.outbox.outbox import Outbox
 from tidings.store import ChangeLog
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.java import java_home
-from tidings.spark.maven import cache_folder, fetch_jars
+from tidings.spark.session.java import java_home
+from tidings.spark.session.maven import cache_folder, fetch_jars
 
 VERSION = "3.9.1"
 # The broker writes its log with reload4j, which it does not bring.

@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.spark import local_session
-from tidings.spark.kafka import kafka_settings
+from tidings.spark.session.kafka import kafka_settings
 
 
 def main(version: str, servers: str, folder: Path) -> None:

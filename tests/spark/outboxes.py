@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidings.spark.commits import Commit, DataFile
-from tidings.spark.durable import digest_of
-from tidings.spark.outbox import Outbox
+from tidings.spark.outbox.commits import Commit, DataFile
+from tidings.spark.outbox.durable import digest_of
+from tidings.spark.outbox.outbox import Outbox
 
 
 def files_of(outbox: Outbox, batch: int, attempt: str) -> list[DataFile]:

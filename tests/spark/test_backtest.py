@@ -15,11 +15,12 @@ import pytest
 from tidings import AttributesError, EnvironmentProblem, FilterError, TidingsError
 from tidings.matching.matcher import Matcher
 from tidings.snapshots import Snapshot
-from tidings.spark import backtest, backtest_plots, tally
-from tidings.spark.backtest_result import Backtest
-from tidings.spark.backtest_worker import micros_of
-from tidings.spark.stretches import Every
-from tidings.spark.tally import Earliest, Tally, TooMany
+from tidings.spark import backtest
+from tidings.spark.backtests import backtest_plots, tally
+from tidings.spark.backtests.backtest_result import Backtest
+from tidings.spark.backtests.backtest_worker import micros_of
+from tidings.spark.backtests.tally import Earliest, Tally, TooMany
+from tidings.spark.backtests.time_buckets import Every
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

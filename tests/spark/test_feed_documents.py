@@ -11,7 +11,7 @@ import pytest
 from tests.spark.feed_server import FeedServer, atom, rss, serve
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.feed_documents import (
+from tidings.spark.feeds.feed_documents import (
     Document,
     Entry,
     FeedProblem,

@@ -8,9 +8,9 @@ import threading
 import pytest
 from tests.spark.feed_server import answering, rss, serve
 
-from tidings.spark import feed_http
-from tidings.spark.feed_documents import FeedProblem, fetch
-from tidings.spark.feed_http import is_public
+from tidings.spark.feeds import feed_http
+from tidings.spark.feeds.feed_documents import FeedProblem, fetch
+from tidings.spark.feeds.feed_http import is_public
 
 
 def sends_on_to(target: str, connection: socket.socket) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from tests.spark.feed_server import answering, rss, serve
 
-from tidings.spark import feed_looks
-from tidings.spark.feed_looks import Looker, Lookers, Task
+from tidings.spark.feeds import fetch_pool
+from tidings.spark.feeds.fetch_pool import Looker, Lookers, Task
 
 HOSTILE = "<rss version='2.0'><channel><item><author>{}@</author></item></channel></rss>"
 
@@ -77,7 +77,7 @@ def test_a_server_has_so_long_and_no_longer(
         look = looker.look(Task(address, timeout=0.5))
 
     assert look.problem == f"The feed {address} took longer than 0.5 seconds."
-    assert time.monotonic() - began < 0.5 + feed_looks.GRACE + 5  # the machine may be busy
+    assert time.monotonic() - began < 0.5 + fetch_pool.GRACE + 5  # the machine may be busy
 
 
 def test_so_has_the_parser(looker: Looker, tmp_path: Path) -> None:
@@ -106,14 +106,14 @@ def test_one_that_hangs_does_not_keep_the_others(tmp_path: Path) -> None:
         tasks = [Task(address, timeout=0.5), Task(str(path)), Task("http://[::1")]
         late, good, none = lookers.look(tasks)
         # as many as would ever be started, and no process more
-        lookers.look([Task(str(path))] * 3 * feed_looks.THREADS)
+        lookers.look([Task(str(path))] * 3 * fetch_pool.THREADS)
     processes = [looker._process for looker in lookers._all if looker._process is not None]
     lookers.close()
 
     assert late.problem.endswith("took longer than 0.5 seconds.")
     assert [entry.title for entry in good.entries] == ["a"]
     assert none.problem.startswith("The feed http://[::1 cannot be fetched")
-    assert len(processes) <= feed_looks.THREADS
+    assert len(processes) <= fetch_pool.THREADS
     assert all(process.poll() is not None for process in processes)
 
 
@@ -141,7 +141,7 @@ def test_processes_end_with_their_parent() -> None:
     with answering(slow_header) as address:
         lines = [
             "import os, threading, time",
-            "from tidings.spark.feed_looks import Looker, Task",
+            "from tidings.spark.feeds.fetch_pool import Looker, Task",
             "idle, busy = Looker(), Looker()",
             "idle.look(Task('/nowhere'))",
             f"task = Task({address!r}, timeout=1.0)",

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tidings.model import EnvironmentProblem
-from tidings.spark import feed_spool
-from tidings.spark.feed_documents import Entry
-from tidings.spark.feed_spool import Spool, check_spool
+from tidings.spark.feeds import feed_spool
+from tidings.spark.feeds.feed_documents import Entry
+from tidings.spark.feeds.feed_spool import Spool, check_spool
 
 
 def entry(name: str) -> Entry:

@@ -27,7 +27,7 @@ class Query:
     """A query on feeds that can be run again from its checkpoint; it collects titles."""
 
     def __init__(self, spark: SparkSession, folder: Path, urls: str, **options: str) -> None:
-        from tidings.spark.feeds import FeedSource
+        from tidings.spark.feeds.feeds import FeedSource
 
         spark.dataSource.register(FeedSource)
         self.batches: list[tuple[int, list[str]]] = []
@@ -124,7 +124,7 @@ def test_entries_arrive_while_the_query_runs(
 def test_rounds_of_fetching_can_be_taken_one_by_one(server: FeedServer, tmp_path: Path) -> None:
     from pyspark.sql.streaming.datasource import ReadMaxFiles
 
-    from tidings.spark.feeds import FeedOptions, FeedStreamReader
+    from tidings.spark.feeds.feeds import FeedOptions, FeedStreamReader
 
     options = {"urls": server.url("/rss"), "spool": str(tmp_path), "interval": "0"}
     options["maxFilesPerTrigger"] = "1"
@@ -145,7 +145,7 @@ def test_a_copy_of_a_query_does_not_get_the_spool(server: FeedServer, tmp_path: 
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
     from tidings.model import EnvironmentProblem
-    from tidings.spark.feeds import FeedOptions, FeedStreamReader
+    from tidings.spark.feeds.feeds import FeedOptions, FeedStreamReader
 
     def reader(checkpoint: str) -> FeedStreamReader:
         options = {"urls": server.url("/rss"), "spool": str(tmp_path / "spool"), "interval": "0"}
@@ -170,7 +170,7 @@ def test_problems_are_logged_when_they_change(
 ) -> None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-    from tidings.spark.feeds import FeedOptions, FeedStreamReader
+    from tidings.spark.feeds.feeds import FeedOptions, FeedStreamReader
 
     options = {"urls": server.url("/rss"), "spool": str(tmp_path), "interval": "0"}
     reader = FeedStreamReader(FeedOptions(options))
@@ -192,8 +192,8 @@ def test_each_query_tells_of_a_problem(
 ) -> None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-    from tidings.spark.feed_spool import problems
-    from tidings.spark.feeds import FeedOptions, FeedStreamReader
+    from tidings.spark.feeds.feed_spool import problems
+    from tidings.spark.feeds.feeds import FeedOptions, FeedStreamReader
 
     for status in (500, 500, 200, 200):
         server.status = status
@@ -211,7 +211,7 @@ def test_each_query_tells_of_a_problem(
 
 
 def test_feeds_as_a_table(spark: SparkSession, server: FeedServer) -> None:
-    from tidings.spark.feeds import FeedSource
+    from tidings.spark.feeds.feeds import FeedSource
 
     spark.dataSource.register(FeedSource)
     reader = spark.read.format("tidings-feeds")
@@ -235,7 +235,7 @@ def test_feeds_as_a_table(spark: SparkSession, server: FeedServer) -> None:
 )
 def test_options_are_checked(options: dict[str, str], sentence: str) -> None:
     from tidings.model import EnvironmentProblem
-    from tidings.spark.feeds import FeedOptions
+    from tidings.spark.feeds.feeds import FeedOptions
 
     with pytest.raises(EnvironmentProblem, match=sentence):
         FeedOptions(options)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidings.spark import filing as module
-from tidings.spark.filing import Filing, counts_of, file_rows, grain_name
-from tidings.spark.stages import Staged, _Files
+from tidings.spark.outbox import filing as module
+from tidings.spark.outbox.filing import Filing, counts_of, file_rows, grain_name
+from tidings.spark.outbox.stages import Staged, _Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tidings.spark.handover import Numbers, Point, Sender
-from tidings.spark.handover_messages import (
+from tidings.spark.handover.handover import Numbers, Point, Sender
+from tidings.spark.handover.handover_messages import (
     Abort,
     Ask,
     Commit,

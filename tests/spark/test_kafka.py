@@ -15,7 +15,7 @@ import pytest
 from tests.spark.kafka_broker import broker
 
 from tidings.model import EnvironmentProblem
-from tidings.spark import kafka, maven
+from tidings.spark.session import kafka, maven
 
 # The connector to test with, where the one for this PySpark is not published.
 VERSION = os.environ.get("TIDINGS_KAFKA_VERSION")

@@ -16,13 +16,13 @@ from tidings.filters import Attributes
 from tidings.matching.disk.manifest import SnapshotError
 from tidings.model import AttributesError
 from tidings.snapshots import Snapshot
-from tidings.spark import live
-from tidings.spark.compiled import compile_version
-from tidings.spark.live import Followed
-from tidings.spark.pipeline import checked_view
-from tidings.spark.restated import BEYOND, Unfit
-from tidings.spark.settings import OutboxSettings, Rate, Settings, Subscriptions
-from tidings.spark.worker import view_of
+from tidings.spark.compiling.compiled import compile_version
+from tidings.spark.compiling.restated import BEYOND, Unfit
+from tidings.spark.pipeline import subscription_source
+from tidings.spark.pipeline.pipeline import checked_view
+from tidings.spark.pipeline.settings import OutboxSettings, Rate, Settings, Subscriptions
+from tidings.spark.pipeline.subscription_source import Followed
+from tidings.spark.tagging.worker import view_of
 from tidings.store import ChangeLog, LogError
 
 
@@ -92,7 +92,9 @@ def test_the_snapshot_that_a_batch_begins_with_is_not_removed(
     log: ChangeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that is done again may need one that others have long left behind."""
-    monkeypatch.setattr("tidings.spark.live.subprocess.Popen", lambda *_args, **_more: None)
+    monkeypatch.setattr(
+        "tidings.spark.pipeline.subscription_source.subprocess.Popen", lambda *_args, **_more: None
+    )
     grow(log, 2)
     followed = Followed(log.path, rebuild_after=2)
     grow(log, 30)
@@ -106,9 +108,13 @@ def test_the_snapshot_that_a_batch_begins_with_is_not_removed(
 def test_a_snapshot_is_removed_at_one_stroke(
     log: ChangeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.spark.live.subprocess.Popen", lambda *_args, **_more: None)
+    monkeypatch.setattr(
+        "tidings.spark.pipeline.subscription_source.subprocess.Popen", lambda *_args, **_more: None
+    )
     # as if it was killed
-    monkeypatch.setattr("tidings.spark.live.shutil.rmtree", lambda *_args, **_more: None)
+    monkeypatch.setattr(
+        "tidings.spark.pipeline.subscription_source.shutil.rmtree", lambda *_args, **_more: None
+    )
     grow(log, 30)
     followed = Followed(log.path, rebuild_after=1)
     for version in (5, 10, 20):
@@ -143,10 +149,12 @@ def test_what_was_compiled_stays_when_it_is_compiled_again(
 def test_what_dead_processes_left_goes_after_a_while(
     log: ChangeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.spark.live.subprocess.Popen", lambda *_args, **_more: None)
+    monkeypatch.setattr(
+        "tidings.spark.pipeline.subscription_source.subprocess.Popen", lambda *_args, **_more: None
+    )
     grow(log, 3)
     followed = Followed(log.path, rebuild_after=1)
-    for name, age in ((".old", 2 * live.LEFT_OVER), (".new", 10.0)):
+    for name, age in ((".old", 2 * subscription_source.LEFT_OVER), (".new", 10.0)):
         folder = followed.home / name
         folder.mkdir()
         os.utime(folder, (time.time() - age,) * 2)

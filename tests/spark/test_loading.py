@@ -14,7 +14,8 @@ from tests.matching import tables
 
 from tidings import Attributes, AttributesError, ContentGraph, FilterError, TidingsError, parse
 from tidings.snapshots import Snapshot
-from tidings.spark import build_snapshot, loading, subscriptions
+from tidings.spark import build_snapshot, subscriptions
+from tidings.spark.compiling import loading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,8 @@ import pytest
 
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot
-from tidings.spark import masters
-from tidings.spark.session import on_this_machine
-from tidings.spark.settings import (
+from tidings.spark.pipeline import masters
+from tidings.spark.pipeline.settings import (
     KafkaSink,
     OutboxSettings,
     Rate,
@@ -20,7 +19,8 @@ from tidings.spark.settings import (
     SparkSettings,
     Subscriptions,
 )
-from tidings.spark.tagging import placed
+from tidings.spark.session.session import on_this_machine
+from tidings.spark.tagging.tagging import placed
 
 
 def settings(spark: SparkSettings, *sinks: KafkaSink) -> Settings:

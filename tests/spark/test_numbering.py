@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.spark.numbering import after, begins, number_lists
+from tidings.spark.outbox.numbering import after, begins, number_lists
 
 Rows = list[list[int]]
 

@@ -17,9 +17,9 @@ from tests.spark.outboxes import files_of
 
 from tidings import TidingsError
 from tidings.model import EnvironmentProblem
-from tidings.spark import outbox as module
-from tidings.spark.filing import filed
-from tidings.spark.outbox import Commit, Outbox
+from tidings.spark.outbox import outbox as module
+from tidings.spark.outbox.filing import filed
+from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.store.groups.end_mark import EndMark
 
 
@@ -196,7 +196,7 @@ def test_an_outbox_belongs_to_one_checkpoint(outbox: Outbox, tmp_path: Path) -> 
 
 HOLDER = """
 import sys, time
-from tidings.spark.outbox import Outbox
+from tidings.spark.outbox.outbox import Outbox
 lock = Outbox(sys.argv[1]).hold()
 print("held", flush=True)
 time.sleep(60)

@@ -15,12 +15,12 @@ from tests.archives import unpack
 from tests.spark.outboxes import flip, put_batch
 
 from tidings import TidingsError
-from tidings.spark import commits as commits_module, outbox as outbox_module
-from tidings.spark.checkpoint import SparkCheckpoint
-from tidings.spark.commits import DamagedOutbox
-from tidings.spark.outbox import Outbox
-from tidings.spark.outbox_check import Checked, OutboxCheck
-from tidings.spark.outbox_start import take_outbox
+from tidings.spark.outbox import commits as commits_module, outbox as outbox_module
+from tidings.spark.outbox.checkpoint import SparkCheckpoint
+from tidings.spark.outbox.commits import DamagedOutbox
+from tidings.spark.outbox.outbox import Outbox
+from tidings.spark.outbox.outbox_check import Checked, OutboxCheck
+from tidings.spark.outbox.outbox_start import take_outbox
 
 BEFORE = Path(__file__).parents[1] / "store" / "before.tar.gz"
 

@@ -14,7 +14,8 @@ from tests.filters import oracle
 
 from tidings import TidingsError
 from tidings.snapshots import Snapshot
-from tidings.spark import parquet_files, tag, tag_parquet
+from tidings.spark import tag, tag_parquet
+from tidings.spark.tagging import parquet_files
 from tidings.studies import make_workload
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from tidings.snapshots import Snapshot, view as views
-from tidings.spark import parquet, stages
-from tidings.spark.worker import Pinned, tagger, view_of
+from tidings.spark.outbox import stages
+from tidings.spark.tagging import parquet
+from tidings.spark.tagging.worker import Pinned, tagger, view_of
 
 ROWS = pa.record_batch({"x": list(range(-5, 40)), "name": [f"n{at}" for at in range(45)]})
 

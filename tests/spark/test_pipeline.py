@@ -16,12 +16,12 @@ from pyspark.errors import StreamingQueryException
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
-from tidings.spark.failures import sentence_of
-from tidings.spark.outbox import Commit, Outbox
-from tidings.spark.pipeline import Pipeline
-from tidings.spark.restated import BEYOND
-from tidings.spark.settings import load_settings
-from tidings.spark.standing import standing
+from tidings.spark.compiling.restated import BEYOND
+from tidings.spark.outbox.outbox import Commit, Outbox
+from tidings.spark.pipeline.pipeline import Pipeline
+from tidings.spark.pipeline.settings import load_settings
+from tidings.spark.pipeline.status import standing
+from tidings.spark.session.failures import sentence_of
 from tidings.store import ChangeLog
 
 if TYPE_CHECKING:

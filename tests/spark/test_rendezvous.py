@@ -206,14 +206,14 @@ def test_tables(spark: SparkSession, point: StandInProcess, tmp_path: Path) -> N
 def test_options_are_checked(options: dict[str, str], sentence: str) -> None:
     from pyspark.sql.types import StructType
 
-    from tidings.spark.rendezvous import Target
+    from tidings.spark.handover.rendezvous import Target
 
     with pytest.raises(EnvironmentProblem, match=sentence):
         Target.of(options, StructType().add("a", "long").add("b", "long"))
 
 
 def test_values_of_all_kinds_travel() -> None:
-    from tidings.spark.payloads import chunks
+    from tidings.spark.handover.payloads import chunks
 
     moment = dt.datetime(2013, 1, 1, 10, tzinfo=dt.UTC)
     row = {"t": moment, "d": dt.date(2013, 1, 1), "x": 1.5, "l": [1, None], "s": {"a": "ü"}}
@@ -224,7 +224,7 @@ def test_values_of_all_kinds_travel() -> None:
 
 
 def test_nulls_are_no_bytes() -> None:
-    from tidings.spark.payloads import chunks
+    from tidings.spark.handover.payloads import chunks
 
     batch = pa.record_batch({"b": pa.array([b"x", None])})
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from tidings.spark import running
-from tidings.spark.running import Watched
+from tidings.spark.pipeline import running
+from tidings.spark.pipeline.running import Watched
 
 
 class Query:

@@ -15,9 +15,9 @@ from tidings.cli.app import app
 from tidings.filters import Attributes
 from tidings.filters.values import regular
 from tidings.snapshots import Snapshot
-from tidings.spark.compiled import ASIDE, compile_version, home_of, set_aside
-from tidings.spark.live import Fixed, Followed
-from tidings.spark.worker import view_of
+from tidings.spark.compiling.compiled import ASIDE, compile_version, home_of, set_aside
+from tidings.spark.pipeline.subscription_source import Fixed, Followed
+from tidings.spark.tagging.worker import view_of
 from tidings.store import ChangeLog
 
 LONG = "s RLIKE 'aaaaaaaaaaaaaaaaaaaa'"

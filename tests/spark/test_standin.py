@@ -13,9 +13,17 @@ from tests.spark.standin import StandIn, delivered
 from tests.spark.standin_process import StandInProcess
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.handover import Sender
-from tidings.spark.handover_link import Link
-from tidings.spark.handover_messages import Abort, Ask, Commit, Committed, Part, Pending, Rows
+from tidings.spark.handover.handover import Sender
+from tidings.spark.handover.handover_link import Link
+from tidings.spark.handover.handover_messages import (
+    Abort,
+    Ask,
+    Commit,
+    Committed,
+    Part,
+    Pending,
+    Rows,
+)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from tests.matching import session
 from tidings import Attributes, AttributesError, ContentGraph, TidingsError, parse
 from tidings.snapshots import Snapshot
 from tidings.spark import tag
-from tidings.spark.worker import Pinned, view_of
+from tidings.spark.tagging.worker import Pinned, view_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tidings import TidingsError
-from tidings.spark import worker
-from tidings.spark.worker import joined
+from tidings.spark.tagging import worker
+from tidings.spark.tagging.worker import joined
 
 
 def batch(rows: int, width: int = 1) -> pa.RecordBatch:

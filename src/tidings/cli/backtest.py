@@ -16,7 +16,7 @@ from tidings.cli.screen import counted, cut, emit, plain, show, show_rest, table
 from tidings.cli.subscriptions import Subscription, read_subscriptions
 
 if TYPE_CHECKING:
-    from tidings.spark.backtest_result import Backtest
+    from tidings.spark.backtests.backtest_result import Backtest
 
 NOISIEST = 10  # rows of the table, without --all
 FEW = 3  # filters whose samples are all shown
@@ -102,7 +102,7 @@ def run_backtest(
     for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
     samples); fired has [stretch, times] pairs.
     """
-    from tidings.spark.stretches import Every
+    from tidings.spark.backtests.time_buckets import Every
 
     step = Every.read(every)
     form = past.format_of(on, format_)
@@ -164,7 +164,7 @@ def _time(on: str, given: str | None) -> str | None:
 
 def _need_matplotlib() -> None:
     """Before an hour of counting, not after it."""
-    from tidings.spark.backtest_plots import load_matplotlib
+    from tidings.spark.backtests.backtest_plots import load_matplotlib
 
     load_matplotlib()
 

@@ -16,7 +16,7 @@ from tidings.cli.arrow import load_pyarrow
 from tidings.cli.screen import counted, emit, facts, plain, show, tasks_bar, working
 
 if TYPE_CHECKING:
-    from tidings.spark.backtest_result import Backtest
+    from tidings.spark.backtests.backtest_result import Backtest
 
 MEGA = 1 << 20
 
@@ -85,7 +85,7 @@ def bench_backtest(
     written = time.perf_counter() - begun
     with past.session(master) as spark, past.compiled(texts, shared) as ready:
         from tidings.spark import backtest
-        from tidings.spark.backtest_worker import peak_memory
+        from tidings.spark.backtests.backtest_worker import peak_memory
 
         begun = time.perf_counter()
         with tasks_bar("testing") as bar:

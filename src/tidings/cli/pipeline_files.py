@@ -9,7 +9,7 @@ import typer
 from tidings.cli.arrow import load_pyarrow
 
 if TYPE_CHECKING:
-    from tidings.spark.settings import Settings
+    from tidings.spark.pipeline.settings import Settings
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The pipeline file.", hidden=True)]
 
@@ -17,6 +17,6 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="The pipeline file.", 
 def settings_of(file: str) -> Settings:
     """What a pipeline file says."""
     load_pyarrow()
-    from tidings.spark.settings import load_settings
+    from tidings.spark.pipeline.settings import load_settings
 
     return load_settings(file)

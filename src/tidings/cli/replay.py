@@ -22,7 +22,7 @@ from tidings.cli.screen import counted, cut, emit, facts, live, plain, show, tab
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from tidings.spark.outbox import Commit
+    from tidings.spark.outbox.outbox import Commit
     from tidings.store import ChangeLog
 
 DRAWN = 5_000  # subscriptions besides those of the people around the airport
@@ -105,7 +105,7 @@ class Replay:
         """Count what a batch told."""
         from pyarrow import parquet
 
-        from tidings.spark.outbox import Outbox
+        from tidings.spark.outbox.outbox import Outbox
 
         self.batches += 1
         self.seen += done.rows
@@ -143,8 +143,8 @@ def replay(rows: int | None, json: bool) -> None:
     """Replay the year; then say how it went, and what a filter would have done."""
     load_pyarrow()
     from tidings.spark import local_session
-    from tidings.spark.pipeline import Pipeline
-    from tidings.spark.settings import load_settings
+    from tidings.spark.pipeline.pipeline import Pipeline
+    from tidings.spark.pipeline.settings import load_settings
 
     with tempfile.TemporaryDirectory(prefix="tidings-demo-") as name:
         folder = Path(name)
@@ -196,7 +196,7 @@ def _show_end(year: Replay, pipeline: Any) -> None:
 
 def _show_backtest(spark: Any, rows: int | None) -> None:
     """What a filter would have done, before anyone leaves it."""
-    from tidings.spark.backtesting import backtest
+    from tidings.spark.backtests.backtesting import backtest
 
     flights = spark.createDataFrame(load_flights().slice(0, rows))
     found = backtest(flights, BACKTEST, time="time_hour", every="week", samples=0)

@@ -63,7 +63,7 @@ def find_log(
             raise BadInput(
                 f"{where}: the columns of a pipeline file are its own; leave out --types"
             )
-        from tidings.spark.settings import known_columns, load_settings
+        from tidings.spark.pipeline.settings import known_columns, load_settings
 
         settings = load_settings(path)
         columns = known_columns(settings)
@@ -90,7 +90,7 @@ def _compiled_with(path: Path) -> Attributes | None:
     """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
     if not (path / "snapshots").is_dir():
         return None
-    from tidings.spark.compiled import home_of, latest_attributes
+    from tidings.spark.compiling.compiled import home_of, latest_attributes
 
     return latest_attributes(home_of(path))
 

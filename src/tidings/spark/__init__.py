@@ -2,7 +2,7 @@
 session, sources, sinks.
 
 The modules are loaded when a name is first used: `import tidings.spark` stays cheap, and
-`python -m tidings.spark.java` finds its own module unloaded.
+`python -m tidings.spark.session.java` finds its own module unloaded.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidings.spark.backtesting import backtest
-    from tidings.spark.java import java_home
-    from tidings.spark.kafka import kafka_jars, kafka_settings
-    from tidings.spark.loading import build_snapshot, subscriptions
-    from tidings.spark.parquet import tag_parquet
-    from tidings.spark.rendezvous import Target, hand_over
-    from tidings.spark.session import local_session
+    from tidings.spark.backtests.backtesting import backtest
+    from tidings.spark.compiling.loading import build_snapshot, subscriptions
+    from tidings.spark.handover.rendezvous import Target, hand_over
+    from tidings.spark.session.java import java_home
+    from tidings.spark.session.kafka import kafka_jars, kafka_settings
+    from tidings.spark.session.session import local_session
     from tidings.spark.sources import register
-    from tidings.spark.tagging import tag
+    from tidings.spark.tagging.parquet import tag_parquet
+    from tidings.spark.tagging.tagging import tag
 
 __all__ = [
     "Target",
@@ -37,18 +37,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Target": "tidings.spark.rendezvous",
-    "backtest": "tidings.spark.backtesting",
-    "build_snapshot": "tidings.spark.loading",
-    "hand_over": "tidings.spark.rendezvous",
-    "java_home": "tidings.spark.java",
-    "kafka_jars": "tidings.spark.kafka",
-    "kafka_settings": "tidings.spark.kafka",
-    "local_session": "tidings.spark.session",
+    "Target": "tidings.spark.handover.rendezvous",
+    "backtest": "tidings.spark.backtests.backtesting",
+    "build_snapshot": "tidings.spark.compiling.loading",
+    "hand_over": "tidings.spark.handover.rendezvous",
+    "java_home": "tidings.spark.session.java",
+    "kafka_jars": "tidings.spark.session.kafka",
+    "kafka_settings": "tidings.spark.session.kafka",
+    "local_session": "tidings.spark.session.session",
     "register": "tidings.spark.sources",
-    "subscriptions": "tidings.spark.loading",
-    "tag": "tidings.spark.tagging",
-    "tag_parquet": "tidings.spark.parquet",
+    "subscriptions": "tidings.spark.compiling.loading",
+    "tag": "tidings.spark.tagging.tagging",
+    "tag_parquet": "tidings.spark.tagging.parquet",
 }
 
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession) -> None:
     """Make "tidings-feeds" and "tidings-rendezvous" known to a session, for `format`."""
-    from tidings.spark.feeds import FeedSource
-    from tidings.spark.rendezvous import RendezvousSink
+    from tidings.spark.feeds.feeds import FeedSource
+    from tidings.spark.handover.rendezvous import RendezvousSink
 
     spark.dataSource.register(FeedSource)
     spark.dataSource.register(RendezvousSink)

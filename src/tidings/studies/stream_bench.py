@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from tidings.spark.outbox import Commit, Outbox
-from tidings.spark.pipeline import Pipeline
-from tidings.spark.settings import load_settings
+from tidings.spark.outbox.outbox import Commit, Outbox
+from tidings.spark.pipeline.pipeline import Pipeline
+from tidings.spark.pipeline.settings import load_settings
 from tidings.store import ChangeLog
 from tidings.studies.machine import Machine, machine
 from tidings.studies.processes import family, resident

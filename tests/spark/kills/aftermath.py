@@ -14,7 +14,7 @@ from tests.spark.kills.scene import ATTRIBUTES, COLUMNS
 
 from tidings import parse
 from tidings.filters import Filter
-from tidings.spark.outbox import Outbox
+from tidings.spark.outbox.outbox import Outbox
 
 Rows = list[dict[str, Any]]
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from tidings.spark import local_session
-from tidings.spark.pipeline import Pipeline
-from tidings.spark.settings import load_settings
+from tidings.spark.pipeline.pipeline import Pipeline
+from tidings.spark.pipeline.settings import load_settings
 
 
 def main(file: Path) -> None:

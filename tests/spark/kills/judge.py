@@ -14,8 +14,8 @@ from tests.spark.kills.scene import ATTRIBUTES, COLUMNS, Changer, Feeder
 from tidings import parse
 from tidings.filters import Filter
 from tidings.snapshots import Snapshot
-from tidings.spark.outbox import Commit, Outbox, Pin
-from tidings.spark.outbox_check import OutboxCheck
+from tidings.spark.outbox.outbox import Commit, Outbox, Pin
+from tidings.spark.outbox.outbox_check import OutboxCheck
 
 
 class Judge:

@@ -22,7 +22,7 @@ from tests.spark.kills.judge import Judge
 from tests.spark.kills.scene import FILE, Changer, Feeder
 from tests.spark.kills.victims import Cluster, Driver, clean_up_after, send, wait_for
 
-from tidings.spark.outbox import Outbox
+from tidings.spark.outbox.outbox import Outbox
 
 PATIENCE = 300.0  # seconds that a driver is given to commit something
 MOST_DEATHS = 5  # of drivers, by themselves

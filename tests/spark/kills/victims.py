@@ -125,7 +125,7 @@ class Cluster:
     def _started(self, kind: str, *arguments: str) -> Session:
         import pyspark
 
-        from tidings.spark.java import java_home
+        from tidings.spark.session.java import java_home
 
         home = Path(pyspark.__file__).parent
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]

@@ -1,0 +1,221 @@
+"""What a backtest found: how often each filter fired, when, and on which rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.model import TidingsError
+from tidings.snapshots import Snapshot
+from tidings.spark.backtests import backtest_plots
+from tidings.spark.backtests.tally import NEVER, Tally
+from tidings.spark.backtests.time_buckets import Every
+
+Array = npt.NDArray[Any]
+Id = str | int
+_TIME = pa.timestamp("s", "UTC")
+_MICROS = pa.timestamp("us", "UTC")
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """A row that a filter fired on; the time is None where it is not known."""
+
+    time: np.datetime64 | None
+    row: dict[str, Any]
+
+
+class Fired(msgspec.Struct, frozen=True):
+    """How often one filter fired."""
+
+    id: Id
+    filter: str
+    total: int
+    """On how many rows, those without a time included."""
+    untimed: int
+    """On how many rows without a time."""
+    share: float
+    """Of all rows."""
+    mean: float
+    """Times per stretch that has rows."""
+    most: int
+    """Times in the busiest stretch."""
+    busiest: np.datetime64 | None
+    """When the busiest stretch begins; of several the first."""
+    first: np.datetime64 | None
+    last: np.datetime64 | None
+
+
+class Backtest:
+    """How often filters would have fired, over time.
+
+    `result["an id"]` is what is known of one filter. Stretches of time are those that have rows, in
+    order; times are in UTC. Filters that are equal are counted once and reported for each id.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, tally: Tally, every: Every, time: str | None, shown: list[str]
+    ) -> None:
+        self.every = every
+        """The kind of stretch, `every.name` in words."""
+        self.time = time
+        """The column of times, None where the table has none."""
+        self.shown = shown
+        """The columns of samples."""
+        self.rows = tally.rows
+        """How many rows were read."""
+        self.untimed = tally.rows - int(tally.stretch_rows.sum())
+        """How many of them have no time."""
+        self.stretches: Array = every.starts(tally.stretches)
+        """When the stretches begin: datetime64[s]."""
+        self.stretch_rows = tally.stretch_rows
+        """How many rows each stretch has."""
+        self.worker_peak = tally.peak
+        """The most memory that a Python worker has had, in bytes; 0 if the system does not tell."""
+        self._tally = tally
+        self._snapshot = snapshot
+        sizes = np.diff(snapshot.view.member_starts)
+        places = np.repeat(np.arange(len(sizes)), sizes)
+        self._place: dict[Id, int] = dict(
+            zip(snapshot.ids.to_pylist(), places.tolist(), strict=True)
+        )
+        self._totals = tally.counts.sum(axis=0, dtype=np.int64) + tally.untimed
+        self.ids: list[Id] = sorted(self._place, key=_natural)
+        """The ids of all filters, in order."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Backtest: {len(self)} filters, {self.rows} rows, {len(self.stretches)} stretches "
+            f"of one {self.every.name}>"
+        )
+
+    def __len__(self) -> int:
+        """How many filters there are."""
+        return len(self.ids)
+
+    def __getitem__(self, id_: Id) -> Fired:
+        place = self._at(id_)
+        counts = self._tally.counts[:, place]
+        total, untimed = int(self._totals[place]), int(self._tally.untimed[place])
+        busiest = int(counts.argmax()) if total > untimed else None
+        return Fired(
+            id_,
+            self.text(id_),
+            total,
+            untimed,
+            total / self.rows if self.rows else 0.0,
+            (total - untimed) / len(counts) if len(counts) else 0.0,
+            0 if busiest is None else int(counts[busiest]),
+            None if busiest is None else self.stretches[busiest],
+            _moment(self._tally.first[place], total > untimed),
+            _moment(self._tally.last[place], total > untimed),
+        )
+
+    def text(self, id_: Id) -> str:
+        """The filter of an id; of filters that are equal, as the first was written."""
+        return self._snapshot.matcher.filter(self._at(id_)).sql()
+
+    def total(self, id_: Id) -> int:
+        """On how many rows a filter fired."""
+        return int(self._totals[self._at(id_)])
+
+    def counts(self, id_: Id) -> Array:
+        """How often a filter fired in each stretch of time: int64."""
+        return self._tally.counts[:, self._at(id_)]
+
+    def fired_in_all(self) -> Array:
+        """How often filters fired in each stretch of time, all together: int64."""
+        members = np.diff(self._snapshot.view.member_starts)
+        return self._tally.counts @ members
+
+    def samples(self, id_: Id) -> list[Sample]:
+        """The first rows that a filter fired on, in order."""
+        found = self._tally.earliest.of(self._at(id_))
+        return [Sample(_moment(time, time != NEVER), row) for time, row in found]
+
+    def never_fired(self) -> list[Id]:
+        """The filters that fired on no row."""
+        return [id_ for id_ in self.ids if not self._totals[self._place[id_]]]
+
+    def noisiest(self, most: int | None = None) -> list[Id]:
+        """The filters that fired most often, the noisiest first; without a number, all that did."""
+        fired = [id_ for id_ in self.ids if self._totals[self._place[id_]]]
+        return sorted(fired, key=lambda id_: -self._totals[self._place[id_]])[:most]
+
+    # -- for others ----------------------------------------------------------------------------
+
+    def to_table(self) -> pa.Table:
+        """One row for each filter and stretch of time in which it fired: filter, start, fired."""
+        return pa.Table.from_batches(map(self._cells, self.ids), _CELLS)
+
+    def _cells(self, id_: Id) -> pa.RecordBatch:
+        counts = self.counts(id_)
+        at = np.flatnonzero(counts)
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.repeat(pa.scalar(str(id_), pa.string()), len(at)),
+                pa.array(self.stretches[at]).cast(_TIME),
+                pa.array(counts[at]),
+            ],
+            schema=_CELLS,
+        )
+
+    def summary(self) -> pa.Table:
+        """One row for each filter, with the fields of `Fired`."""
+        rows = [msgspec.structs.asdict(self[id_]) for id_ in self.ids]
+        columns: dict[str, Any] = {}
+        for field in _SUMMARY:
+            values = [row[field.name] for row in rows]
+            if field.name == "id":
+                values = [str(value) for value in values]
+            if pa.types.is_timestamp(field.type):
+                whole = np.array(["NaT" if one is None else one for one in values], "M8[us]")
+                columns[field.name] = pa.array(whole).cast(_MICROS)
+            else:
+                columns[field.name] = pa.array(values, field.type)
+        return pa.table(columns, schema=_SUMMARY)
+
+    def plot_text(self, width: int = 80, id_: Id | None = None) -> str:
+        """How often it fired over time, as a chart of letters; without an id, all together."""
+        counts = self.fired_in_all() if id_ is None else self.counts(id_)
+        return backtest_plots.chart(counts, self.stretches, self.every, width)
+
+    def sparkline(self, id_: Id, width: int = 16) -> str:
+        """The same in one line."""
+        return backtest_plots.sparkline(self.counts(id_), self.stretches, self.every, width)
+
+    def plot_png(self, path: str | Path, title: str | None = None) -> None:
+        """Draw it: one filter as bars over time; of many all together, and the ten noisiest.
+
+        Needs matplotlib, which the extra `plot` brings.
+        """
+        backtest_plots.draw(self, Path(path), title)
+
+    def _at(self, id_: Id) -> int:
+        if id_ not in self._place:
+            raise TidingsError(f"there is no filter with the id {id_!r} in this backtest")
+        return self._place[id_]
+
+
+_CELLS = pa.schema([("filter", pa.string()), ("start", _TIME), ("fired", pa.int64())])
+_SUMMARY = pa.schema(
+    [
+        ("id", pa.string()), ("filter", pa.string()), ("total", pa.int64()),
+        ("untimed", pa.int64()), ("share", pa.float64()), ("mean", pa.float64()),
+        ("most", pa.int64()), ("busiest", _MICROS), ("first", _MICROS), ("last", _MICROS),
+    ]
+)  # fmt: skip
+
+
+def _moment(micros: Any, known: bool) -> np.datetime64 | None:
+    return np.datetime64(int(micros), "us") if known else None
+
+
+def _natural(id_: Id) -> tuple[int, int, str]:
+    """2 before 10, also where ids are texts."""
+    text = str(id_)
+    return (0, int(text), "") if text.isdecimal() else (1, 0, text)

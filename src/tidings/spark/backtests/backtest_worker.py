@@ -1,0 +1,115 @@
+"""What backtests run in Spark's Python workers: match, count, and hand back the counts alone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.notifications.texts import read_texts
+from tidings.snapshots import View
+from tidings.spark.backtests.tally import NEVER, Part, Tally, TooMany
+from tidings.spark.backtests.time_buckets import Every
+from tidings.spark.tagging.worker import ROWS, Pinned, joined, view_of
+
+Array = npt.NDArray[Any]
+Batches = Iterator[pa.RecordBatch]
+
+MOST_MATCHES = 8_000_000
+"""Matches that are held at once: where filters match nearly everything, fewer rows are taken."""
+FEWEST_ROWS = 1024
+_DAY = 86_400_000_000
+_UTC = pa.timestamp("us", "UTC")
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """What a task is told. Columns are given by position."""
+
+    pinned: Pinned
+    tested: tuple[str, ...]
+    """The names of the first columns, which filters test."""
+    every: Every
+    time: int | None
+    samples: int
+    order: int | None
+    """The column with the hash that samples of one time are put in order by."""
+    shown: tuple[tuple[str, int], ...]
+
+
+def counter(errand: Errand) -> Callable[[Batches], Batches]:
+    """A function from the rows of a task to one row: a Part, encoded."""
+
+    def count(batches: Batches) -> Batches:
+        part = _counted(errand, batches)
+        yield pa.record_batch({"part": pa.array([msgspec.msgpack.encode(part)], pa.binary())})
+
+    return count
+
+
+def peak_memory(process: int | str = "self") -> int:
+    """The most memory that a process has had, in bytes; 0 where the system does not tell."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        status = Path(f"/proc/{process}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    return 0
+
+
+def _counted(errand: Errand, batches: Batches) -> Part:
+    view: View | None = None
+    tally = Tally(0, 0)
+    rows = FEWEST_ROWS * 4
+    for batch in joined(batches):
+        if view is None:
+            view = view_of(errand.pinned)
+            tally = Tally(len(view.numbers), errand.samples)
+        at = 0
+        while at < batch.num_rows:
+            some = batch.slice(at, rows)
+            at += some.num_rows
+            try:
+                matches = _count_rows(errand, view, tally, some)
+            except TooMany as problem:
+                return Part(tally.rows, peak_memory(), too_many=problem.stretches)
+            allowed = MOST_MATCHES * some.num_rows // max(matches, 1)
+            rows = min(ROWS, max(FEWEST_ROWS, allowed))
+    return tally.part(peak_memory())
+
+
+def _count_rows(errand: Errand, view: View, tally: Tally, batch: pa.RecordBatch) -> int:
+    """Count the rows of a batch; gives how many matches there are."""
+    columns = batch.columns
+    events = pa.RecordBatch.from_arrays(columns[: len(errand.tested)], names=errand.tested)
+    matched = view.matched(events)
+    times = np.full(batch.num_rows, NEVER, np.int64)
+    numbers = None
+    if errand.time is not None:
+        times = micros_of(columns[errand.time])
+        numbers = errand.every.numbers(times)
+    tally.add_rows(matched, times, numbers)
+    if errand.order is not None and errand.samples:
+        orders = columns[errand.order].to_numpy()
+        shown = {name: columns[at] for name, at in errand.shown}
+        tally.earliest.add_rows(matched, times, orders, shown)
+    return int(matched[0][-1])
+
+
+def micros_of(column: Any) -> Array:
+    """Times as µs since 1970, NEVER where there is none; texts are read as declared ones are."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        column, _ = read_texts(column.cast(pa.string()), _UTC)
+    if pa.types.is_date(kind):
+        column = pc.multiply(column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _DAY)
+    elif not pa.types.is_null(kind):
+        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    else:
+        column = pa.nulls(len(column), pa.int64())
+    micros: Array = column.fill_null(NEVER).to_numpy()
+    return micros

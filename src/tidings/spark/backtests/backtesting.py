@@ -1,0 +1,281 @@
+"""Backtests: how often filters would have fired on a table of the past.
+
+    columns that filters test, time, a few to show ──Arrow──> Python workers: match and count
+                                                                   | one Part per task
+    Backtest <── driver: adds the parts up as they come  <─────────┘
+
+One stage, no shuffle; rows never travel further than to the worker beside them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from tidings.filters import Filter
+from tidings.model import AttributesError, TidingsError
+from tidings.snapshots import Snapshot, identity_of
+from tidings.spark.backtests.backtest_result import Backtest
+from tidings.spark.backtests.backtest_worker import Errand, counter
+from tidings.spark.backtests.tally import MOST_COUNTS, MOST_SAMPLES, Part, Tally, TooMany
+from tidings.spark.backtests.time_buckets import Every
+from tidings.spark.tagging.contracts import check_columns, family_of, type_at
+from tidings.spark.tagging.tagging import placed
+from tidings.spark.tagging.worker import Pinned
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+Filters = str | Filter | Mapping[Any, Filter | str] | Snapshot | Path
+Progress = Callable[[int, int, int], None]
+
+SHOWN = 6  # columns of a sample, where filters test fewer
+MOST_SHOWN = 12
+_SCALARS = {"boolean", "number", "string", "time"}
+_POLL = 0.25  # seconds between two looks at how far Spark is
+
+
+def backtest(
+    df: DataFrame,
+    filters: Filters,
+    *,
+    time: str | None = None,
+    every: str | int = "day",
+    samples: int = 5,
+    progress: Progress | None = None,
+) -> Backtest:
+    """How often filters would have fired on the rows of a table, over time.
+
+    - `filters`: one text, a mapping of ids to texts, a Snapshot, or the path of one. Where workers
+      may be on other machines, it must be saved in a folder that all of them see.
+    - `time`: the column to count along: date, timestamp, or text that says one. Without it, the
+      only column of dates or timestamps; a table that has none is counted as a whole.
+    - `every`: minute, hour, day, week (from Monday), month, or a number of minutes; in UTC.
+    - `samples`: rows that are kept of each filter: the earliest, and of rows at one time those with
+      the lowest hash of what is shown, so that they are the same however the table is cut.
+    - `progress` is called from a thread with tasks done, tasks in all and rows counted so far.
+
+    Rows without a time are counted apart. Columns are checked as `tag` checks them.
+
+    Memory is bounded, however many rows there are: 8 bytes in the driver and 4 in a Python worker
+    for each filter and stretch of time that has rows, twice that for a moment, beside the samples.
+    More than 50 million such counts are refused.
+    """
+    step = Every.read(every)
+    if samples < 0:
+        raise TidingsError(f"found samples={samples}, expected 0 or more")
+    opened, path = _compiled(filters, df.sparkSession)
+    view = opened.view
+    if not len(opened):
+        raise TidingsError("found no filter, expected at least one")
+    if len(view.numbers) * samples > MOST_SAMPLES:
+        raise TidingsError(
+            f"{samples} samples of each of {len(view.numbers):,} filters are more than "
+            f"{MOST_SAMPLES:,}: ask for fewer, or for none with samples=0"
+        )
+    tested = check_columns(df.schema, view.matcher.tested(), view.matcher.attributes)
+    when = time_column(df.schema, time)
+    stage, errand = _stage(
+        df, tested, when, samples, Pinned(path, opened.number, identity=identity_of(path)), step
+    )
+    tally = Tally(len(view.numbers), samples, np.int64)
+    try:
+        with _followed(df, tally, progress) as end:
+            for encoded in _as_they_come(stage, end):
+                tally.add(msgspec.msgpack.decode(encoded, type=Part))
+    except TooMany as problem:
+        count = len(view.numbers) * problem.stretches
+        raise TidingsError(
+            f"{len(view.numbers):,} filters over {problem.stretches:,} stretches of one "
+            f"{step.name} or more make {count:,} counts, more than {MOST_COUNTS:,}: take a coarser "
+            "`every`, such as day, week or month, or fewer filters"
+        ) from None
+    tally.sort()
+    return Backtest(opened, tally, step, when, [name for name, _ in errand.shown])
+
+
+def time_column(schema: StructType, given: str | None) -> str | None:
+    """The column to count along: the one that is named, or the only one that has times."""
+    names = schema.fieldNames()
+    if given is None:
+        found = [field.name for field in schema.fields if family_of(field.dataType) == "time"]
+        if len(found) > 1:
+            raise AttributesError(
+                f"the table has several columns of times, {', '.join(found[:8])}: say which one "
+                "to count along"
+            )
+        return found[0] if found else None
+    kind = schema[given].dataType if given in names else type_at(schema, tuple(given.split(".")))
+    if kind is None or family_of(kind) not in ("time", "string", "null"):
+        found_kind = "in a list" if kind is None else kind.simpleString()
+        raise AttributesError(
+            f"the column '{given}' is {found_kind}, expected date, timestamp, or text that says "
+            "one; seconds since 1970 become one by timestamp_seconds(...)"
+        )
+    return given
+
+
+def _compiled(filters: Filters, spark: Any) -> tuple[Snapshot, str]:
+    """The filters as a snapshot, and where it lies."""
+    if isinstance(filters, str):
+        folder = Path(filters)
+        with contextlib.suppress(OSError, ValueError):  # a filter may be no name of a file
+            if (folder / "manifest.json").is_file():
+                return placed(folder, spark)
+        filters = {filters: filters}
+    elif isinstance(filters, Filter):
+        filters = {filters.sql(): filters}
+    return placed(Snapshot.build(filters) if isinstance(filters, Mapping) else filters, spark)
+
+
+def _stage(
+    df: DataFrame, tested: list[str], time: str | None, samples: int, pinned: Pinned, step: Every
+) -> tuple[DataFrame, Errand]:
+    """The table of parts, and what its tasks are told."""
+    from pyspark.sql import functions as f
+
+    shown = shown_columns(df.schema, tested, time) if samples else []
+    names = list(dict.fromkeys([*tested, *shown, *([] if time is None else [time])]))
+    columns = [_column(df, name).alias(f"c{at}") for at, name in enumerate(names)]
+    if samples:
+        hashed = [_column(df, name) for name in shown if _is_hashed(df.schema, name)]
+        columns.append(f.xxhash64(*hashed or [f.lit(0)]).alias("order"))
+    if not tested:  # filters of no column, such as `true`
+        columns, names = [f.lit(True).alias("none"), *columns], ["", *names]
+    errand = Errand(
+        pinned,
+        tuple(tested) or ("",),
+        step,
+        None if time is None else names.index(time),
+        samples,
+        len(columns) - 1 if samples else None,
+        tuple((name, names.index(name)) for name in shown),
+    )
+    return df.select(*columns).mapInArrow(counter(errand), "part binary"), errand
+
+
+def shown_columns(schema: StructType, tested: list[str], time: str | None) -> list[str]:
+    """The columns of a sample: the time, what filters test, and the first others up to SHOWN."""
+    names = schema.fieldNames()
+    wanted = [*([] if time is None else [time]), *tested]
+    wanted += [
+        field.name
+        for field in schema.fields
+        if family_of(field.dataType) in _SCALARS and names.count(field.name) == 1
+    ]
+    wanted = list(dict.fromkeys(wanted))
+    return wanted[: min(MOST_SHOWN, max(SHOWN, len(tested) + 1))]
+
+
+def _column(df: DataFrame, name: str) -> Column:
+    from pyspark.sql import functions as f
+
+    parts = [name] if name in df.columns else name.split(".")
+    return f.col(".".join(f"`{part.replace('`', '``')}`" for part in parts))
+
+
+def _is_hashed(schema: StructType, name: str) -> bool:
+    """Spark gives no hash of maps and variants."""
+    if name not in schema.fieldNames():
+        return True
+    kind: DataType = schema[name].dataType
+    return not any(word in kind.simpleString() for word in ("map<", "variant"))
+
+
+# -- running it --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _followed(
+    df: DataFrame, tally: Tally, progress: Progress | None
+) -> Iterator[Callable[[], None]]:
+    """Give Spark's jobs a name while they run, and tell how far they are; gives a way to end them.
+
+    Through Spark Connect there is nothing to look at.
+    """
+    session: Any = df.sparkSession
+    context = getattr(session, "_sc", None)
+    if context is None:
+        yield lambda: None
+        return
+    keys = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+    before = [context.getLocalProperty(key) for key in keys]
+    group = f"tidings-backtest-{uuid.uuid4()}"
+    context.setJobGroup(group, "tidings backtest")
+    done = threading.Event()
+    follower = threading.Thread(
+        target=_follow, args=(context.statusTracker(), group, tally, progress, done), daemon=True
+    )
+    if progress is not None:
+        follower.start()
+    try:
+        yield lambda: context.cancelJobGroup(group)
+    finally:
+        done.set()
+        if progress is not None:
+            follower.join()
+        for key, value in zip(keys, before, strict=True):
+            context.setLocalProperty(key, value)
+
+
+def _follow(
+    tracker: Any, group: str, tally: Tally, progress: Progress, done: threading.Event
+) -> None:
+    while True:
+        last = done.wait(_POLL)
+        finished = tasks = 0
+        for job in tracker.getJobIdsForGroup(group):
+            info = tracker.getJobInfo(job)
+            for stage in () if info is None else info.stageIds:
+                about = tracker.getStageInfo(stage)
+                # A stage whose outcome is there already is never begun.
+                if about is not None and about.numActiveTasks + about.numCompletedTasks:
+                    finished, tasks = finished + about.numCompletedTasks, tasks + about.numTasks
+        progress(finished, tasks, tally.rows)
+        if last:
+            return
+
+
+class _AsTheyCome:
+    """Reads Arrow batches that Spark's driver sends while tasks end. `toArrow` would hold them all
+    until the last one is there."""
+
+    def load_stream(self, stream: Any) -> Iterator[Any]:
+        import pyarrow as pa
+
+        yield from pa.ipc.open_stream(stream)
+        # Their order follows, or that there was an error, which is asked for below.
+
+
+def _as_they_come(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:
+    """The parts of tasks, in the order in which these end."""
+    table: Any = stage
+    if not hasattr(table, "_jdf"):  # Spark Connect
+        yield from (value.as_py() for value in table.toArrow().column("part"))
+        return
+    from pyspark.errors.exceptions.captured import unwrap_spark_exception
+    from pyspark.util import _load_from_socket
+
+    port, secret, server = table._jdf.collectAsArrowToPython()
+    whole = False
+    try:
+        with _load_from_socket((port, secret), _AsTheyCome()) as batches:  # type: ignore[arg-type]
+            for batch in batches:
+                yield from (value.as_py() for value in batch.column(0))
+        whole = True
+    finally:
+        if not whole:
+            end()
+        with contextlib.ExitStack() as stack:
+            if not whole:
+                stack.enter_context(contextlib.suppress(Exception))
+            stack.enter_context(unwrap_spark_exception())
+            server.getResult()

@@ -1,0 +1,330 @@
+"""Subscriptions from a table: checked, or compiled into a snapshot, on Spark.
+
+    id, filter ──read──> key ──shuffle by key──> least id of each ──shuffle by that──> sorted files
+        texts of a file ──gather──> hulls of a file ─┐
+                                                     ├─> all hulls, in the driver
+        block of hulls ──join──> coverings ─┐        │
+                                            ├─> edges, nodes, index: the snapshot
+
+Whatever looks at every filter by itself, and the join, runs as tasks, and what they find goes to
+files in a folder beside the snapshot, which driver and workers must all see. The driver holds
+arrays of small integers: no filter, no form. It parses a text again where a covering hangs on more
+than hulls.
+
+Honest cost in the driver: some 500 bytes per `mixed` filter at the most.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidings.files import make_folder
+from tidings.filters import Attributes
+from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects.sql.dialect import parse_term
+from tidings.matching import Matcher
+from tidings.matching.covering.cover_folder import pairs_path, read_pairs, write_finder
+from tidings.matching.covering.coverage import Block, Finder
+from tidings.matching.covering.hull_gathering import HullGathering
+from tidings.matching.disk.atomic_folder import need_place
+from tidings.model import AttributesError, TidingsError
+from tidings.snapshots import Snapshot
+from tidings.snapshots.building import Forms, Graph, Nodes, build_graph, members_of
+from tidings.spark.compiling.load_tasks import CHUNK, Task, gatherer, joiner, read_texts, reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Array = npt.NDArray[Any]
+Told = Callable[[str], None]
+ROWS = 1 << 17  # filters of one file, hulls of one block
+LEAST_TASKS, MOST_TASKS = 16, 64  # that filters are read in, where the cores are not known
+POLL = 0.02  # seconds between two looks for a file
+_INTEGERS = ("byte", "short", "integer", "long")
+
+
+def subscriptions(
+    df: DataFrame,
+    id: str = "id",
+    filter: str = "filter",
+    attributes: Attributes | None = None,
+) -> DataFrame:
+    """The filters of a table, checked: one row for each of its rows, with the columns
+
+    - `id`, `filter`: as they were given;
+    - `canonical`: the filter's canonical text;
+    - `key`: its identity, 16 bytes: equal filters have equal keys, however they are written;
+    - `reason`: null, or one sentence on what is wrong with the row; then the two before are null.
+
+    `id` and `filter` name the columns; ids are texts or integers.
+    """
+    rows = _rows(df, id, filter)
+    kind = rows.schema["id"].dataType.simpleString()
+    of = f"id {kind}, filter string, canonical string, key binary, reason string"
+    return _mapped(rows, reader(attributes, canonical=True), of)
+
+
+def build_snapshot(
+    df: DataFrame,
+    path: str | Path,
+    *,
+    id: str = "id",
+    filter: str = "filter",
+    attributes: Attributes | None = None,
+    number: int = 1,
+    on_bad: str = "refuse",
+    progress: Told | None = None,
+) -> Snapshot:
+    """Compile the subscriptions of a table into a snapshot at the path, and open it.
+
+    It is what `Snapshot.build` makes of the same rows in the order of their ids: nodes are numbered
+    from 1 in the order of their least ids (integers by value, texts by code points), and the text
+    of a node is that of its least id. `number` is the version.
+
+    A row without an id or with a bad filter is refused; with `on_bad="skip"` it is left out, and
+    such rows are written as Parquet beside the snapshot, to the path with `.skipped` behind it:
+    id, filter, reason. An id that is there twice is refused. `progress` is told what is done next.
+
+    The path must lie where the driver and all workers see it.
+    """
+    if on_bad not in ("refuse", "skip"):
+        raise TidingsError(f"found {on_bad!r} for on_bad, expected 'refuse' or 'skip'")
+    rows = _rows(df, id, filter)
+    target = Path(path).absolute()
+    need_place(target)
+    with _work_folder(target) as work:
+        build = _Build(rows.sparkSession, work, attributes, progress or (lambda _: None))
+        count = build.read(rows, target, skip=on_bad == "skip")
+        build.sort(count)
+        snapshot = build.compiled(number)
+        build.told("saving")
+        snapshot.save(target)
+    return Snapshot.open(target, attributes)
+
+
+def skipped_path(path: str | Path) -> Path:
+    """Where the rows are that a snapshot was built without."""
+    target = Path(path).absolute()
+    return target.with_name(f"{target.name}.skipped")
+
+
+class _Build:
+    """The steps from a table to a snapshot."""
+
+    def __init__(
+        self, spark: SparkSession, work: Path, attributes: Attributes | None, told: Told
+    ) -> None:
+        self.spark = spark
+        self.work = work
+        self.attributes = attributes
+        self.told = told
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def read(self, rows: DataFrame, target: Path, *, skip: bool) -> int:
+        """Read all filters; how many are good."""
+        from pyspark.sql import functions as f
+
+        self.told("reading filters")
+        of = f"id {rows.schema['id'].dataType.simpleString()}, filter string, key binary, "
+        of += "reason string"
+        spread = rows.repartition(_parallelism(self.spark), "id")  # a small file is one partition
+        read = _mapped(spread, reader(self.attributes, canonical=False), of)
+        read.write.option("compression", "zstd").parquet(self._uri("read"))
+        known = self.spark.read.schema(of).parquet(self._uri("read"))
+        bad = known.where("reason IS NOT NULL")
+        total, refused, first = known.agg(
+            f.count("*"),
+            f.count("reason"),
+            f.min(f.when(f.col("reason").isNotNull(), f.struct("id", "reason"))),
+        ).first()  # type: ignore[misc]
+        if refused and not skip:
+            which = "" if first["id"] is None else f", that of the id {first['id']!r}"
+            many = f"{refused:,} of {total:,} filters are" if refused > 1 else "a filter is"
+            raise TidingsError(f"{many} refused; the first{which}: {first['reason']}")
+        if skip:
+            skipped = skipped_path(target).as_uri()
+            bad.select("id", "filter", "reason").write.mode("overwrite").parquet(skipped)
+        self.good = known.where("reason IS NULL")
+        twice = self.good.groupBy("id").count().where("count > 1")
+        many, least = twice.agg(f.count("*"), f.min("id")).first()  # type: ignore[misc]
+        if many:
+            more = f", and {many - 1:,} more are" if many > 1 else ""
+            raise TidingsError(f"the id {least!r} is there twice{more}")
+        return int(total - refused)
+
+    def sort(self, count: int) -> None:
+        """Have all rows in files, by the least id of those with an equal filter, and by id; key and
+        text are there with the first of each."""
+        from pyspark.sql import Window, functions as f
+
+        self.told("sorting")
+        parts = max(1, -(-count // ROWS))
+        is_first = f.col("id") == f.col("first")
+        least = f.min("id").over(Window.partitionBy("key"))
+        rows = self.good.repartition(parts, "key").withColumn("first", least)
+        rows = rows.select("id", "first", *(f.when(is_first, f.col(n)).alias(n) for n in _TEXT))
+        rows = rows.repartitionByRange(parts, "first").sortWithinPartitions("first", "id")
+        rows.drop("first").write.option("compression", "zstd").parquet(self._uri("sorted"))
+        shutil.rmtree(self.work / "read", ignore_errors=True)
+
+    # -- compiling -----------------------------------------------------------------------------
+
+    def compiled(self, number: int) -> Snapshot:
+        files = sorted(str(file) for file in (self.work / "sorted").glob("part-*.parquet"))
+        hulls = self._gathered(files)
+        ids, keys, owners = self._members(files)
+        texts = self._texts(files)
+        forms = Forms(texts, self.attributes)
+        self.told("covering")
+        graph: Graph = build_graph(hulls.finish(), forms, self._joined)
+        self.told("nodes")
+        count = len(graph.firsts)
+        nodes = Nodes(
+            np.arange(1, count + 1),
+            keys.take(pa.array(graph.firsts)) if count < len(keys) else keys,
+            graph.parent_starts,
+            graph.parents,
+            *members_of(graph.place_of[owners], ids, count),
+        )
+        if count < len(texts):
+            kept = np.zeros(len(texts), bool)
+            kept[graph.firsts] = True
+            texts = texts.filter(pa.array(kept))
+        matcher = Matcher.compiled(graph.segment, texts, self.attributes, background=False)
+        return Snapshot(number, nodes, matcher)
+
+    def _gathered(self, files: list[str]) -> HullGathering:
+        """The hulls of the texts of all files, in their order."""
+        self.told("gathering")
+        folder = self.work / "hulls"
+        make_folder(folder)
+        self._run(len(files), gatherer(files, str(folder), self.attributes))
+        hulls = HullGathering()
+        node_of = partial(parse_term, context=Context(self.attributes, {}))
+        for number in range(len(files)):
+            path = folder / CHUNK.format(number)
+            hulls.add_packed(path.read_bytes(), node_of)
+            path.unlink()
+        return hulls
+
+    def _members(self, files: list[str]) -> tuple[Any, Any, Array]:
+        """All ids, the keys of distinct filters, and for each id the number of its filter."""
+        tables = [pq.read_table(file, columns=["id", "key"]) for file in files]
+        table = pa.concat_tables(tables)
+        is_first = pc.is_valid(table.column("key")).to_numpy()
+        keys = table.column("key").drop_null().combine_chunks()
+        ids = table.column("id").combine_chunks()
+        return ids, keys, np.cumsum(is_first) - 1
+
+    def _texts(self, files: list[str]) -> pa.ChunkedArray:
+        """The texts of distinct filters, mapped from a file."""
+        path = self._texts_path
+        of = pa.schema({"filter": pa.string()})
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, of) as writer:
+            for file in files:
+                for batch in pq.ParquetFile(file).iter_batches(columns=["filter"]):
+                    writer.write_batch(pa.record_batch([batch.column(0).drop_null()], schema=of))
+        return read_texts(path)
+
+    @property
+    def _texts_path(self) -> str:
+        return str(self.work / "texts.arrow")
+
+    def _joined(self, finder: Finder) -> Iterator[Block]:
+        """The blocks of a join in their order, as tasks find them."""
+        count = len(finder)
+        parts = -(-count // ROWS)
+        self.told(f"joining {count:,} filters")
+        folder = self.work / "join"
+        write_finder(folder, finder)
+        task = joiner(str(folder), self._texts_path, self.attributes, ROWS, count)
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(self._run, parts, task)
+            for first in range(0, count, ROWS):
+                path = pairs_path(folder, first, min(first + ROWS, count))
+                while not path.exists():
+                    if running.done():
+                        running.result()
+                        if not path.exists():
+                            raise TidingsError(f"the workers do not see the folder '{folder}'")
+                    time.sleep(POLL)
+                yield from read_pairs(path, finder.join)
+                path.unlink()
+            running.result()
+
+    def _run(self, tasks: int, task: Task) -> None:
+        """Run one task for each number from 0."""
+        if tasks:
+            numbers = self.spark.range(0, tasks, 1, tasks)
+            _mapped(numbers, task, "count long").agg({"count": "sum"}).collect()
+
+    def _uri(self, name: str) -> str:
+        return (self.work / name).as_uri()
+
+
+_TEXT = ("key", "filter")
+
+
+def _mapped(df: DataFrame, task: Task, of: str) -> DataFrame:
+    return df.mapInArrow(task, of)
+
+
+def _rows(df: DataFrame, id_: str, filter_: str) -> DataFrame:
+    """The two columns of a table, checked, as `id` and `filter`."""
+    from pyspark.sql import functions as f
+
+    kinds = dict.fromkeys((id_, filter_), "")
+    for name in kinds:
+        there = [field.dataType for field in df.schema.fields if field.name == name]
+        if len(there) != 1:
+            found = "no column" if not there else f"{len(there)} columns"
+            shown = ", ".join(df.columns[:8]) or "none"
+            raise AttributesError(
+                f"the table has {found} '{name}', expected one; its columns are {shown}"
+            )
+        kinds[name] = there[0].typeName().split("(")[0]
+    if kinds[filter_] not in ("string", "void"):
+        raise AttributesError(f"the column '{filter_}' is {kinds[filter_]}, expected texts")
+    if kinds[id_] not in (*_INTEGERS, "string"):
+        raise AttributesError(f"the column '{id_}' is {kinds[id_]}, expected texts or integers")
+    kind = "long" if kinds[id_] in _INTEGERS else "string"
+    columns = f.col(_quoted(id_)).cast(kind), f.col(_quoted(filter_)).cast("string")
+    return df.select(columns[0].alias("id"), columns[1].alias("filter"))
+
+
+def _parallelism(spark: SparkSession) -> int:
+    """Enough tasks to keep all cores busy to the end."""
+    try:
+        return max(LEAST_TASKS, 2 * spark.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect has no such thing, and says so in its own way
+        return MOST_TASKS
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+@contextmanager
+def _work_folder(target: Path) -> Iterator[Path]:
+    """A folder beside the target, for as long as the block runs."""
+    make_folder(target.parent)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.work.", dir=target.parent))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,234 @@
+"""RSS and Atom feeds as a source of Spark, for streams and for tables.
+
+    spark.dataSource.register(FeedSource)
+    spark.readStream.format("tidings-feeds").option("urls", "https://...").option("spool", "...")
+
+Options:
+    urls       http and https addresses, file URLs and paths, separated by spaces or lines
+    spool      folder that keeps what was fetched (streams; see feed_spool.py); one per query,
+               on a disk that outlives the driver; the executors do not need it
+    checkpoint the folder of the query's checkpoint, where it is one of this machine: the spool then
+               belongs to it and is refused to a query that has another
+    interval   seconds between two rounds of fetching (60)
+    timeout    seconds that one feed may take, to be fetched and to be parsed (20)
+    largest    bytes of the largest document (4 MiB)
+    maxFilesPerTrigger   rounds of fetching that one micro-batch may take (all)
+
+Invariant: an offset is `{"file": n}`, the number of a spool file. What lies between two offsets is
+read from the spool and never from the memory of the reader, so a micro-batch that is tried again,
+in another process too, has the same rows. The rows travel to the tasks inside the partitions.
+
+A feed that fails does not end a stream, nor keep it waiting beyond `timeout` (feed_looks.py): the
+problem is logged when it comes, changes or goes, and by each query that meets it. A table is
+another matter: it is read once, and a feed that is missing from it is an error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import time
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import closing
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from tidings.model import EnvironmentProblem
+from tidings.spark.feeds import feed_documents as documents
+from tidings.spark.feeds.feed_documents import Entry, FeedProblem, Validators
+from tidings.spark.feeds.feed_spool import Spool
+from tidings.spark.feeds.fetch_pool import Looker, Lookers, Task
+from tidings.spark.outbox.checkpoint import stream_of
+from tidings.spark.pipeline.settings import FEED_COLUMNS
+
+SCHEMA = ", ".join(f"{name} {kind}" for name, kind in FEED_COLUMNS.items())
+
+_log = logging.getLogger(__name__)
+_ROWS = 5_000  # in one partition
+
+
+class FeedOptions:
+    """The options of the source, read and checked."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.urls = documents.addresses(options.get("urls", ""))
+        if not self.urls:
+            raise EnvironmentProblem('The option "urls" is missing: name the feeds to read.')
+        self.spool = options.get("spool", "")
+        self.checkpoint = options.get("checkpoint", "")
+        self.interval = _number(options, "interval", 60.0)
+        self.timeout = _number(options, "timeout", documents.TIMEOUT)
+        self.largest = int(_number(options, "largest", documents.LARGEST))
+        self.files = int(_number(options, "maxFilesPerTrigger", 0))
+
+    def task(self, address: str, known: Validators) -> Task:
+        """What is to be looked at, within these options."""
+        return Task(address, known, self.timeout, self.largest)
+
+
+class FeedSource(DataSource):
+    """The source "tidings-feeds"."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidings-feeds"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> FeedReader:
+        documents.parser()
+        return FeedReader(FeedOptions(self.options))
+
+    def streamReader(self, schema: StructType) -> FeedStreamReader:
+        documents.parser()
+        options = FeedOptions(self.options)
+        if not options.spool:
+            raise EnvironmentProblem(
+                'The option "spool" is missing: a stream of feeds needs a folder of its own.'
+            )
+        return FeedStreamReader(options)
+
+
+class FeedReader(DataSourceReader):
+    """What feeds show now, one task per feed."""
+
+    def __init__(self, options: FeedOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(address) for address in self._options.urls]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        with closing(Looker()) as looker:
+            look = looker.look(self._options.task(partition.value, Validators()))
+        if look.problem:
+            raise FeedProblem(look.problem)
+        return map(_row, look.entries)
+
+
+class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Entries as they appear. Made where the query runs, and pickled for its tasks.
+
+    So nothing is opened before the first question about offsets, which tasks never ask.
+    """
+
+    def __init__(self, options: FeedOptions) -> None:
+        self._options = options
+        self._opened: Spool | None = None
+        self._lookers: Lookers | None = None
+        self._said: dict[str, str] = {}  # the problem of a feed that this query has told of
+        self._due = -inf
+        self._once = False  # fetch once, and then never
+
+    def initialOffset(self) -> dict[str, int]:
+        # Not 0: a new query on a spool that was used goes on with what was left over.
+        return {"file": self._spool.committed}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxFiles(self._options.files) if self._options.files else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        # Not yet: where to number new files from is known with the first offset.
+        self._once = True
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        self._spool.catch_up(start["file"])
+        if time.monotonic() >= self._due:
+            self._look()
+            self._due = inf if self._once else time.monotonic() + self._options.interval
+        end = self._spool.last
+        if isinstance(limit, ReadMaxFiles):
+            end = min(end, start["file"] + limit.max_files)
+        return {"file": max(start["file"], end)}
+
+    def reportLatestOffset(self) -> dict[str, int]:
+        return {"file": self._spool.last}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        numbers = range(start["file"] + 1, end["file"] + 1)
+        entries = [entry for number in numbers for entry in self._spool.read(number)]
+        starts = range(0, len(entries), _ROWS)
+        return [InputPartition(entries[first : first + _ROWS]) for first in starts]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        return map(_row, partition.value)
+
+    def commit(self, end: dict[str, int]) -> None:
+        self._spool.commit(end["file"])
+
+    def stop(self) -> None:
+        if self._lookers is not None:
+            self._lookers.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _spool(self) -> Spool:
+        if self._opened is None:
+            checkpoint = self._options.checkpoint
+            owner = stream_of(Path(checkpoint)) if checkpoint else ""
+            self._opened = Spool(Path(self._options.spool), owner)
+            self._opened.forget_others(self._options.urls)
+        return self._opened
+
+    def _look(self) -> None:
+        """Fetch every feed once; the spool gets what is new."""
+        spool = self._spool
+        if self._lookers is None:
+            self._lookers = Lookers()
+        fresh: list[Entry] = []
+        urls = self._options.urls
+        tasks = [self._options.task(address, spool.feed(address).validators) for address in urls]
+        for address, look in zip(urls, self._lookers.look(tasks), strict=True):
+            feed = spool.feed(address)
+            if look.changed:
+                fresh += spool.fresh(address, look.entries)
+                feed.validators = look.validators
+            if look.problem and look.problem != self._said.get(address):
+                _log.warning(look.problem)
+            elif feed.problem and not look.problem:  # of a query before this one, too
+                _log.warning(f"The feed {address} can be read again.")
+            self._said[address] = feed.problem = look.problem
+        if fresh:
+            spool.add(fresh)
+        else:
+            spool.save()
+
+
+def _row(entry: Entry) -> tuple[Any, ...]:
+    *texts, published, updated = (getattr(entry, name) for name in entry.__struct_fields__)
+    return (*texts, _moment(published), _moment(updated))
+
+
+def _moment(seconds: int | None) -> dt.datetime | None:
+    # Counted from 1970 and not `fromtimestamp`, which some platforms refuse before it.
+    start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    return None if seconds is None else start + dt.timedelta(seconds=seconds)
+
+
+def _number(options: MutableMapping[str, str], name: str, default: float) -> float:
+    try:
+        number = float(options.get(name, default))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < inf:
+        raise EnvironmentProblem(
+            f'The option "{name}" is {options[name]!r}: a number that is not negative is needed.'
+        )
+    return number

@@ -1,0 +1,99 @@
+"""What Spark noted of its place in a stream: which rows a batch is made of.
+
+    offsets/42          where each source stands after batch 42
+    sources/0/42        for files, which ones they are
+    tidings-stream      ours: the identity of the stream, which outbox and spool know it by
+
+Spark renames these files into place and does not sync them. A machine that loses its power may come
+up without the last ones, and Spark would then make a batch 42 anew, of other rows; an outbox that
+has a 42 already would take it for done. So they are synced before anything of a batch is written,
+and the batch's pin remembers what they said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from tidings.spark.outbox.durable import sync, write_whole
+
+STREAM = "tidings-stream"
+
+
+class _Offset(msgspec.Struct):
+    logOffset: int  # noqa: N815
+
+
+class _Entry(msgspec.Struct):
+    path: str
+
+
+def stream_of(checkpoint: Path) -> str:
+    """The identity of the stream that has this checkpoint; it is given one if it has none."""
+    path = checkpoint / STREAM
+    if not path.exists():
+        write_whole(path, uuid.uuid4().hex.encode())
+    return path.read_text()
+
+
+class SparkCheckpoint:
+    """The checkpoint folder of one stream."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._synced: set[Path] = set()
+
+    def made_of(self, batch: int) -> str:
+        """A digest of what Spark noted for a batch, which the disk has from now on."""
+        noted = self.path / "offsets" / str(batch)
+        try:
+            content = noted.read_bytes()
+        except FileNotFoundError:
+            return ""
+        there = {noted, *(p for p in self.path.glob("sources/*/[0-9]*") if p.is_file())}
+        new = there - self._synced
+        for path in (*new, *{path.parent for path in new}):
+            try:
+                sync(path)
+            except FileNotFoundError:  # an old one, which Spark has just put together with others
+                continue
+        self._synced = there
+        return hashlib.sha256(content).hexdigest()[:32]
+
+    def last(self) -> int:
+        """The last batch that Spark noted as done; -1 without one."""
+        names = [path.name for path in (self.path / "commits").glob("[0-9]*")]
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+    def files(self, batch: int) -> list[Path]:
+        """The files that a batch is read from, where the source is a folder of files.
+
+        Spark takes one that is gone for an empty one.
+        """
+        upto = self._log_offset(batch)
+        before = self._log_offset(batch - 1) if batch else -1
+        if upto is None or before is None:
+            return []
+        return [path for log in range(before + 1, upto + 1) for path in self._noted(log)]
+
+    def _log_offset(self, batch: int) -> int | None:
+        try:
+            last = (self.path / "offsets" / str(batch)).read_bytes().splitlines()[-1]
+            return msgspec.json.decode(last, type=_Offset).logOffset
+        except (FileNotFoundError, IndexError, msgspec.DecodeError):
+            return None
+
+    def _noted(self, log: int) -> list[Path]:
+        for name in (str(log), f"{log}.compact"):  # the second has those before it too
+            try:
+                lines = (self.path / "sources" / "0" / name).read_bytes().splitlines()[1:]
+            except FileNotFoundError:
+                continue
+            mine = [line for line in lines if line.endswith(b'"batchId":%d}' % log)]
+            entries = [msgspec.json.decode(line, type=_Entry) for line in mine]
+            return [Path(unquote(urlsplit(entry.path).path)) for entry in entries]
+        return []

@@ -1,0 +1,334 @@
+"""The outbox: what subscribers are to be told, on disk, each batch once.
+
+    data/00000042-ATTEMPT/grain=.../      the notifications of a batch that matched, Parquet
+    dead/00000042-ATTEMPT/                rows that were refused, with the reason
+    _tidings/stream                       which stream writes here
+    _tidings/pins/00000042.json           what it is made of: version of the subscriptions, time
+    _tidings/commits/                     what each came to, its files, and the counters of its
+                                          nodes after it: a log, see commits.py
+    _tidings/counters/00000100.json       all counters after a batch, now and then
+    _tidings/work/00000042-ATTEMPT/       files of an attempt that is under way
+    _tidings/aside/                       what was found that no commit names; see outbox_start.py
+
+Invariants. A batch is there when its commit is, in the attempt that the commit names; readers look
+at no other. Files are made in the work folder of an attempt, and whoever commits moves those that
+he was told of; what a process that was thought dead still writes is never seen. A pin is written
+before anything of its batch and never changed, so a batch that is done again sees the same
+subscriptions. Whoever writes holds the lock, for as long as a commit of his can still come.
+Commits follow each other without a gap, so the counters after a batch are known from its commit and
+those before it. Every file is written beside its place, synced, and renamed; pins and counters have
+a digest in them, and the files of a batch have theirs in its commit. Nothing that was placed is
+ever removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tidings.files import open_private
+from tidings.files.private import FOLDER
+from tidings.model import TidingsError
+from tidings.spark.outbox.checkpoint import STREAM
+from tidings.spark.outbox.commits import Commit, Commits, DataFile
+from tidings.spark.outbox.durable import (
+    digest_of,
+    make_folder,
+    read_sealed,
+    sync,
+    write_sealed,
+    write_whole,
+)
+from tidings.spark.outbox.filing import Filed
+from tidings.store.groups import Position
+
+__all__ = ["Commit", "Kept", "Outbox", "Pin"]
+
+COUNTERS_EVERY = 100  # batches
+HOME = "_tidings"
+NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # as batches are called, in one way only
+Record = TypeVar("Record")
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """What a batch is made of, beside its rows."""
+
+    batch: int
+    version: int
+    micros: int  # when it began, since 1970
+    offsets: str = ""  # a digest of what Spark noted as its rows; see checkpoint.py
+    snapshot: str = ""  # which snapshot, where subscriptions stay as they are
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """All counters after a batch, and where the commits stood."""
+
+    batch: int
+    end: Position
+    counters: dict[int, int]
+
+
+class Outbox:
+    """The files of one outbox. One process at a time writes to it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self.home = self.path / HOME
+        self.log = Commits(self.home / "commits")
+
+    # -- which stream --------------------------------------------------------------------------
+
+    def belong(self, checkpoint: Path) -> str:
+        """Tie the outbox to the checkpoint of the stream that writes to it; the stream's id.
+
+        With another checkpoint batches would be counted from 0 again and taken for done.
+        """
+        mine, theirs = self.home / "stream", checkpoint / STREAM
+        have = mine.read_text() if mine.exists() else None
+        known = theirs.read_text() if theirs.exists() else None
+        if have is None and known is None:
+            have = known = uuid.uuid4().hex
+            write_whole(theirs, known.encode())
+        if have is None and known is not None and not any((checkpoint / "commits").glob("[0-9]*")):
+            have = known  # it was stopped between the two writings
+        if have is None or have != known:
+            raise TidingsError(
+                f"the outbox {self.path} belongs to another checkpoint than {checkpoint}; give it "
+                f"its own, or write to an empty outbox"
+            )
+        write_whole(mine, have.encode())
+        return have
+
+    # -- batches -------------------------------------------------------------------------------
+
+    def pin(
+        self, batch: int, version: int, micros: int, offsets: str = "", snapshot: str = ""
+    ) -> Pin:
+        """The pin of a batch: the one that is there, or this one from now on."""
+        path = self.pin_path(batch)
+        found = _read(path, Pin)
+        if found is None:
+            found = Pin(batch, version, micros, offsets, snapshot)
+            write_sealed(path, msgspec.json.encode(found))
+        return found
+
+    def pinned(self, batch: int) -> Pin | None:
+        return _read(self.pin_path(batch), Pin)
+
+    def pin_path(self, batch: int) -> Path:
+        return self._file("pins", batch)
+
+    def committed(self, batch: int) -> Commit | None:
+        return self.log.read(batch)
+
+    def commits(self) -> list[int]:
+        """The batches that are there, in order."""
+        return list(range(len(self.log)))
+
+    def numbers(self, kind: str) -> list[int]:
+        """The batches that have a file of a kind, in order. A file that is not called as those are
+        was put there by someone else, and is passed over."""
+        stems = (path.stem for path in (self.home / kind).glob("*.json"))
+        return sorted(int(stem) for stem in stems if NUMBER.fullmatch(stem))
+
+    def batches(self) -> int:
+        """How many batches are there, also in an outbox of the format before."""
+        return len(self.numbers("commits")) if self.log.is_before() else len(self.log)
+
+    def attempts(self, home: str) -> list[tuple[int, Path]]:
+        """The folders of batches in `data` or `dead`, in order, whoever made them."""
+        found = list[tuple[int, Path]]()
+        for folder in (self.path / home).glob("*-*"):
+            number = folder.name.partition("-")[0]
+            if NUMBER.fullmatch(number):
+                found.append((int(number), folder))
+        return sorted(found)
+
+    def last(self) -> Commit | None:
+        """The latest commit."""
+        return self.committed(len(self.log) - 1)
+
+    def folder(self, batch: int, attempt: str) -> Path:
+        """Where the notifications of a batch go."""
+        return self.path / "data" / f"{batch:08d}-{attempt}"
+
+    def dead_folder(self, batch: int, attempt: str) -> Path:
+        return self.path / "dead" / f"{batch:08d}-{attempt}"
+
+    def work_folder(self, batch: int, attempt: str) -> Path:
+        """Where the files of an attempt are made."""
+        return self.home / "work" / f"{batch:08d}-{attempt}"
+
+    def attempt(self, batch: int) -> str:
+        """A new attempt at a batch that is not there, with its work folder."""
+        attempt = uuid.uuid4().hex[:12]
+        make_folder(self.work_folder(batch, attempt))
+        return attempt
+
+    def place(
+        self, batch: int, attempt: str, rows: Iterable[Filed], dead: Iterable[Filed]
+    ) -> list[DataFile]:
+        """Move the files of an attempt to where they are read; what a commit says of them."""
+        work = self.work_folder(batch, attempt)
+        moves = [(one, self.folder(batch, attempt) / one.grain) for one in rows]
+        moves += [(one, self.dead_folder(batch, attempt)) for one in dead]
+        found = list[DataFile]()
+        for one, folder in moves:
+            self._make(folder)
+            (work / one.name).rename(folder / one.name)
+            path = str((folder / one.name).relative_to(self.path))
+            found.append(DataFile(path, one.rows, one.size, one.digest))
+        return found
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder and those above it; the commit syncs them."""
+        if not folder.exists():
+            self._make(folder.parent)
+            folder.mkdir(FOLDER)
+
+    def drop_work(self, batch: int, attempt: str) -> None:
+        """Remove what is left of an attempt that is over. A task of it that still runs, on a
+        machine that was thought lost, then fails to write."""
+        shutil.rmtree(self.work_folder(batch, attempt), ignore_errors=True)
+
+    def commit(self, done: Commit) -> None:
+        """From now on the batch is there. Its files are, whole and synced, or this is refused."""
+        expected = len(self.log)
+        if done.batch != expected:
+            raise TidingsError(
+                f"found batch {done.batch}, expected {expected}, the next of the outbox {self.path}"
+            )
+        for home, rows in ((self.folder, done.matched), (self.dead_folder, done.refused)):
+            folder = home(done.batch, done.attempt)
+            begin = f"{folder.relative_to(self.path)}/"
+            named = [one for one in done.files if one.path.startswith(begin)]
+            found = sum(one.rows for one in named)
+            if found != rows:
+                raise TidingsError(
+                    f"{folder} has {found} rows, expected {rows}; the batch is not committed"
+                )
+            self._sync(folder, named)
+        self.log.append(done)
+
+    def _sync(self, folder: Path, files: list[DataFile]) -> None:
+        """Files that workers wrote are synced too, before a commit says that they are there."""
+        for one in files:
+            problem = self.missing(one)
+            if problem:
+                raise TidingsError(f"{problem}; the batch is not committed")
+        paths = [self.path / one.path for one in files]
+        if paths:
+            above = {parent for path in paths for parent in path.parents}
+            folders = [one for one in above if one.is_relative_to(folder.parent)]
+            for path in (*paths, *folders, self.path):
+                sync(path)
+
+    def need_files(self, done: Commit) -> None:
+        """DamagedOutbox unless the files of a batch are as they were written, byte for byte."""
+        for one in done.files:
+            path, problem = self.path / one.path, self.missing(one)
+            if not problem and one.digest and digest_of(path) != one.digest:
+                problem = f"{path} was altered, its checksum differs"
+            if problem:
+                raise self.log.damaged(problem)
+
+    def missing(self, one: DataFile) -> str:
+        """A sentence when a file that a commit names is not there in its length; else nothing."""
+        path = self.path / one.path
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return f"the file {path} is missing"
+        return "" if size == one.size else f"{path} has {size:,} bytes, expected {one.size:,}"
+
+    # -- counters ------------------------------------------------------------------------------
+
+    def counters(self) -> dict[int, int]:
+        """The last number of every node, after the last commit."""
+        kept = self.kept()
+        start, found = (-1, dict[int, int]()) if kept is None else (kept.batch, kept.counters)
+        for commit in self.log.each(start + 1):
+            found.update(commit.counters)
+        return found
+
+    def kept(self) -> Kept | None:
+        """The counters that were kept last, at a batch that is there; those that were altered are
+        passed over, as the commits have them too."""
+        for number in reversed(self.numbers("counters")):
+            if number < len(self.log) and (found := self._kept(number)) is not None:
+                return found
+        return None
+
+    def kept_last(self) -> Kept | None:
+        """Those that were kept last, wherever the commits end."""
+        found = (self._kept(number) for number in reversed(self.numbers("counters")))
+        return next((one for one in found if one is not None), None)
+
+    def _kept(self, number: int) -> Kept | None:
+        with suppress(TidingsError):
+            return _read(self._file("counters", number), Kept)
+        return None
+
+    def keep_counters(self, batch: int, counters: Mapping[int, int]) -> None:
+        """Write all counters down now and then, so that a start need not read every commit."""
+        if batch % COUNTERS_EVERY == 0:
+            kept = Kept(batch, self.log.end, dict(counters))
+            write_sealed(self._file("counters", batch), msgspec.json.encode(kept))
+            for old in self.numbers("counters")[:-2]:
+                self._file("counters", old).unlink(missing_ok=True)
+
+    def folders(self) -> Iterator[Path]:
+        """The folders of all batches that are there and told someone something."""
+        for done in self.log.each():
+            if done.matched:
+                yield self.folder(done.batch, done.attempt)
+
+    def dead_folders(self) -> Iterator[Path]:
+        """The folders of the rows that were refused."""
+        for done in self.log.each():
+            if done.refused:
+                yield self.dead_folder(done.batch, done.attempt)
+
+    def hold(self) -> int:
+        """Keep other writers out, until `os.close` of what is given back or the process is gone.
+
+        It is a bare number, not a file object: those are closed when an interpreter goes down, and
+        a thread of it may still be at a commit then.
+        """
+        make_folder(self.home)
+        lock = open_private(self.home / "lock", os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise TidingsError(f"another pipeline writes to the outbox {self.path}") from None
+        return lock
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other writers out for a while; a process that dies lets go."""
+        lock = self.hold()
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+    def _file(self, kind: str, batch: int) -> Path:
+        return self.home / kind / f"{batch:08d}.json"
+
+
+def _read(path: Path, kind: type[Record]) -> Record | None:
+    data = read_sealed(path)
+    try:
+        return None if data is None else msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as problem:
+        raise TidingsError(f"the file {path} of the outbox can't be read: {problem}") from None

@@ -1,0 +1,123 @@
+"""Outboxes of the format before: a file of JSON for each commit, pins and counters without digests.
+
+Such an outbox is rewritten before anything is written to it. All that is new is made beside, then
+takes the places of the old, which is moved aside:
+
+    new/{commits,pins,counters}, whole ──> _tidings/{commits,pins,counters} ──> aside/before/
+
+A process that dies in between is no matter: with `new/whole` there the moves go on, without it all
+begins anew. The pins of batches that were committed long ago stay aside.
+Files of data have no digest, as nobody had computed one: their rows are counted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.spark.outbox.commits import Commit, Commits, DataFile
+from tidings.spark.outbox.durable import make_folder, sync, write_sealed, write_whole
+from tidings.spark.outbox.numbering import ALL
+from tidings.spark.outbox.outbox import Kept, Outbox, Pin
+
+PINS = 100  # batches that Spark can still be asked to do again
+KINDS = ("commits", "pins", "counters")
+Record = TypeVar("Record", Commit, Pin)
+
+
+def rewrite(outbox: Outbox) -> None:
+    """Rewrite an outbox of the format before; DamagedOutbox where it is not whole."""
+    new = outbox.home / "new"
+    if not (new / "whole").exists():
+        if not _is_before(outbox):
+            return
+        shutil.rmtree(new, ignore_errors=True)
+        _write(outbox, new)
+        write_whole(new / "whole", b"")
+    for kind in KINDS:
+        if (new / kind).exists():
+            _move(outbox.home / kind, outbox.home / "aside" / "before")
+            (new / kind).rename(outbox.home / kind)
+            sync(outbox.home)
+    shutil.rmtree(new)
+    outbox.log = Commits(outbox.home / "commits")
+
+
+def _is_before(outbox: Outbox) -> bool:
+    if any((outbox.home / "commits").glob("*.log")):
+        return False
+    pins = (outbox.pin_path(number).read_bytes()[:1] for number in outbox.numbers("pins"))
+    return outbox.log.is_before() or b"{" in pins
+
+
+def _write(outbox: Outbox, new: Path) -> None:
+    for kind in KINDS:
+        make_folder(new / kind)
+    numbers, log, counters = outbox.numbers("commits"), Commits(new / "commits"), dict[int, int]()
+    if numbers != list(range(len(numbers))):
+        gap = next(at for at, number in enumerate(numbers) if at != number)
+        raise outbox.log.damaged(f"commit {gap} is missing, and there are {len(numbers)} others")
+    for number in numbers:
+        path = outbox.home / "commits" / f"{number:08d}.json"
+        commit = _decoded(outbox, path, Commit)
+        _need_counters(outbox, path, commit, counters)
+        counters.update(commit.counters)
+        ended = path.stat().st_mtime_ns // 1000
+        files = _files(outbox, commit)
+        log.append(msgspec.structs.replace(commit, files=files, ended=ended))
+    for number in outbox.numbers("pins"):
+        if number >= len(numbers) - PINS:
+            pin = _decoded(outbox, outbox.pin_path(number), Pin)
+            write_sealed(new / "pins" / f"{number:08d}.json", msgspec.json.encode(pin))
+    if numbers:
+        kept = Kept(numbers[-1], log.end, counters)
+        write_sealed(new / "counters" / f"{kept.batch:08d}.json", msgspec.json.encode(kept))
+    log.close()
+
+
+def _need_counters(outbox: Outbox, path: Path, commit: Commit, before: dict[int, int]) -> None:
+    """Counters only rise, and that of all notifications by as many as matched."""
+    rises = all(number > before.get(node, 0) for node, number in commit.counters.items())
+    expected = before.get(ALL, 0) + commit.matched
+    if not rises or commit.counters.get(ALL, before.get(ALL, 0)) != expected:
+        raise outbox.log.damaged(f"the counters of {path} do not follow those before")
+
+
+def _files(outbox: Outbox, commit: Commit) -> list[DataFile]:
+    found: list[DataFile] = []
+    for home, rows in ((outbox.folder, commit.matched), (outbox.dead_folder, commit.refused)):
+        folder, there = home(commit.batch, commit.attempt), 0
+        for path in sorted(folder.rglob("*.parquet")):
+            try:
+                count = pq.read_metadata(path).num_rows
+            except (pa.ArrowException, OSError) as problem:
+                raise outbox.log.damaged(f"{path} can't be read: {problem}") from None
+            name = str(path.relative_to(outbox.path))
+            found.append(DataFile(name, count, path.stat().st_size, ""))
+            there += count
+        if there != rows:
+            raise outbox.log.damaged(f"{folder} has {there} rows, expected {rows}")
+    return found
+
+
+def _decoded(outbox: Outbox, path: Path, kind: type[Record]) -> Record:
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise outbox.log.damaged(f"the file {path} can't be read: {problem}") from None
+    if found.batch != int(path.stem):
+        raise outbox.log.damaged(f"the file {path} is of batch {found.batch}")
+    return found
+
+
+def _move(path: Path, place: Path) -> None:
+    if path.exists():
+        make_folder(place)
+        path.rename(place / f"{path.name}-{uuid.uuid4().hex[:8]}")
+        sync(place)

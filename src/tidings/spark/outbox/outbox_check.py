@@ -1,0 +1,201 @@
+"""Whether an outbox is whole: every commit, every file that one names, every number in them.
+
+Nothing is changed, and a pipeline may be running: what was acknowledged when the check began is
+looked at. Cost: all files of data are read, for their digests and for two columns of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.model import TidingsError
+from tidings.spark.outbox.commits import Commit, DataFile
+from tidings.spark.outbox.durable import digest_of
+from tidings.spark.outbox.numbering import ALL
+from tidings.spark.outbox.outbox import Outbox
+from tidings.spark.outbox.stages import NODES
+
+Array = npt.NDArray[Any]
+
+
+class Checked(msgspec.Struct):
+    """What was looked at, and what is wrong, a sentence each."""
+
+    outbox: str
+    batches: int = 0
+    files: int = 0
+    bytes: int = 0
+    notifications: int = 0
+    nodes: int = 0
+    without_digest: int = 0  # files that the format before had
+    aside: int = 0  # folders of attempts that were not committed
+    problems: list[str] = []
+
+
+class OutboxCheck:
+    """A check of one outbox: go through it batch by batch, then it is `found`."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.outbox = outbox
+        self.found = Checked(str(outbox.path))
+        self._counters: dict[int, int] = {}
+        self._named: set[Path] = set()
+        self._pins: set[int] = set()
+
+    def __len__(self) -> int:
+        """How many batches there are to go through."""
+        try:
+            return len(self.outbox.log)
+        except TidingsError:
+            return 0
+
+    def batches(self) -> Iterator[int]:
+        """Look at everything; the batches as they are done."""
+        outbox, problems = self.outbox, self.found.problems
+        if outbox.log.is_before():
+            problems.append(
+                "the outbox was written by a version before this one; start its pipeline, which "
+                "rewrites it, and then check it"
+            )
+            return
+        problems += outbox.log.problems()
+        if problems:
+            return  # which batches are there is not known
+        self._pins = set(outbox.numbers("pins"))
+        count = len(outbox.log)
+        for batch in range(count):
+            try:
+                commit = outbox.committed(batch)
+            except TidingsError as problem:
+                problems.append(str(problem))
+                return
+            if commit is None or commit.batch != batch:
+                problems.append(f"commit {batch} is not there")
+                return
+            self._batch(commit)
+            yield batch
+        self._rest(count)
+        self.found.nodes = len(self._counters) - (ALL in self._counters)
+
+    def _batch(self, commit: Commit) -> None:
+        found, outbox = self.found, self.outbox
+        found.batches += 1
+        self._pin(commit)
+        data = f"{outbox.folder(commit.batch, commit.attempt).relative_to(outbox.path)}/"
+        rows, tables = 0, list[Any]()
+        for one in commit.files:
+            self._named.add(outbox.path / one.path)
+            mine = one.path.startswith(data)
+            rows += one.rows if mine else 0
+            if self._file(commit.batch, one) and mine:
+                tables.append(self._table(outbox.path / one.path))
+        if rows != commit.matched:
+            self._wrong(commit.batch, f"its files have {rows} rows, expected {commit.matched}")
+        if None not in tables and sum(table.num_rows for table in tables) == commit.matched:
+            self._numbers(commit, tables)
+        self._counters.update(commit.counters)
+
+    def _wrong(self, batch: int, problem: str) -> None:
+        self.found.problems.append(f"batch {batch}: {problem}")
+
+    def _pin(self, commit: Commit) -> None:
+        if commit.batch not in self._pins:
+            return  # the commit has all of it
+        try:
+            pin = self.outbox.pinned(commit.batch)
+        except TidingsError as problem:
+            self._wrong(commit.batch, str(problem))
+            return
+        said = (commit.batch, commit.version, commit.micros)
+        if pin is not None and (pin.batch, pin.version, pin.micros) != said:
+            path = self.outbox.pin_path(commit.batch)
+            self._wrong(commit.batch, f"{path} says other things than the commit")
+
+    def _file(self, batch: int, one: DataFile) -> bool:
+        """Is a file as it was written?"""
+        self.found.files += 1
+        self.found.bytes += one.size
+        self.found.without_digest += not one.digest
+        path = self.outbox.path / one.path
+        problem = self.outbox.missing(one)
+        if not problem and one.digest and digest_of(path) != one.digest:
+            problem = f"{path} was altered, its checksum differs"
+        if problem:
+            self._wrong(batch, problem)
+        return not problem
+
+    def _table(self, path: Path) -> Any:
+        try:
+            with pq.ParquetFile(path) as file:
+                return file.read(columns=["notification", NODES, "numbers"])
+        except (pa.ArrowException, OSError) as problem:
+            self.found.problems.append(f"{path} can't be read: {problem}")
+            return None
+
+    def _numbers(self, commit: Commit, tables: list[Any]) -> None:
+        """Each node goes on from where it was, without gap or double, to where the commit says."""
+        self.found.notifications += commit.matched
+        after: dict[int, int] = {}
+        if commit.matched:
+            rows = pa.concat_tables(tables)
+            flat = [rows.column(name).combine_chunks().flatten() for name in (NODES, "numbers")]
+            nodes, numbers = (one.to_numpy(zero_copy_only=False) for one in flat)
+            everything = rows.column("notification").to_numpy()
+            nodes = np.concatenate([np.full(len(everything), ALL), nodes])
+            numbers = np.concatenate([everything, numbers])
+            order = np.lexsort((numbers, nodes))
+            nodes, numbers = nodes[order], numbers[order]
+            distinct, starts, counts = np.unique(nodes, return_index=True, return_counts=True)
+            before = np.array([self._counters.get(int(node), 0) for node in distinct], np.int64)
+            expected = np.arange(len(nodes)) + np.repeat(before + 1 - starts, counts)
+            for at in np.flatnonzero(np.add.reduceat(numbers != expected, starts))[:3].tolist():
+                first = int(starts[at])
+                wrong = first + int(np.argmax((numbers != expected)[first : first + counts[at]]))
+                self._wrong(
+                    commit.batch,
+                    f"{_called(int(distinct[at]))} has the number {numbers[wrong]}, expected "
+                    f"{expected[wrong]}",
+                )
+            after = dict(zip(distinct.tolist(), (before + counts).tolist(), strict=True))
+        for node in sorted(after.keys() | commit.counters.keys()):
+            said, there = commit.counters.get(node), after.get(node)
+            if said != there:
+                self._wrong(
+                    commit.batch,
+                    f"its commit has {said} for the counter of {_called(node)}, and its rows "
+                    f"give {there}",
+                )
+
+    def _rest(self, count: int) -> None:
+        """What no commit names."""
+        outbox, problems = self.outbox, self.found.problems
+        homes = [one for home in ("data", "dead") for one in outbox.attempts(home)]
+        pins, kept = outbox.numbers("pins"), outbox.numbers("counters")
+        end = len(outbox.log)  # read last: it may be that a pipeline is running
+        ends = f"the commits end with batch {end - 1}"
+        for batch, folder in homes:
+            files = [path for path in folder.rglob("*") if path.is_file()]
+            unknown = [path for path in files if path not in self._named]
+            if batch > end:
+                problems.append(f"there is {folder}, and {ends}")
+            elif batch == end:  # an attempt that is under way, or was interrupted
+                self.found.aside += 1
+            elif batch < count and unknown:
+                problems.append(f"{unknown[0]} is there, and no commit names it")
+        problems += [f"batch {pin} was begun, and {ends}" for pin in pins if pin > end]
+        problems += [f"counters of batch {one} are there, and {ends}" for one in kept if one >= end]
+        last = outbox.kept()
+        if last is not None and last.batch == count - 1 and last.counters != self._counters:
+            problems.append(f"the counters that were kept of batch {last.batch} are others")
+
+
+def _called(node: int) -> str:
+    return "all notifications" if node == ALL else f"node {node}"

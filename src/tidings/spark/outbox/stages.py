@@ -1,0 +1,204 @@
+"""The first half of a micro-batch: raw rows to tagged rows, in one pass through a Python worker.
+
+    raw ──decode──┬──> good rows ──match──> columns, nodes, subscriptions ──> an Arrow file
+                  └──> bad rows  ─────────> reason, raw text              ──> a Parquet file
+
+Each partition leaves its files in the folder of the attempt and gives back what is in them: how
+often it has each node, which is what numbering needs before it can begin; see filing.py. Rows that
+match nothing are counted and dropped. A task that is done twice leaves two sets of files, of which
+one is named to the driver; the folder goes when the batch is done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidings.files import make_private
+from tidings.notifications import Decoded, decode_json, decode_text_columns
+from tidings.snapshots import View
+from tidings.spark.outbox.durable import digest_of
+from tidings.spark.tagging.worker import Pinned, joined, view_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NODES, TOLD = "nodes", "subscriptions"
+DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """What a worker is told: how rows are decoded, against what they are matched, and where."""
+
+    pinned: Pinned
+    folder: str
+    schema: bytes  # of good rows, as Arrow writes it
+    format: str  # json, csv, or typed
+    text: str = "value"  # the column that has the text, for json
+    corrupt: str | None = None  # the column of rows that could not be split, for csv
+
+
+class Staged(msgspec.Struct):
+    """What became of one partition."""
+
+    partition: int
+    rows: str | None = None  # the Arrow file, if anything matched
+    dead: str | None = None  # the Parquet file, if anything was refused
+    dead_size: int = 0  # bytes of it
+    dead_digest: str = ""
+    size: int = 0  # bytes of the Arrow file
+    seen: int = 0  # rows that could be read
+    matched: int = 0
+    told: int = 0  # pairs of notification and subscription
+    refused: int = 0
+    nodes: dict[int, int] = {}  # how often it has each node
+
+
+def run_stage(df: DataFrame, stage: Stage) -> list[Staged]:
+    """Do it for all partitions, in one job; what became of them, in their order."""
+    run: Any = stage_partition(stage)
+    rows = df.mapInArrow(run, "staged binary").toArrow().column(0).to_pylist()
+    found = [msgspec.msgpack.decode(row, type=Staged) for row in rows]
+    return sorted(found, key=lambda one: one.partition)
+
+
+def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for `mapInArrow`."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context: Any = TaskContext.get()
+        view = view_of(stage.pinned)
+        schema = pa.ipc.read_schema(pa.py_buffer(stage.schema))
+        with _Files(stage.folder, context.partitionId()) as files:
+            for batch in joined(batches):
+                _stage_batch(view, schema, stage, batch, files)
+        made = pa.array([msgspec.msgpack.encode(files.staged)], pa.binary())
+        yield pa.RecordBatch.from_arrays([made], names=["staged"])
+
+    return run
+
+
+class _Files:
+    """The files of one partition, made when something is to go into them."""
+
+    def __init__(self, folder: str, partition: int) -> None:
+        self.staged = Staged(partition)
+        self._folder = Path(folder)
+        self._name = f"{partition:05d}-{uuid.uuid4().hex}"
+        self._rows: Any = None
+        self._dead: Any = None
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for writer in (self._rows, self._dead):
+            if writer is not None:
+                writer.close()
+        if self.staged.rows is not None:
+            self.staged.size = (self._folder / self.staged.rows).stat().st_size
+        if self.staged.dead is not None:
+            path = self._folder / self.staged.dead
+            self.staged.dead_size, self.staged.dead_digest = path.stat().st_size, digest_of(path)
+
+    def put_rows(self, rows: pa.RecordBatch) -> None:
+        if self._rows is None:
+            self.staged.rows = f"{self._name}.arrow"
+            self._rows = pa.ipc.new_file(
+                str(make_private(self._folder / self.staged.rows)), rows.schema
+            )
+        self._rows.write_batch(rows)
+
+    def put_dead(self, rows: pa.RecordBatch) -> None:
+        if self._dead is None:
+            self.staged.dead = f"{self._name}.parquet"
+            self._dead = pq.ParquetWriter(
+                make_private(self._folder / self.staged.dead), rows.schema
+            )
+        self._dead.write_batch(rows)
+
+
+def _stage_batch(
+    view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch, files: _Files
+) -> None:
+    decoded = _decoded(schema, stage, batch)
+    staged, good = files.staged, decoded.good
+    staged.seen += good.num_rows
+    for first, last, matched in view.pieces(*view.matched(good)):
+        _stage_rows(view, good.slice(first, last - first), matched, files)
+    if decoded.reasons:
+        staged.refused += len(decoded.reasons)
+        raw = pa.array(_raw(stage, batch, decoded), pa.string())
+        reasons = pa.array(decoded.reasons, pa.string())
+        files.put_dead(pa.RecordBatch.from_arrays([reasons, raw], schema=DEAD))
+
+
+def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files) -> None:
+    """Write the rows that are told to someone."""
+    staged, told = files.staged, view.subscription_lists(*matched)
+    # a node that nobody subscribes to any more may match alone
+    kept = pc.greater(pc.list_value_length(told), 0)
+    count = pc.sum(kept).as_py() or 0
+    if not count:
+        return
+    nodes, told = view.node_lists(*matched).filter(kept), told.filter(kept)
+    columns = [*(column.filter(kept) for column in good.columns), nodes, told]
+    files.put_rows(pa.RecordBatch.from_arrays(columns, names=[*good.schema.names, NODES, TOLD]))
+    staged.matched += count
+    staged.told += len(pc.list_flatten(told))
+    distinct, counts = np.unique(pc.list_flatten(nodes).to_numpy(), return_counts=True)
+    total = Counter(staged.nodes)
+    total.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
+    staged.nodes = dict(total)
+
+
+def _decoded(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
+    if stage.format == "json":
+        return decode_json(batch.column(stage.text), schema)
+    if stage.format == "csv":
+        return decode_text_columns(batch, schema, stage.corrupt)
+    everything = np.arange(batch.num_rows)
+    return Decoded(batch, everything, np.zeros(0, np.int64), [])
+
+
+def _raw(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[str]:
+    """The text of bad rows as it came, as well as a text can show it: bytes that are not UTF-8 by
+    their numbers."""
+    bad = pa.array(decoded.bad_rows.tolist(), pa.int64())
+    rows = batch.take(bad)
+    columns = [
+        [_shown(value) if value is not None else None for value in _bytes(column).to_pylist()]
+        for column in rows.columns
+    ]
+    texts = dict(zip(rows.schema.names, columns, strict=True))
+    if stage.format == "json":
+        return [text or "" for text in texts[stage.text]]
+    whole = texts.get(stage.corrupt or "", [None] * len(bad))
+    return [
+        text or msgspec.json.encode({name: texts[name][at] for name in texts}).decode()
+        for at, text in enumerate(whole)
+    ]
+
+
+def _bytes(column: Any) -> Any:
+    """A column of texts as bytes: not all that Spark takes for text is."""
+    kind = column.type
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return column.cast(pa.large_binary()) if texts else column
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return "" if value is None else str(value)

@@ -1,0 +1,175 @@
+"""What a pipeline would find if it were started: its columns, its subscriptions, its outbox.
+
+Nothing is started and nothing is written, but for the first snapshot of a log with these columns. A
+session is needed only for sources that know their columns themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from tidings.model import TidingsError
+from tidings.notifications import decode_json
+from tidings.spark.outbox.checkpoint import STREAM
+from tidings.spark.outbox.outbox import Outbox
+from tidings.spark.pipeline.pipeline import checked_view, open_subscriptions
+from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, paths_of
+from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAMPLE = 1_000  # rows
+
+
+class Column(msgspec.Struct, frozen=True):
+    name: str
+    type: str
+    compared_with: list[str] | None  # families; None: no filter looks at it
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What became of the first rows of a file."""
+
+    file: str
+    rows: int
+    refused: int
+    reason: str | None  # of the first that was refused
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a pipeline would begin with."""
+
+    name: str
+    source: str  # in a few words
+    path: str | None  # of its files
+    columns: list[Column]
+    version: int
+    subscriptions: int
+    nodes: int
+    outbox: str
+    batches: int  # committed
+    sample: Sample | None
+
+
+def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
+    """Look at all that a pipeline file names; TidingsError in one sentence where it can't run."""
+    source = settings.source
+    sample = None
+    if isinstance(source, Files):
+        sample = _sampled(settings, source)
+    need_log(settings)
+    need_places(settings)
+    outbox = Outbox(settings.at(settings.outbox.path))
+    stream = _check_outbox(outbox, settings.at(settings.checkpoint))
+    if isinstance(source, Feeds):
+        from tidings.spark.feeds.feed_spool import check_spool
+
+        check_spool(settings.at(source.spool), stream)
+    if settings.columns and isinstance(source, Files | Kafka):
+        schema: Any = spark_schema(declared_columns(settings))
+    else:
+        schema = open_source(settings, session()).schema
+    subscriptions = open_subscriptions(settings)
+    try:
+        version = subscriptions.version
+        view = checked_view(settings, schema, subscriptions)
+    finally:
+        subscriptions.close()
+    alive = view.member_starts[1:] > view.member_starts[:-1]
+    tested: dict[str, set[str]] = {}
+    for path, families in view.matcher.tested().items():
+        tested.setdefault(path[0], set()).update(families if len(path) == 1 else {"fields"})
+    return Found(
+        settings.name,
+        _described(settings),
+        str(settings.at(source.path)) if isinstance(source, Files) else None,
+        [
+            Column(
+                field.name,
+                field.dataType.simpleString(),
+                sorted(tested[field.name]) if field.name in tested else None,
+            )
+            for field in schema.fields
+        ],
+        version,
+        len(view.ids),
+        int(alive.sum()),
+        str(outbox.path),
+        outbox.batches(),
+        sample,
+    )
+
+
+def _described(settings: Settings) -> str:
+    source = settings.source
+    if isinstance(source, Files):
+        return f"{source.format} files"
+    if isinstance(source, Kafka):
+        return f"topic {source.topic} of Kafka at {source.servers}"
+    urls = getattr(source, "urls", None)
+    if urls is not None:
+        return f"{len(urls)} feeds"
+    return f"{getattr(source, 'rows_per_second', 0)} made-up rows a second"
+
+
+def need_log(settings: Settings) -> None:
+    """Refuse a log that is not there: it would be made, and nobody would ever be told anything."""
+    log = settings.subscriptions.log
+    if log is not None and not (settings.at(log) / "lock").exists():
+        raise TidingsError(
+            f"subscriptions.log: there is no log in {settings.at(log)}; "
+            f"`tidings subscriptions add` makes one"
+        )
+
+
+def need_places(settings: Settings) -> None:
+    """Refuse paths where the folders that a pipeline writes to can't be made or written."""
+    for name, path in paths_of(settings):
+        if name in ("source.path", "subscriptions.log", "subscriptions.snapshot"):
+            continue  # it reads these
+        place = settings.at(path)
+        there = next(one for one in (place, *place.parents) if one.exists() or one.is_symlink())
+        if not there.is_dir():
+            raise TidingsError(f"{name}: {there} is a file, expected a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise TidingsError(f"{name}: {there} is a folder that can't be written to")
+
+
+def _check_outbox(outbox: Outbox, checkpoint: Path) -> str:
+    """As `Outbox.belong` does, but nothing is written; the stream's identity, if it has one."""
+    mine, theirs = outbox.home / "stream", checkpoint / STREAM
+    have = mine.read_text() if mine.exists() else None
+    known = theirs.read_text() if theirs.exists() else None
+    begun = any((checkpoint / "commits").glob("[0-9]*"))
+    if have != known and not (have is None and not begun):
+        raise TidingsError(
+            f"the outbox {outbox.path} belongs to another checkpoint than {checkpoint}; give it "
+            f"its own, or write to an empty outbox"
+        )
+    return known or ""
+
+
+def _sampled(settings: Settings, source: Files) -> Sample | None:
+    folder = settings.at(source.path)
+    if not folder.is_dir():
+        raise TidingsError(f"source.path: there is no folder {folder}")
+    files = sorted(p for p in folder.iterdir() if p.is_file() and p.name[0] not in "._")
+    if source.format != "json" or not files:
+        return None
+    file = files[0]
+    try:
+        with file.open("rb") as lines:
+            rows = [line.rstrip(b"\r\n") for line in islice(lines, SAMPLE)]
+    except OSError as problem:
+        raise TidingsError(f"{file} can't be read: {problem.strerror}") from None
+    decoded = decode_json(pa.array(rows, pa.binary()), declared_columns(settings))
+    reasons = decoded.reasons
+    return Sample(file.name, len(rows), len(reasons), reasons[0] if reasons else None)

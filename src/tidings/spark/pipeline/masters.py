@@ -1,0 +1,76 @@
+"""The session that a master or a pipeline file asks for: here, on a cluster, or through Connect."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from tidings.model import TidingsError
+from tidings.spark.pipeline.settings import Kafka, KafkaSink, Settings
+from tidings.spark.session.failures import sentence_of
+from tidings.spark.session.kafka import kafka_settings
+from tidings.spark.session.session import cluster_session, local_session, prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *(\d+))?\])?")  # cores, tries of a task
+
+
+def session_for(settings: Settings) -> SparkSession:
+    """Start the session of a pipeline; one that runs in this process already is taken as it is."""
+    given, config = settings.spark, dict(settings.spark.settings)
+    if uses_kafka(settings):
+        for key, value in kafka_settings().items():
+            also = config.get(key) if key.startswith("spark.jars") else None
+            config[key] = f"{value},{also}" if also and key != "spark.jars.ivy" else value
+    try:
+        if given.remote is not None:
+            return _connected(given.remote, config)
+        return session_at(settings.name, given.master, **config)
+    except TidingsError:
+        raise
+    except Exception as problem:
+        where = given.remote or given.master
+        raise TidingsError(f"no Spark session at {where}: {sentence_of(problem)}") from problem
+
+
+def session_at(name: str, master: str, **config: str) -> SparkSession:
+    """Start a session at a master, in this process and one Java beside it where that is local.
+
+    Executors of any other master may be on other machines, so the driver is not bound to 127.0.0.1,
+    where they would look for it in vain.
+    """
+    local = _LOCAL.fullmatch(master)
+    if local is None:
+        return cluster_session(name, master, **config)
+    cores = os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
+    if local[2]:
+        config = {"spark.master": f"local[{cores},{local[2]}]"} | config
+    return local_session(name, cores, **config)
+
+
+def uses_kafka(settings: Settings) -> bool:
+    """Whether a pipeline reads from Kafka or writes to it."""
+    return any(isinstance(one, Kafka | KafkaSink) for one in (settings.source, *settings.sinks))
+
+
+def need_driver(settings: Settings) -> None:
+    """Refuse Spark Connect for a stream: there batches would run in the server's process, where
+    the pipeline, its log and its outbox are not. Tables and columns can be asked for through it."""
+    if settings.spark.remote is not None:
+        raise TidingsError(
+            f"spark.remote: a pipeline can't run through Spark Connect ({settings.spark.remote}), "
+            f"its batches are worked on in this process; expected spark.master"
+        )
+
+
+def _connected(url: str, config: dict[str, str]) -> SparkSession:
+    prepare()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote(url)
+    for key, value in config.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

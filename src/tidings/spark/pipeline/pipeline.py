@@ -1,0 +1,289 @@
+"""A pipeline at work: micro-batch after micro-batch from a source to the outbox and on to sinks.
+
+    pin the version ─> decode, match, count nodes ─> number, file ─> commit ─> hand over
+                       one job, on the workers       the driver, or a job where there is much
+
+Wherever it is stopped, the batch is done again with the pinned version and the rows that Spark
+remembers, and only one commit of it can ever be there. What follows the commit, the sinks, can be
+given a batch more than once and must know it again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pyarrow as pa
+
+from tidings.model import AttributesError, TidingsError
+from tidings.snapshots import View
+from tidings.spark.compiling.restated import Unfit
+from tidings.spark.outbox.checkpoint import SparkCheckpoint
+from tidings.spark.outbox.durable import make_folder
+from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
+from tidings.spark.outbox.numbering import after
+from tidings.spark.outbox.outbox import Commit, Outbox, Pin
+from tidings.spark.outbox.outbox_start import take_outbox
+from tidings.spark.outbox.stages import Stage, run_stage
+from tidings.spark.pipeline.settings import Files, Settings
+from tidings.spark.pipeline.sinks import hand_over_to
+from tidings.spark.pipeline.streams import Opened, open_source
+from tidings.spark.pipeline.subscription_source import Fixed, Followed
+from tidings.spark.tagging.contracts import check_columns
+from tidings.spark.tagging.worker import Pinned
+from tidings.store import LogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain")
+Told = Callable[[Commit, float], None]  # is told each batch, and how many seconds it took
+
+
+class Pipeline:
+    """One pipeline, ready to start on a session."""
+
+    console: TextIO | None = None
+    """Where sinks that are the console write; stdout, if it is not set."""
+
+    def __init__(
+        self, settings: Settings, spark: SparkSession, told: Told = lambda _a, _b: None
+    ) -> None:
+        self.settings = settings
+        self.spark = spark
+        self.told = told
+        self.outbox = Outbox(settings.at(settings.outbox.path))
+        self.subscriptions = open_subscriptions(settings)
+        self.source = open_source(settings, spark)
+        self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
+        self._counters: tuple[int, dict[int, int]] | None = None  # after which batch
+        self._lock: int | None = None
+        self._at_work = threading.Lock()
+        checked_view(settings, self.source.schema, self.subscriptions)
+
+    def start(self) -> StreamingQuery:
+        """Start the stream; it goes on until it is stopped, or until all is read.
+
+        The outbox is this pipeline's until `close`; one that another process has is refused.
+        """
+        if self._lock is not None:  # started before: a batch of that may still be at work
+            return self._start()
+        self._lock = self.outbox.hold()
+        try:
+            make_folder(self._checkpoint.path)
+            self.stream_id = self.outbox.belong(self._checkpoint.path)
+            take_outbox(self.outbox, self._checkpoint)
+            return self._start()
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _start(self) -> StreamingQuery:
+        checkpoint = self._checkpoint.path
+        trigger = self.settings.trigger
+        writer: Any = (
+            self.source.df.writeStream.queryName(self.settings.name)
+            .option("checkpointLocation", str(checkpoint))
+            .foreachBatch(self.run_batch)
+        )
+        if trigger.available_now:
+            writer = writer.trigger(availableNow=True)
+        else:
+            pause = f"{int(trigger.every_seconds * 1000)} milliseconds"
+            writer = writer.trigger(processingTime=pause)
+        query: StreamingQuery = writer.start()
+        return query
+
+    def run_batch(self, df: DataFrame, batch: int) -> None:
+        """Do one micro-batch, or hand over again what was done already."""
+        began = time.perf_counter()
+        # When the Java process dies, this thread may be at a commit while another is at `close`, or
+        # at the same batch again.
+        with self._at_work:
+            if self._lock is None:
+                raise TidingsError("the pipeline is closed")
+            done = self.outbox.committed(batch)
+            if done is None:
+                done = self._write(df, self._pin(batch))
+            else:
+                self._need_same(done)
+            self._hand_over(df.sparkSession, done)
+        self.told(done, time.perf_counter() - began)
+
+    def _pin(self, batch: int) -> Pin:
+        offsets = self._checkpoint.made_of(batch)
+        try:
+            known = self.outbox.pinned(batch)
+        except TidingsError as problem:
+            raise TidingsError(
+                f"{problem}; put it back, or, as nothing of the batch was handed over, remove it "
+                f"to do the batch with the latest version"
+            ) from problem
+        if known is None:
+            micros = time.time_ns() // 1000  # before the version, so what came earlier is in it
+            version, before = self.subscriptions.version, self.outbox.committed(batch - 1)
+            if isinstance(self.subscriptions, Followed) and before and version < before.version:
+                raise TidingsError(
+                    f"the log {self.subscriptions.log.path} is at version {version}, but batch "
+                    f"{before.batch} was done with version {before.version}; is it the same log?"
+                )
+            identity = self.subscriptions.identity
+            return self.outbox.pin(batch, version, micros, offsets, identity)
+        if known.snapshot and known.snapshot != self.subscriptions.identity:
+            raise TidingsError(
+                f"batch {batch} was begun with another snapshot than the one there now; put that "
+                f"back, or, as nothing of the batch was handed over, remove "
+                f"{self.outbox.pin_path(batch)} to do it with the new one"
+            )
+        self._need_rows(batch, known.offsets)
+        return known
+
+    def _need_rows(self, batch: int, offsets: str) -> None:
+        now = self._checkpoint.made_of(batch)
+        if offsets and now and offsets != now:
+            raise TidingsError(
+                f"batch {batch} was begun with other rows than those that the checkpoint "
+                f"{self._checkpoint.path} now has for it; was an older checkpoint put back?"
+            )
+
+    def _need_same(self, done: Commit) -> None:
+        """A batch that is handed over again is the one that was committed, of the same rows."""
+        pin = None if done.offsets else self.outbox.pinned(done.batch)  # of the format before
+        self._need_rows(done.batch, done.offsets if pin is None else pin.offsets)
+        if self.settings.sinks:
+            self.outbox.need_files(done)
+
+    def _write(self, df: DataFrame, pin: Pin) -> Commit:
+        self._need_files(pin.batch)
+        attempt = self.outbox.attempt(pin.batch)
+        try:
+            pinned = self.subscriptions.pinned(pin.version)
+        except (LogError, Unfit) as problem:
+            raise TidingsError(
+                f"batch {pin.batch} began with version {pin.version} of the subscriptions, which "
+                f"can't be had: {problem}; nothing of it was handed over, so to do it with the "
+                f"latest version instead, remove {self.outbox.pin_path(pin.batch)}"
+            ) from problem
+        work = self.outbox.work_folder(pin.batch, attempt)
+        try:
+            staged = run_stage(df, stage_of(self.source, pinned, work))
+            counters = self._known_counters(pin.batch)
+            filed = file_rows(
+                df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
+            )
+            refused = [file for one in staged for file in refused_of(one)]
+            files = self.outbox.place(pin.batch, attempt, filed, refused)
+        finally:
+            self.outbox.drop_work(pin.batch, attempt)
+        new = after(counters, map(counts_of, staged))
+        done = Commit(
+            pin.batch, attempt, pin.version, pin.micros,
+            rows=sum(one.seen for one in staged),
+            matched=sum(one.matched for one in staged),
+            told=sum(one.told for one in staged),
+            refused=sum(one.refused for one in staged),
+            counters=new,
+            files=files,
+            ended=time.time_ns() // 1000,
+            offsets=pin.offsets,
+        )  # fmt: skip
+        self.outbox.commit(done)
+        counters.update(new)
+        self._counters = pin.batch, counters
+        self.outbox.keep_counters(pin.batch, counters)
+        return done
+
+    def _need_files(self, batch: int) -> None:
+        """Spark lists the files of a batch before this, and reads those that it found."""
+        if isinstance(self.settings.source, Files):
+            for path in self._checkpoint.files(batch):
+                if not path.exists():
+                    raise TidingsError(
+                        f"batch {batch} is to be read from {path}, which is gone; put it back, or "
+                        f"an empty file in its place"
+                    )
+
+    def _known_counters(self, batch: int) -> dict[int, int]:
+        """The counters before a batch: those in memory, when they are of the batch before it. A
+        commit that failed may be on the disk and not in memory."""
+        known, self._counters = self._counters, None
+        if known is not None and known[0] == batch - 1:
+            return known[1]
+        return self.outbox.counters()
+
+    def _hand_over(self, spark: SparkSession, done: Commit) -> None:
+        if self.settings.sinks and done.matched:
+            rows = spark.read.parquet(str(self.outbox.folder(done.batch, done.attempt)))
+            for sink in self.settings.sinks:
+                hand_over_to(sink, rows, done, self.stream_id, self.console)
+
+    def close(self) -> None:
+        """Let go of the outbox, after a batch that is still at work."""
+        self._let_go()
+        self.subscriptions.close()
+
+    def _let_go(self) -> None:
+        with self._at_work:
+            if self._lock is not None:
+                self.outbox.log.close()
+                os.close(self._lock)
+            self._lock = None
+
+
+def open_subscriptions(settings: Settings) -> Fixed | Followed:
+    """The subscriptions that a pipeline file names."""
+    given = settings.subscriptions
+    if given.snapshot is not None:
+        return Fixed(settings.at(given.snapshot))
+    return Followed(settings.at(given.log or ""), settings.attributes, given.rebuild_after)
+
+
+def checked_view(settings: Settings, schema: StructType, wanted: Fixed | Followed) -> View:
+    """What subscribers want now, once it goes with the columns of the source. Filters that were
+    dropped since the last compilation are still looked at, so before one is refused for what it
+    tests there is another."""
+    view = wanted.view(wanted.version)
+    try:
+        check_schema(settings, schema, view)
+    except AttributesError:
+        wanted.compile_latest()
+        view = wanted.view(wanted.version)
+        check_schema(settings, schema, view)
+    return view
+
+
+def check_schema(settings: Settings, schema: StructType, view: View) -> None:
+    """Refuse a source whose columns do not go with the outbox, or with what filters test."""
+    names = schema.fieldNames()
+    for name in names:
+        if name.lower() in RESERVED:  # Spark would not tell them apart
+            raise TidingsError(f"the source has a column '{name}', a name that the outbox uses")
+    check_columns(schema, view.matcher.tested(), view.matcher.attributes)
+    time_column = settings.outbox.time
+    if time_column is None:
+        return
+    if time_column not in names:
+        raise TidingsError(f"outbox.time: the source has no column '{time_column}'")
+    kind = schema[time_column].dataType.simpleString()
+    if kind not in ("timestamp", "timestamp_ntz", "date"):
+        raise TidingsError(f"outbox.time: column '{time_column}' is {kind}, expected a timestamp")
+
+
+def stage_of(source: Opened, pinned: Pinned, work: Path) -> Stage:
+    """What workers are told of the first half of a batch."""
+    raw = pa.schema([]) if source.arrow is None else source.arrow
+    schema = raw.serialize().to_pybytes()
+    return Stage(pinned, str(work), schema, source.format, source.text, source.corrupt)
+
+
+def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:
+    """What they are told of the second."""
+    given = settings.outbox
+    width = 60 * given.grain_minutes
+    return Filing(str(work), pin.version, pin.micros // 1_000_000, width, given.time)

@@ -1,0 +1,42 @@
+"""Who else gets what is in the outbox, once a batch is there.
+
+A batch can come twice, after a crash between its commit and the end of the hand-over. The
+rendezvous point knows batches again by stream and number; in Kafka the key, stream and number of
+the notification, tells readers what they have seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tidings.spark.outbox.outbox import Commit
+from tidings.spark.pipeline.settings import ConsoleSink, KafkaSink, Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def hand_over_to(
+    sink: Sink, rows: DataFrame, done: Commit, stream: str, console: TextIO | None = None
+) -> None:
+    """Give the rows of a batch to a sink; one that is the console writes to stdout, or where it is
+    told to."""
+    if isinstance(sink, ConsoleSink):
+        table: Any = rows.orderBy("notification")
+        out = sys.stdout if console is None else console
+        # as `show` does, which knows no other place than stdout
+        out.write(table._show_string(sink.rows, 60, False) + "\n")
+        out.flush()
+    elif isinstance(sink, KafkaSink):
+        from pyspark.sql import functions as f
+
+        key = f.concat(f.lit(f"{stream}/"), f.col("notification").cast("string"))
+        pairs = rows.select(key.alias("key"), f.to_json(f.struct("*")).alias("value"))
+        pairs.write.format("kafka").option("kafka.bootstrap.servers", sink.servers).option(
+            "topic", sink.topic
+        ).options(**sink.options).save()
+    else:
+        from tidings.spark.handover.rendezvous import Target, hand_over
+
+        hand_over(rows, done.batch, Target(sink.host, sink.port, stream))

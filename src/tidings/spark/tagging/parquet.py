@@ -1,0 +1,187 @@
+"""Tagging Parquet files without a detour: Spark hands out pieces of files, workers do the rest.
+
+    driver    lists row groups ──> pieces ──────────────────────────> moves files into place
+    worker                         read (Arrow) ─> match ─> write
+
+A table that comes from files and goes to files need not pass through the JVM's rows, which costs
+several times what matching does. Spark still decides who does which piece, and does a piece again
+when its worker is lost; files of attempts that failed are named by nobody and swept away.
+
+`tag` does the same for any DataFrame, stream or source; this is for the large files.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from tidings.model import AttributesError, TidingsError
+from tidings.snapshots import Snapshot, View, identity_of
+from tidings.spark.tagging.contracts import check_columns
+from tidings.spark.tagging.parquet_files import (
+    Piece,
+    find_pieces,
+    is_plain,
+    open_writer,
+    read_piece,
+)
+from tidings.spark.tagging.tagging import OUTPUTS, placed
+from tidings.spark.tagging.worker import ROWS, Pinned, lists_of, view_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+
+class Written(msgspec.Struct, frozen=True):
+    rows_in: int
+    rows_out: int
+    files: int
+
+
+def tag_parquet(
+    spark: SparkSession,
+    source: str | Path | Sequence[str | Path],
+    target: str | Path,
+    snapshot: Snapshot | str | Path,
+    output: str = "nodes",
+    *,
+    columns: Sequence[str] | None = None,
+    strict: bool = True,
+) -> Written:
+    """Tag Parquet files, and write Parquet files with one more column; see `tag` for outputs.
+
+    `source` is a file, a folder, or several, that every worker can read; `target` a folder that is
+    not there yet, or empty. `columns` are those to keep, all when not given.
+    """
+    if output not in OUTPUTS:
+        raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
+    folder = Path(target).absolute()
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise TidingsError(f"'{folder}' is there already, expected a new or empty folder")
+    pieces, schema = find_pieces(source)
+    opened, path = placed(snapshot, spark)
+    kept = _kept(schema, columns, output)
+    tested = check_columns(
+        _spark_schema(schema), opened.matcher.tested(), opened.attributes, strict=strict
+    )
+    wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*kept, *tested])])
+    aside = folder / f"_temporary-{uuid.uuid4().hex[:12]}"
+    aside.mkdir(parents=True)
+    pinned = Pinned(path, opened.number, identity=identity_of(path))
+    shipped = wanted.serialize().to_pybytes()
+    work = _Work(pinned, output, tested, kept, shipped, str(aside), pieces)
+    try:
+        todo = spark.range(0, len(pieces), 1, max(1, len(pieces)))
+        run: Any = _runner(work)
+        done = todo.mapInArrow(run, "name string, folder string, rows_in long, rows_out long")
+        files = done.collect()
+        _move(files, aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    (folder / "_SUCCESS").touch()
+    return Written(
+        sum(one["rows_in"] for one in files), sum(one["rows_out"] for one in files), len(files)
+    )
+
+
+def _move(files: Sequence[Any], aside: Path, folder: Path) -> None:
+    """Move files into place, all of them or none."""
+    moved: list[Path] = []
+    try:
+        for one in files:
+            place = folder / one["folder"]
+            place.mkdir(parents=True, exist_ok=True)
+            moved.append((aside / one["name"]).rename(place / one["name"]))
+    except BaseException:
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise
+
+
+class _Work(msgspec.Struct, frozen=True):
+    pinned: Pinned
+    output: str
+    tested: list[str]
+    kept: list[str]
+    schema: bytes  # of the columns that are read, as Arrow writes it
+    aside: str
+    pieces: list[Piece]
+
+
+def _runner(work: _Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        view = view_of(work.pinned)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                piece = work.pieces[number]
+                name = f"part-{uuid.uuid4().hex}.parquet"
+                counts = _tag_piece(view, work, piece, Path(work.aside, name))
+                yield pa.RecordBatch.from_pylist([{"name": name, "folder": piece.folder, **counts}])
+
+    return run
+
+
+def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, int]:
+    rows_in = rows_out = 0
+    schema = pa.ipc.read_schema(pa.py_buffer(work.schema))
+    writer: Any = None
+    try:
+        for batch in read_piece(piece, schema, ROWS):
+            rows_in += batch.num_rows
+            for out in _tagged(view, work, batch):
+                rows_out += out.num_rows
+                if writer is None:
+                    writer = open_writer(path, out.schema, plain=is_plain(schema))
+                writer.write_batch(out)
+    finally:
+        if writer is not None:
+            writer.close()
+    return {"rows_in": rows_in, "rows_out": rows_out}
+
+
+def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The tagged rows of a batch, in several pieces where there would be too many bytes in one."""
+    starts, places = view.matched(batch.select(work.tested) if work.tested else batch)
+    # Spark and pandas note their own columns in a file's metadata, which has one more now
+    kept = batch.select(work.kept).replace_schema_metadata(None)
+    each = kept.nbytes // max(1, kept.num_rows) if work.output == "pairs" else 0
+    for first, last, matched in view.pieces(starts, places, each):
+        rows = kept.slice(first, last - first)
+        if work.output != "pairs":
+            yield rows.append_column(work.output, lists_of(view, work.output, matched))
+            continue
+        lists = view.subscription_lists(*matched)
+        rows = rows.take(pa.compute.list_parent_indices(lists))
+        yield rows.append_column("pairs", lists.flatten())
+
+
+def _kept(schema: pa.Schema, columns: Sequence[str] | None, output: str) -> list[str]:
+    kept = list(schema.names if columns is None else columns)
+    for name in kept:
+        if name not in schema.names:
+            raise AttributesError(f"the files have no column '{name}'")
+        if name == output:
+            raise AttributesError(f"the files have a column '{output}' already; leave it out")
+    return kept
+
+
+def _spark_schema(schema: pa.Schema) -> StructType:
+    """The columns as Spark has them; a type that it does not have can't be tested."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    def kind(field: Any) -> DataType:
+        try:
+            found: DataType = from_arrow_type(field.type)
+        except Exception:  # PySparkTypeError, and ValueError for some types
+            return BinaryType()
+        return found
+
+    return StructType([StructField(field.name, kind(field)) for field in schema])

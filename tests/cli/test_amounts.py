@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.cli.amounts import read_amount
-from tidings.cli.errors import BadInput
+from tidings.cli.common.amounts import read_amount
+from tidings.cli.common.errors import BadInput
 
 
 @pytest.mark.parametrize(

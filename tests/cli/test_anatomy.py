@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tidings
-from tidings.cli.anatomy import dissect, oddities, values_read
+from tidings.cli.filters.anatomy import dissect, oddities, values_read
 
 WIDE = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(30))
 

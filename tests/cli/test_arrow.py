@@ -9,8 +9,8 @@ import pytest
 from pyarrow import parquet
 from tests.cli.conftest import Write
 
-from tidings.cli import arrow
-from tidings.cli.errors import BadInput
+from tidings.cli.common import arrow
+from tidings.cli.common.errors import BadInput
 
 COUNT = 3 * arrow.BATCH_ROWS + 1
 

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 from tests.cli.conftest import Run, Write
 
-from tidings.cli import past
+from tidings.cli.pipelines import past
 from tidings.spark import backtest
 from tidings.spark.backtests.backtest_result import Backtest
 from tidings.studies.many_flights import flights_of_years, write_flights

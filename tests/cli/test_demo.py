@@ -9,8 +9,8 @@ import pytest
 from tests.cli.conftest import Run
 
 import tidings
-from tidings.cli import demo, desks, replay
-from tidings.cli.flights import describe, load_flights
+from tidings.cli.demo import demo, desks, replay
+from tidings.cli.demo.flights import describe, load_flights
 
 pytest.importorskip("pyarrow")
 needs_flights = pytest.mark.skipif(

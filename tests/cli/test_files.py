@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.cli.errors import BadInput
-from tidings.cli.files import format_of, object_of
+from tidings.cli.common.errors import BadInput
+from tidings.cli.common.files import format_of, object_of
 
 FORMATS = ("json", "csv")
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import tidings
-from tidings.cli import findings
-from tidings.cli.findings import COVERED, DUPLICATE, examine
-from tidings.cli.subscriptions import Subscription
+from tidings.cli.common.subscriptions import Subscription
+from tidings.cli.filters import findings
+from tidings.cli.filters.findings import COVERED, DUPLICATE, examine
 
 VALUES = st.integers(0, 4)
 NAMES = st.sampled_from("abc")

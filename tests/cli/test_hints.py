@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidings import parse
-from tidings.cli.hints import Watch
+from tidings.cli.filters.hints import Watch
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tidings
-from tidings.cli.ledger import Ledger
-from tidings.cli.subscriptions import Subscription
+from tidings.cli.common.subscriptions import Subscription
+from tidings.cli.filters.ledger import Ledger
 
 
 def ledger_of(*texts: str) -> Ledger:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console, RenderableType
 
-from tidings.cli.network_view import NetworkView
+from tidings.cli.network.network_view import NetworkView
 from tidings.routing.protocol import messages as m
 
 

@@ -20,7 +20,7 @@ from rich.console import Console
 from tests.cli.conftest import Result, Run
 from tests.spark.outboxes import files_of, flip, put_batch
 
-from tidings.cli.pipeline_view import PipelineView
+from tidings.cli.pipelines.pipeline_view import PipelineView
 from tidings.model import TidingsError
 from tidings.spark.feeds.feed_spool import FeedState, SpoolState
 from tidings.spark.outbox.checkpoint import SparkCheckpoint
@@ -152,7 +152,7 @@ def test_a_signal_ends_it_after_the_batch(
     which: signal.Signals,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tidings.cli.pipeline.GRACE", 60.0)  # on a machine that is busy
+    monkeypatch.setattr("tidings.cli.pipelines.pipeline.GRACE", 60.0)  # on a machine that is busy
     (folder / "p.toml").write_text(FILE.format(trigger=ALWAYS))
     for number in range(6):
         put(folder, f"{number}.json", GOOD)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tidings.cli.screen import STEP, counted, cut, tracked, working
+from tidings.cli.common.screen import STEP, counted, cut, tracked, working
 
 
 class Terminal(io.StringIO):

@@ -7,25 +7,25 @@ from typing import Annotated
 
 import typer
 
-from tidings.cli.backtest import run_backtest
-from tidings.cli.bench import bench
-from tidings.cli.bench_route import bench_route
-from tidings.cli.bench_spark import bench_spark, bench_stream
-from tidings.cli.check import check_filters
-from tidings.cli.convert import convert_filters
-from tidings.cli.demo import show_demo
-from tidings.cli.doctor import examine_file
-from tidings.cli.ending import INTERRUPTED, end_in_time
-from tidings.cli.errors import guarded
-from tidings.cli.explain import explain_event
-from tidings.cli.graph import show_graph
-from tidings.cli.live_subscriptions import subscriptions
-from tidings.cli.match import match_events
-from tidings.cli.network import publish_notification, run_router, subscribe_to
-from tidings.cli.pipeline import pipeline
-from tidings.cli.snapshot import snapshot
-from tidings.cli.top import show_network
-from tidings.cli.up import start_tree
+from tidings.cli.bench.bench import bench
+from tidings.cli.bench.bench_route import bench_route
+from tidings.cli.bench.bench_spark import bench_spark, bench_stream
+from tidings.cli.common.ending import INTERRUPTED, end_in_time
+from tidings.cli.common.errors import guarded
+from tidings.cli.demo.demo import show_demo
+from tidings.cli.filters.check import check_filters
+from tidings.cli.filters.convert import convert_filters
+from tidings.cli.filters.doctor import examine_file
+from tidings.cli.filters.explain import explain_event
+from tidings.cli.filters.graph import show_graph
+from tidings.cli.filters.match import match_events
+from tidings.cli.network.network import publish_notification, run_router, subscribe_to
+from tidings.cli.network.top import show_network
+from tidings.cli.network.up import start_tree
+from tidings.cli.pipelines.backtest import run_backtest
+from tidings.cli.pipelines.pipeline import pipeline
+from tidings.cli.subscriptions.live_subscriptions import subscriptions
+from tidings.cli.subscriptions.snapshot import snapshot
 
 app = typer.Typer(
     add_completion=False,

@@ -1,0 +1,147 @@
+"""`tidings bench backtest`: many filters on many flights, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.amounts import read_amount
+from tidings.cli.common.arrow import load_pyarrow
+from tidings.cli.common.screen import counted, emit, facts, plain, show, tasks_bar, working
+from tidings.cli.pipelines import past
+
+if TYPE_CHECKING:
+    from tidings.spark.backtests.backtest_result import Backtest
+
+MEGA = 1 << 20
+
+
+def bench_backtest(
+    rows: Annotated[
+        str, typer.Option("--rows", metavar="N", help="How many flights, such as 1M or 100M.")
+    ] = "1M",
+    filters: Annotated[
+        str, typer.Option("--filters", metavar="N", help="How many filters, such as 1000 or 10k.")
+    ] = "1000",
+    every: Annotated[
+        str,
+        typer.Option(
+            "--every",
+            metavar="STRETCH",
+            help="minute, hour, day, week, month, or a number of minutes.",
+        ),
+    ] = "day",
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder",
+            metavar="DIR",
+            help="Where the flights are written, and kept; executors elsewhere must see it. "
+            "[default: the user's cache]",
+            show_default=False,
+        ),
+    ] = None,
+    master: Annotated[
+        str, typer.Option("--master", metavar="URL", help="Where Spark runs.")
+    ] = "local[2]",
+    seed: Annotated[
+        int,
+        typer.Option("--seed", metavar="N", min=0, help="What filters and flights are drawn from."),
+    ] = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure a backtest: many filters on many flights.
+
+    The flights are those of the demo, again and again over ten years, with dates and delays
+    shifted; a million takes some 15 MB on disk. They are written when they are first asked for.
+
+    The memory is the most that each process has had: the driver, Spark's Java, the Python worker
+    that had most.
+
+    With --json, one object: rows, filters, stretches, fired, never_fired, seconds,
+    rows_per_second, written_seconds, bytes, memory (driver, java, worker).
+    """
+    wanted, count = read_amount(rows, "--rows"), read_amount(filters, "--filters")
+    shared = past.shared_folder(master, folder, "--folder")
+    load_pyarrow()
+    from tidings import studies
+    from tidings.studies.many_flights import write_flights
+
+    begun = time.perf_counter()
+    with working() as note:
+        note("drawing filters")
+        texts = dict(studies.make_workload("flights", count, 1, seed).texts())
+        path = write_flights(
+            folder or _cache(),
+            wanted,
+            seed=seed,
+            note=lambda done: note(f"writing flights: {done:,} of {wanted:,}"),
+        )
+    written = time.perf_counter() - begun
+    with past.session(master) as spark, past.compiled(texts, shared) as ready:
+        from tidings.spark import backtest
+        from tidings.spark.backtests.backtest_worker import peak_memory
+
+        begun = time.perf_counter()
+        with tasks_bar("testing") as bar:
+            found = backtest(
+                spark.read.parquet(str(path)), ready, time="time_hour", every=every, progress=bar
+            )
+        seconds = time.perf_counter() - begun
+        memory = {
+            "driver": peak_memory(),
+            "java": peak_memory(_java(spark)),
+            "worker": found.worker_peak,
+        }
+    size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+    if json:
+        emit(_record(found, seconds, written, size, memory))
+    else:
+        _show(found, seconds, size, memory, path)
+
+
+def _java(spark: Any) -> str:
+    """The process of Spark's Java; one that is not there when Spark runs elsewhere."""
+    return str(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    return Path(base, "tidings", "flights")
+
+
+def _record(
+    found: Backtest, seconds: float, written: float, size: int, memory: dict[str, int]
+) -> dict[str, Any]:
+    return {
+        "rows": found.rows, "filters": len(found), "stretches": len(found.stretches),
+        "fired": sum(map(found.total, found.ids)), "never_fired": len(found.never_fired()),
+        "seconds": round(seconds, 3), "rows_per_second": round(found.rows / seconds),
+        "written_seconds": round(written, 3), "bytes": size, "memory": memory,
+    }  # fmt: skip
+
+
+def _show(found: Backtest, seconds: float, size: int, memory: dict[str, int], path: Path) -> None:
+    fired = sum(map(found.total, found.ids))
+    stretch = found.every.name
+    span = counted(len(found.stretches), stretch, f"times {stretch}" if " " in stretch else "")
+    show(
+        plain(f"{counted(len(found), 'filter')} on {counted(found.rows, 'flight')}", "bold"),
+        "",
+        facts(
+            [
+                ("table", f"{size / 1e6:,.0f} MB of Parquet in {path}"),
+                ("fired", f"{fired:,} times in {span}; never: {len(found.never_fired()):,}"),
+                ("time", f"{seconds:.1f} s: {found.rows / seconds:,.0f} rows per second"),
+                *((f"{name} MB", f"{peak / MEGA:,.0f} at most") for name, peak in memory.items()),
+            ]
+        ),
+    )

@@ -1,0 +1,184 @@
+"""`tidings bench build`: compile very many subscriptions on Spark, with time and memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.amounts import read_amount
+from tidings.cli.common.arrow import load_pyarrow
+from tidings.cli.common.screen import emit, facts, show, working
+
+if TYPE_CHECKING:
+    from tidings.snapshots import Snapshot
+    from tidings.studies import Workload
+    from tidings.studies.processes import Peaks
+
+
+class BuildRun(msgspec.Struct, frozen=True):
+    """What was measured. Bytes are the most that were in use."""
+
+    workload: str
+    filters: int
+    nodes: int
+    edges: int
+    seconds: float
+    processor: float
+    """The same in seconds of processors, all processes together: on a machine that others use
+    too, half of it is what two cores would take at the least."""
+    steps: dict[str, tuple[float, float]]
+    """Both for each step."""
+    together_bytes: int
+    """All processes at one moment, shared pages counted once for each."""
+    driver_bytes: int
+    java_bytes: int
+    worker_bytes: list[int]
+    """The largest workers."""
+    same: bool | None
+    """Whether the nodes and edges are those of `ContentGraph.build`; null if that was not asked."""
+
+
+def bench_build(
+    workload: Annotated[
+        str, typer.Option("--workload", metavar="NAME", help="mixed, equality, ranges, prefix.")
+    ] = "mixed",
+    filters: Annotated[
+        str, typer.Option("--filters", metavar="N", help="How many, such as 100k or 5M.")
+    ] = "100k",
+    cores: options.Cores = 2,
+    heap: Annotated[
+        str, typer.Option("--heap", metavar="SIZE", help="Memory of the Java process.")
+    ] = "2g",
+    check: Annotated[
+        bool, typer.Option("--check", help="Hold the graph against ContentGraph.build.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Measure compiling the subscriptions of a table into a snapshot, on Spark on this machine.
+
+    The table is written first, and is not part of what is measured; nor is the start of Spark.
+    """
+    count = read_amount(filters, "--filters")
+    load_pyarrow()
+    from tidings import studies
+    from tidings.spark import build_snapshot, local_session
+    from tidings.studies.processes import processor_seconds, watched
+
+    work = studies.make_workload(workload, count, 1)
+    with tempfile.TemporaryDirectory(prefix="tidings-build-") as folder, working() as note:
+        note("writing the table")
+        table = Path(folder, "table.parquet")
+        _write(table, work)
+        spark = local_session("tidings-build", cores, **{"spark.driver.memory": heap})
+        steps: dict[str, tuple[float, float]] = {}
+        began = [("", time.perf_counter(), processor_seconds(os.getpid()))]
+
+        def told(step: str) -> None:
+            now, used = time.perf_counter(), processor_seconds(os.getpid())
+            name, start, before = began[-1]
+            steps[name] = now - start, used - before
+            began.append((step.partition(" ")[0], now, used))
+            note(f"{workload}, {count:,} filters: {step}")
+
+        with watched() as peaks:
+            df = spark.read.parquet(table.as_uri())
+            snapshot = build_snapshot(df, Path(folder, "snapshot"), progress=told)
+            told("")
+        seconds = began[-1][1] - began[0][1], began[-1][2] - began[0][2]
+        steps.pop("", None)
+        note("checking")
+        same = _is_same(snapshot, work) if check else None
+        run = _run(workload, count, snapshot, seconds, steps, peaks, same)
+        spark.stop()
+    if json:
+        emit(run)
+    else:
+        show(facts(_rows(run)), "")
+
+
+def _write(path: Path, work: Workload) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    of = pa.schema({"id": pa.int64(), "filter": pa.string()})
+    size, ids, texts = 1 << 16, list[int](), list[str]()
+    with pq.ParquetWriter(path, of, compression="zstd") as writer:
+        for id_, text in work.texts():
+            ids.append(id_)
+            texts.append(text)
+            if len(ids) == size:
+                writer.write_table(pa.table([ids, texts], schema=of))
+                ids, texts = [], []
+        writer.write_table(pa.table([ids, texts], schema=of))
+
+
+def _is_same(snapshot: Snapshot, work: Workload) -> bool:
+    from tidings.filters import parse
+    from tidings.graph import ContentGraph
+
+    filters = [parse(text) for _, text in work.texts()]
+    graph = ContentGraph.build(filters)
+    node_of = [graph.node(one) for one in filters]
+    number_of: dict[Any, int] = {}
+    subscribed = snapshot.subscribed()
+    for id_, node in enumerate(node_of):
+        if number_of.setdefault(node, subscribed[id_]) != subscribed[id_]:
+            return False
+    parents = {
+        number_of[node]: sorted(number_of[parent] for parent in graph.parents(node))
+        for node in graph
+    }
+    nodes: list[int] = snapshot.numbers.tolist()
+    return parents == {node: sorted(snapshot.parents(node)) for node in nodes}
+
+
+def _run(
+    workload: str, count: int, snapshot: Snapshot, seconds: tuple[float, float],
+    steps: dict[str, tuple[float, float]], peaks: Peaks, same: bool | None,
+) -> BuildRun:  # fmt: skip
+    stats = snapshot.stats()
+    others = [size for name, sizes in peaks.by_name.items() for size in sizes
+              if name not in ("driver", "java")]  # fmt: skip
+    return BuildRun(
+        workload=workload,
+        filters=count,
+        nodes=stats["nodes"],
+        edges=stats["edges"],
+        seconds=seconds[0],
+        processor=seconds[1],
+        steps=steps,
+        together_bytes=peaks.together,
+        driver_bytes=max(peaks.by_name.get("driver", [0])),
+        java_bytes=max(peaks.by_name.get("java", [0])),
+        worker_bytes=sorted(others, reverse=True)[:4],
+        same=same,
+    )
+
+
+def _seconds(seconds: float, processor: float) -> str:
+    return f"{seconds:,.1f}, of processors {processor:,.1f}"
+
+
+def _rows(run: BuildRun) -> list[tuple[str, object]]:
+    mega = [f"{size / 1e6:,.0f}" for size in run.worker_bytes]
+    rows: list[tuple[str, object]] = [
+        ("filters", f"{run.filters:,} {run.workload}"),
+        ("nodes", f"{run.nodes:,}"),
+        ("edges", f"{run.edges:,}"),
+        ("seconds", _seconds(run.seconds, run.processor)),
+        *((f"  {step}", _seconds(*used)) for step, used in run.steps.items()),
+        ("MB at once", f"{run.together_bytes / 1e6:,.0f}"),
+        ("  driver", f"{run.driver_bytes / 1e6:,.0f}"),
+        ("  Java", f"{run.java_bytes / 1e6:,.0f}"),
+        ("  workers", ", ".join(mega)),
+    ]
+    if run.same is not None:
+        rows.append(("as ContentGraph", "yes" if run.same else "NO"))
+    return rows

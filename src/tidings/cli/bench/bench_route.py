@@ -1,0 +1,66 @@
+"""`tidings bench route`: how fast the network is here, beside mosquitto and nats-server."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli.bench.bench import Seed, show_report
+from tidings.cli.common import options
+from tidings.cli.common.arrow import load_pyarrow
+from tidings.cli.common.errors import BadInput
+from tidings.cli.common.screen import emit, working
+
+
+def bench_route(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="PART",
+            help="forward, latency, durable, lookup or modes; may be repeated. [default: all]",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", metavar="N", min=0.05, max=10, help="Of each round."),
+    ] = 1.0,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", min=1, help="Times that each is measured.")
+    ] = 5,
+    peers: Annotated[
+        bool, typer.Option("--peers/--no-peers", help="Measure mosquitto and nats-server too.")
+    ] = True,
+    seed: Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure the network on this machine: routers, and peers that do the same.
+
+    forward: notifications of 200 bytes through one process to one or ten neighbours, as fast as it
+    takes them; mosquitto and nats-server in turn with it. latency: through one, two and three
+    routers, at half of what goes through them, and at 20,000/s. durable: publications to a
+    rendezvous point, each acknowledged from its disk. lookup: what a router does for a header and
+    for a subscription, without a network, for up to a million subscribers. modes: what labels,
+    lists and the choice between them take, in graphs of different shapes.
+
+    Everything that is sent must be received, or there is an error and no figure.
+
+    With --json, one object: machine, forward, latency, durable, lookup, modes.
+    """
+    load_pyarrow()
+    from tidings.studies.route_bench import PARTS, bench_route as measure
+    from tidings.studies.route_tables import route_lines, route_sections
+
+    for part in only or ():
+        if part not in PARTS:
+            raise BadInput(f"--only is {part!r}, expected one of {', '.join(PARTS)}")
+    with working() as note:
+        report = measure(
+            only or PARTS, seconds=seconds, rounds=rounds, peers=peers, seed=seed, note=note
+        )
+    if json:
+        emit(report)
+    else:
+        show_report(report.machine, route_sections(report), *route_lines(report))

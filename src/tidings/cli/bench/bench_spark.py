@@ -1,0 +1,108 @@
+"""`tidings bench spark` and `bench stream`: tagging against joins; pipelines from end to end."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli.bench.bench import Seed, show_report
+from tidings.cli.common import options
+from tidings.cli.common.amounts import read_amount
+from tidings.cli.common.arrow import load_pyarrow
+from tidings.cli.common.screen import emit, working
+
+
+def bench_spark(
+    filters: Annotated[
+        str, typer.Option("--filters", metavar="N", help="Filters, where there are many.")
+    ] = "100k",
+    rows: Annotated[
+        str, typer.Option("--rows", metavar="N", help="Rows to tag, where nothing is joined.")
+    ] = "2M",
+    few: Annotated[
+        str, typer.Option("--few", metavar="N", help="Filters of many shapes, to be joined.")
+    ] = "1k",
+    join_rows: Annotated[
+        str, typer.Option("--join-rows", metavar="N", help="Rows to tag, where there are joins.")
+    ] = "1M",
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", min=1, help="Times that each is measured.")
+    ] = 3,
+    cores: options.Cores = 2,
+    seed: Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure tagging on Spark, from Parquet to Parquet.
+
+    Against the bare engine on two threads; and against what one does without it: a nested-loop join
+    with a table of bounds, and, for filters of one shape, a broadcast hash join. All ways take
+    turns, and must find the same pairs of row and filter.
+
+    With --json, one object: machine, ways.
+    """
+    sizes = {
+        "filters": read_amount(filters, "--filters"),
+        "rows": read_amount(rows, "--rows"),
+        "few": read_amount(few, "--few"),
+        "join_rows": read_amount(join_rows, "--join-rows"),
+    }
+    load_pyarrow()
+    from tidings import studies
+    from tidings.spark import local_session
+    from tidings.studies.spark_bench import bench_spark as measure
+
+    with working() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+        note("starting Spark")
+        spark = local_session("tidings-bench", cores, **{"spark.driver.memory": "4g"})
+        report = measure(spark, Path(folder), repeats=repeats, seed=seed, note=note, **sizes)
+    if json:
+        emit(report)
+    else:
+        show_report(report.machine, studies.spark_sections(report))
+
+
+def bench_stream(
+    filters: Annotated[
+        str, typer.Option("--filters", metavar="N", help="How many subscriptions.")
+    ] = "100k",
+    rate: Annotated[
+        str, typer.Option("--rate", metavar="N", help="Notifications per second.")
+    ] = "5000",
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="N", min=5, help="How long it runs.")
+    ] = 60,
+    every: Annotated[
+        float,
+        typer.Option("--every", metavar="SECONDS", min=0, help="Trigger; 0: as soon as it can."),
+    ] = 0,
+    cores: options.Cores = 2,
+    seed: Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure a pipeline: JSON lines in a folder, matched, numbered, in the outbox.
+
+    Latency is from the making of a notification to the commit of its batch on the disk. A
+    subscription is changed each second. Memory is taken early on and at the end.
+
+    With --json, one object. Times are in seconds.
+    """
+    count, speed = read_amount(filters, "--filters"), read_amount(rate, "--rate")
+    load_pyarrow()
+    from tidings import studies
+    from tidings.spark import local_session
+    from tidings.studies.stream_bench import bench_stream as measure
+
+    with working() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+        note("starting Spark")
+        spark = local_session("tidings-bench", cores, **{"spark.driver.memory": "2g"})
+        report = measure(
+            spark, Path(folder), filters=count, rate=speed, seconds=seconds, every=every,
+            seed=seed, note=note,
+        )  # fmt: skip
+    if json:
+        emit(report)
+    else:
+        show_report(report.machine, studies.stream_sections(report))

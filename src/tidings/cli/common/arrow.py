@@ -1,0 +1,101 @@
+"""Rows of CSV and Parquet files, by pyarrow, batch by batch.
+
+pyarrow is loaded here and nowhere else, and only when such a file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tidings.cli.common.errors import BadInput
+from tidings.cli.common.files import STDIN, name_of, opened
+from tidings.model import EnvironmentProblem
+
+# Types of CSV columns are those of the first block, so it is not small.
+BLOCK_BYTES = 16 << 20
+BATCH_ROWS = 4096
+
+Rows = Iterator[dict[str, Any]]
+
+
+def read_csv(path: str, as_text: Iterable[str] = (), nulls: Iterable[str] = ()) -> Rows:
+    """Rows of a CSV file; the columns `as_text` are read as they stand, the others' types are
+    inferred. Empty fields are null, and so is what `nulls` says."""
+    pa = load_pyarrow()
+    from pyarrow import csv
+
+    convert = csv.ConvertOptions(
+        column_types={name: pa.string() for name in as_text},
+        null_values=["", *nulls],
+        strings_can_be_null=True,
+    )
+    options = csv.ReadOptions(block_size=BLOCK_BYTES)
+    parse = csv.ParseOptions(newlines_in_values=True)
+    with opened(path) as file, _told(path, "CSV"):
+        batches = csv.open_csv(file, options, parse, convert)
+        _check_columns(path, batches.schema)
+        for field in batches.schema:
+            if pa.types.is_binary(field.type):  # pyarrow's answer to bytes that are no text
+                raise BadInput(f"{name_of(path)}: the column '{field.name}' is not text in UTF-8")
+        for batch in batches:
+            yield from rows_of(batch)
+
+
+def read_parquet(path: str) -> Rows:
+    """Rows of a Parquet file."""
+    load_pyarrow()
+    from pyarrow import parquet
+
+    if path == STDIN:
+        raise BadInput("stdin: Parquet can't be read from a pipe, expected the name of a file")
+    with opened(path) as file, _told(path, "Parquet"):
+        source = parquet.ParquetFile(file)
+        _check_columns(path, source.schema_arrow)
+        for batch in source.iter_batches(BATCH_ROWS):
+            yield from rows_of(batch)
+
+
+def rows_of(batch: Any) -> Rows:
+    """The rows of a record batch or table as dicts."""
+    pa = load_pyarrow()
+    for at, field in enumerate(batch.schema):
+        # Python has no nanoseconds, and pyarrow would look for pandas to keep them.
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            micros = batch.column(at).cast(pa.timestamp("us", field.type.tz), safe=False)
+            batch = batch.set_column(at, field.name, micros)
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield from batch.slice(start, BATCH_ROWS).to_pylist(maps_as_pydicts="lossy")
+
+
+def load_pyarrow() -> Any:
+    """The package, when there is something for it to read."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise EnvironmentProblem(
+            "CSV and Parquet are read by the package pyarrow, which is not installed: "
+            "pip install pyarrow"
+        ) from None
+    return pyarrow
+
+
+@contextmanager
+def _told(path: str, kind: str) -> Iterator[None]:
+    """What pyarrow refuses, in one line that names the file."""
+    pa = load_pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, ValueError, OverflowError, OSError) as problem:
+        said = " ".join(str(problem).split())[:300]
+        hint = "; --types can declare the column" if "conversion error" in said else ""
+        raise BadInput(f"{name_of(path)}: this can't be read as {kind}: {said}{hint}") from None
+
+
+def _check_columns(path: str, schema: Any) -> None:
+    seen: set[str] = set()
+    for field in schema:
+        if field.name in seen:
+            raise BadInput(f"{name_of(path)}: found the column '{field.name}' twice")
+        seen.add(field.name)

@@ -1,0 +1,91 @@
+"""How a command ends early: one paragraph on stderr and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import ParamSpec
+
+import typer
+
+from tidings.cli.common.ending import INTERRUPTED, handlers_kept
+from tidings.model import FilterError, TidingsError
+
+BAD_INPUT = 2
+PIPE_CLOSED = 141  # what a shell gives for a program that a closed pipe ended
+
+Params = ParamSpec("Params")
+
+
+class BadInput(TidingsError):
+    """Input that can't be used: where it is, what was found, what was expected.
+
+    `pointer` holds the lines that show the place, when there is something to show.
+    """
+
+    def __init__(self, message: str, pointer: str = "") -> None:
+        self.pointer = pointer
+        super().__init__(message)
+
+
+def refused(problem: FilterError, where: str) -> BadInput:
+    """The refusal of a filter that stands at a place such as `filters.txt, line 3`."""
+    if not problem.text:
+        return BadInput(f"{where}: {problem.reason}")
+    place = f"{where}, character {problem.position + 1}"
+    return BadInput(f"{place}: {problem.reason}", problem.pointer())
+
+
+def cleaned(text: str) -> str:
+    """Text from outside, with nothing in it that could steer a terminal."""
+    return "".join(c if c.isprintable() else "·" for c in text)
+
+
+def report(problem: Exception) -> None:
+    """The problem on stderr."""
+    label = "error:"
+    if sys.stderr.isatty():
+        label = typer.style(label, fg="red", bold=True)
+    print(f"{label} {cleaned(str(problem))}", file=sys.stderr)
+    if isinstance(problem, BadInput):
+        for line in problem.pointer.splitlines():
+            print(f"    {line}", file=sys.stderr)
+
+
+def remark(note: str) -> None:
+    """Something worth knowing, on stderr."""
+    label = "note:"
+    if sys.stderr.isatty():
+        label = typer.style(label, fg="yellow", bold=True)
+    print(f"{label} {cleaned(note)}", file=sys.stderr)
+
+
+def guarded(command: Callable[Params, int | None]) -> Callable[Params, None]:
+    """A command that gives its exit code, as one that ends with it, whatever goes wrong."""
+
+    @functools.wraps(command)
+    def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
+        try:
+            with handlers_kept():
+                code = command(*args, **kwargs) or 0
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except BrokenPipeError:
+            _forget_stdout()
+            code = PIPE_CLOSED
+        except (TidingsError, OSError) as problem:
+            report(problem)
+            code = BAD_INPUT
+        raise typer.Exit(code)
+
+    return run
+
+
+def _forget_stdout() -> None:
+    """Nobody reads it any more; what is left in its buffer must not fail when Python ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,48 @@
+"""Notifications from a file or from stdin, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tidings.cli.common import arrow, files
+from tidings.cli.common.declared import Declared
+from tidings.cli.common.errors import BadInput
+from tidings.model import NotificationError
+
+FORMATS = ("json", "csv", "parquet")
+
+
+def read_events(
+    path: str, given: str | None, declared: Declared, nulls: Iterable[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """The notifications of a file, with declared attributes as their types."""
+    form = files.format_of(path, given, FORMATS, "--format")
+    for where, event in _placed(path, form, declared, nulls):
+        yield conformed(event, declared, where)
+
+
+def conformed(event: dict[str, Any], declared: Declared, where: str) -> dict[str, Any]:
+    """The notification with declared attributes as their types."""
+    if declared.attributes is None:
+        return event
+    try:
+        return declared.attributes.read(event)
+    except NotificationError as problem:
+        raise BadInput(f"{where}: {problem}") from None
+
+
+def _placed(
+    path: str, form: str, declared: Declared, nulls: Iterable[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    name = files.name_of(path)
+    if form == "json":
+        for line, event in files.read_objects(path):
+            yield f"{name}, line {line}", event
+        return
+    if form == "csv":
+        rows = arrow.read_csv(path, declared.names, nulls)
+    else:
+        rows = arrow.read_parquet(path)
+    for index, event in enumerate(rows):
+        yield f"{name}, event {index}", event

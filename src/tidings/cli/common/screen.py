@@ -1,0 +1,186 @@
+"""What people see: tables on stdout, progress on stderr. What programs see: JSON lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from rich import box
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from tidings.cli.common.errors import cleaned
+
+Item = TypeVar("Item")
+
+MOST_ROWS = 20  # of a table, without --all
+STEP = 256  # items between two looks at the progress bar
+
+
+def show(*parts: RenderableType, whole: bool = False) -> None:
+    """Print for people, with nothing but what is asked for in colour.
+
+    A table is made to fit the terminal, or printed whole: for numbers, a line that goes on below is
+    better than one that is cut off.
+    """
+    console = Console(highlight=False, markup=False)
+    for part in parts:
+        wide = console
+        if whole and isinstance(part, Table):
+            needed = Measurement.get(console, console.options.update(max_width=1000), part).maximum
+            if needed > console.width:
+                wide = Console(highlight=False, markup=False, width=needed)
+        wide.print(part)
+
+
+def say(text: str) -> None:
+    """Print a line as it is, however long: it may be read by a program."""
+    print(cleaned(text))
+
+
+def emit(record: Any) -> None:
+    """Print one JSON line."""
+    sys.stdout.buffer.write(msgspec.json.encode(record) + b"\n")
+
+
+def plain(value: object, style: str = "") -> Text:
+    """Text from outside: shown as it is, whatever brackets and escapes it has."""
+    return Text(cleaned(str(value)), style, overflow="fold")
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+    """A table of texts; a column whose name ends in # is one of numbers."""
+    made = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
+    for name in columns:
+        made.add_column(
+            name.rstrip("#"),
+            justify="right" if name.endswith("#") else "left",
+            overflow="fold",
+            no_wrap=name.endswith("#"),
+        )
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
+    return made
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> Table:
+    """Names with their values, one below the other."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column(style="dim", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in rows:
+        made.add_row(name, value if isinstance(value, Text) else plain(value))
+    return made
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """`1 event`, `12,000 events`."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def near(path: str) -> str:
+    """A path as one would write it here."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+def show_rest(count: int, noun: str) -> None:
+    """Say how many rows were left out, if any."""
+    if count:
+        show(plain(f"and {counted(count, noun)} (--all shows them)", "dim"), "")
+
+
+def _bar(*columns: Any) -> Any:
+    """A progress bar on stderr: what is done, how much of how much, and these columns."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    first = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=30)
+    return Progress(
+        *first, MofNCompleteColumn(), *columns, console=Console(stderr=True), transient=True,
+        redirect_stdout=False,
+    )  # fmt: skip
+
+
+def tracked(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
+    """The items, with a progress bar on stderr when a person is there to see it."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.progress import TimeElapsedColumn, TimeRemainingColumn
+
+    with _bar(TimeElapsedColumn() if total is None else TimeRemainingColumn()) as bar:
+        task = bar.add_task(label, total=total)
+        for count, item in enumerate(items, 1):
+            yield item
+            if count % STEP == 0:
+                bar.update(task, completed=count)
+
+
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """A function that tells a person on stderr, if there is one, what is being done."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    columns = [TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
+    # Drawn only when there is something to tell: a thread that turns a spinner would be measured.
+    bar = Progress(
+        *columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
+        auto_refresh=False,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("starting")
+        yield lambda text: bar.update(task, description=text, refresh=True)
+
+
+@contextmanager
+def live(picture: Callable[[], RenderableType]) -> Iterator[Callable[[Any], None]]:
+    """Keep a picture up to date on stderr, if a person is there to see it. The function that is
+    given takes another picture to be shown from then on; all are gone at the end."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.live import Live
+
+    shown = [picture]
+
+    def take(other: Callable[[], RenderableType]) -> None:
+        shown[0] = other
+
+    def now() -> RenderableType:
+        return shown[0]()
+
+    screen = Live(
+        get_renderable=now, console=Console(stderr=True), transient=True,
+        refresh_per_second=4, redirect_stdout=False,
+    )  # fmt: skip
+    with screen:
+        yield take
+
+
+@contextmanager
+def tasks_bar(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
+    """A bar of tasks done, of all, with the rows so far; None when nobody is there to see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    rows = TextColumn("tasks, {task.fields[rows]:,} rows")
+    with _bar(rows, TimeElapsedColumn(), TimeRemainingColumn()) as bar:
+        task = bar.add_task(label, total=None, rows=0)
+        yield lambda done, tasks, rows: bar.update(
+            task, completed=done, total=tasks or None, rows=rows
+        )

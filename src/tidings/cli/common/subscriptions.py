@@ -1,0 +1,130 @@
+"""Subscriptions from a file: who (id, subscriber) asks for what (a filter).
+
+| format | what a line or row is |
+| --- | --- |
+| text | a filter; its id is the number of the line; blank lines and # comments are skipped |
+| json | {"id": ..., "filter": ..., "subscriber": ...} |
+| csv, parquet | the columns id, filter and, where wanted, subscriber |
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from tidings import Filter, FilterError, parse
+from tidings.cli.common import arrow, files
+from tidings.cli.common.declared import Declared
+from tidings.cli.common.errors import BadInput, refused
+
+FORMATS = ("text", "json", "csv", "parquet")
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """One subscription, and where it stands: `file` and `place` (such as `line 3`)."""
+
+    id: int | str
+    text: str
+    subscriber: str | None = None
+    file: str = ""
+    place: str = ""
+
+    @property
+    def where(self) -> str:
+        return ", ".join(filter(None, (self.file, self.place)))
+
+    @property
+    def spot(self) -> str:
+        """The place, and the id when it is not the number of the line."""
+        return self.place if self.place.endswith(f" {self.id}") else f"{self.place}, id {self.id}"
+
+    def parsed(self, dialect: str, declared: Declared) -> Filter:
+        """Its filter; BadInput with the place when the text is none."""
+        try:
+            return parse(self.text, dialect, attributes=declared.attributes)
+        except FilterError as problem:
+            raise refused(problem, self.where) from None
+
+
+def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscription]:
+    """The subscriptions of a file; BadInput when there is none, or when an id comes twice."""
+    form = files.format_of(path, given, FORMATS, "--filters-format")
+    seen: dict[str, str] = {}
+    for one in _READERS[form](path):
+        first = seen.setdefault(str(one.id), one.place)
+        if first != one.place:
+            raise BadInput(f"{one.where}: the id '{one.id}' is taken already, by {first}")
+        yield one
+    if not seen:
+        raise BadInput(f"{files.name_of(path)}: found no filter, expected at least one")
+
+
+def _read_text(path: str) -> Iterator[Subscription]:
+    for line, text in files.read_lines(path):
+        bare = text.strip()
+        if bare and not bare.startswith("#"):
+            # The spaces in front stay, so that positions are those of the line.
+            yield Subscription(line, text.rstrip(), None, files.name_of(path), f"line {line}")
+
+
+def _read_json(path: str) -> Iterator[Subscription]:
+    for line, record in files.read_objects(path):
+        yield _subscription(record, path, f"line {line}")
+
+
+def _read_parquet(path: str) -> Iterator[Subscription]:
+    for row, record in enumerate(arrow.read_parquet(path), 1):
+        yield _subscription(record, path, f"row {row}")
+
+
+def _read_csv(path: str) -> Iterator[Subscription]:
+    # Not by pyarrow: an id such as 007 stays as it is, and lines can be named.
+    csv.field_size_limit(1 << 30)
+    reader = csv.reader((line for _, line in files.read_lines(path)), strict=True)
+    name = files.name_of(path)
+    header: list[str] | None = None
+    line = 1
+    try:
+        for fields in reader:
+            if header is None:
+                header = [field.strip() for field in fields]
+                _need_columns(header, f"{name}, line {line}")
+            elif fields:
+                if len(fields) != len(header):
+                    raise BadInput(
+                        f"{name}, line {line}: found {len(fields)} fields, expected {len(header)}"
+                    )
+                record = {key: value or None for key, value in zip(header, fields, strict=True)}
+                yield _subscription(record, path, f"line {line}")
+            line = reader.line_num + 1
+    except csv.Error as problem:
+        raise BadInput(f"{name}, line {line}: this is not CSV: {problem}") from None
+
+
+_READERS = {"text": _read_text, "json": _read_json, "csv": _read_csv, "parquet": _read_parquet}
+
+
+def _subscription(record: Mapping[str, Any], path: str, place: str) -> Subscription:
+    name = files.name_of(path)
+    _need_columns(record, f"{name}, {place}")
+    number, text, subscriber = record["id"], record["filter"], record.get("subscriber")
+    if not isinstance(number, (int, str)) or isinstance(number, bool):
+        raise BadInput(
+            f"{name}, {place}: the id is {files.kind_of(number)}, expected text or an integer"
+        )
+    if not isinstance(text, str):
+        raise BadInput(f"{name}, {place}: the filter is {files.kind_of(text)}, expected text")
+    who = None if subscriber is None else str(subscriber)
+    return Subscription(number, text, who, name, place)
+
+
+def _need_columns(names: Collection[str], where: str) -> None:
+    for column in ("id", "filter"):
+        if column not in names:
+            found = ", ".join(names) or "nothing"
+            raise BadInput(
+                f"{where}: found {found}; expected id, filter and, where wanted, subscriber"
+            )

@@ -1,0 +1,87 @@
+"""Graphs drawn as trees in the terminal, in which each node is drawn with what it covers once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.text import Text
+from rich.tree import Tree
+
+from tidings.cli.common.screen import counted, cut, plain, show
+
+BRANCHES, LEVELS = 8, 4  # that are drawn
+DEEPEST = 10  # levels of one tree: what is further down is drawn as a tree of its own
+
+
+def show_trees(
+    title: str,
+    roots: list[int],
+    below: Callable[[int], list[int]],
+    line: Callable[[int], tuple[int, str, str]],
+    every: bool = False,
+) -> None:
+    """Draw a graph from its top; the whole of it with `every`. `below` has the children of a node,
+    `line` its number, its text, and what stands behind it."""
+    drawing = _Drawing(below, line, every)
+    show(drawing.tree(title, roots))
+    while drawing.later:
+        place = next(iter(drawing.later))
+        del drawing.later[place]
+        show("", drawing.tree(f"below node {line(place)[0]}", below(place)))
+
+
+class _Drawing:
+    """Paths can be as long as there are nodes: trees grow without recursion, and are cut at
+    DEEPEST, beyond which there would be no room for a line."""
+
+    def __init__(
+        self,
+        below: Callable[[int], list[int]],
+        line: Callable[[int], tuple[int, str, str]],
+        every: bool,
+    ) -> None:
+        self.later: dict[int, None] = {}
+        """Nodes whose children are still to be drawn, in a tree of their own; in this order."""
+        self._below, self._line = below, line
+        self._most = None if every else BRANCHES
+        self._drawn: set[int] = set()
+
+    def tree(self, title: str, places: list[int]) -> Tree:
+        top = Tree(plain(title, "bold"), guide_style="dim")
+        growing = [(top, iter(places[: self._most]), len(places))]
+        while growing:
+            tree, left, count = growing[-1]
+            place = next(left, None)
+            if place is not None:
+                branch = tree.add(self._text(place))
+                children = self._below(place)
+                note = self._note(place, len(children), len(growing))
+                if note:
+                    branch.add(plain(note, "dim"))
+                elif children:
+                    growing.append((branch, iter(children[: self._most]), len(children)))
+                continue
+            growing.pop()
+            if self._most is not None and count > self._most:
+                tree.add(plain(f"and {count - self._most:,} more (--all shows them)", "dim"))
+        return top
+
+    def _text(self, place: int) -> Text:
+        number, said, behind = self._line(place)
+        text = plain(f"{number}  ", "dim")
+        text.append_text(plain(cut(said, 120), "default"))
+        return text.append(f"  ({behind})", "dim")
+
+    def _note(self, place: int, children: int, level: int) -> str:
+        """What stands in the place of a node's children, if they are not drawn here."""
+        if not children:
+            return ""
+        if place in self._drawn:
+            return "further below" if place in self.later else "as above"
+        if self._most is not None and level == LEVELS:
+            return f"{counted(children, 'node')} below (--all shows them)"
+        self._drawn.add(place)
+        if level < DEEPEST:
+            return ""
+        self.later[place] = None
+        return "further below"

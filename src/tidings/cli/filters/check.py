@@ -1,0 +1,100 @@
+"""`tidings check`: what a filter means, and whether it is a good one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Annotated
+
+import msgspec
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.declared import read_types
+from tidings.cli.common.errors import BAD_INPUT, BadInput, report
+from tidings.cli.common.screen import counted, emit, facts, plain, show, table
+from tidings.cli.common.subscriptions import Subscription, read_subscriptions
+from tidings.cli.filters.anatomy import MEANING, SEVERAL, Anatomy, Part, dissect
+
+
+def check_filters(
+    filters: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILTER", help="Filters to check.", hidden=True),
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="A file of filters.", show_default=False),
+    ] = None,
+    filters_format: options.FiltersFormat = None,
+    types: options.Types = None,
+    others: options.Others = False,
+    dialect: options.Dialect = "sql",
+    json: options.Json = False,
+) -> int:
+    """Say what a filter means, and what is odd about it.
+
+    A filter is a union of boxes; a box is a list of tests that must all pass. A filter with too
+    many boxes is "wide" and is kept as it is written. A residual is a condition that no index can
+    decide, so it is evaluated event by event.
+
+    With --json, one line per filter: id, filter, canonical, identity, wide, boxes (lists of term,
+    set, residual), residuals, attributes, warnings (never-true, always-true, residual-only).
+
+    Exit code: 0 when all filters are accepted, 2 when one is refused.
+    """
+    if not filters and file is None:
+        raise BadInput("there is nothing to check: give a filter in quotes, or --file FILE")
+    declared = read_types(types, others)
+    code = 0
+    listed = read_subscriptions(file, filters_format) if file is not None else ()
+    for one in chain(_given(filters or []), listed):
+        try:
+            anatomy = dissect(one.parsed(dialect, declared), one.text)
+        except BadInput as problem:
+            report(problem)
+            code = BAD_INPUT
+            continue
+        if json:
+            _emit(one, anatomy)
+        else:
+            _show(one, anatomy)
+    return code
+
+
+def _decided(part: Part, wide: bool) -> str:
+    if part.residual or (wide and part.term == SEVERAL):
+        return "one by one"
+    return "index"
+
+
+def _given(filters: list[str]) -> Iterable[Subscription]:
+    """The filters of the command line, numbered."""
+    for number, text in enumerate(filters, 1):
+        yield Subscription(number, text, file="filter" if len(filters) == 1 else f"filter {number}")
+
+
+def _emit(one: Subscription, anatomy: Anatomy) -> None:
+    emit({"id": one.id, **msgspec.structs.asdict(anatomy)})
+
+
+def _show(one: Subscription, anatomy: Anatomy) -> None:
+    count = "wide" if anatomy.wide else str(len(anatomy.boxes))
+    rows: list[tuple[str, object]] = [
+        ("canonical", anatomy.canonical),
+        ("identity", anatomy.identity),
+        ("attributes", ", ".join(anatomy.attributes) or "none"),
+        ("boxes", count),
+        ("residuals", "; ".join(anatomy.residuals) or "none"),
+    ]
+    rows.extend(
+        ("warning", plain(f"{name}: {MEANING[name]}", "yellow")) for name in anatomy.warnings
+    )
+    where = f"{one.where}: " if one.place else ""
+    show(plain(where + anatomy.filter, "bold"), facts(rows), "")
+    for number, box in enumerate(anatomy.boxes, 1):
+        title = f"box {number}: {counted(len(box), 'test')}"
+        if anatomy.wide:
+            title = f"{counted(len(box), 'clause')}, all of which must hold"
+        tests = [(p.term, p.set, _decided(p, anatomy.wide)) for p in box]
+        show(plain(title, "bold"), table(["term", "set", "decided by"], tests), "")

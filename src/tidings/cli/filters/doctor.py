@@ -1,0 +1,102 @@
+"""`tidings doctor`: what is wrong with a file of filters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.declared import read_types
+from tidings.cli.common.errors import BadInput
+from tidings.cli.common.screen import MOST_ROWS, counted, cut, emit, show, show_rest, table, tracked
+from tidings.cli.common.subscriptions import read_subscriptions
+from tidings.cli.filters.findings import KINDS, Finding, Parsed, examine, sharing
+
+
+def examine_file(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The filters.", hidden=True)],
+    filters_format: options.FiltersFormat = None,
+    types: options.Types = None,
+    others: options.Others = False,
+    dialect: options.Dialect = "sql",
+    every: options.All = False,
+    json: options.Json = False,
+) -> int:
+    """Find filters that are equal, never needed, or odd.
+
+    FILE is as for `tidings match --filters`. Looked for, within the filters of one subscriber:
+    duplicates, and filters that another one covers. For each filter by itself: whether it can
+    never match, always matches, or has an alternative that no index can help with. Filters
+    without a subscriber count as those of one.
+
+    With --json, one object: filters, subscribers, shared (filters that are equal to one of another
+    subscriber, which is no fault), counts by kind, and findings (kind, id, subscriber, place,
+    filter, other: the id and place of the filter that makes it so).
+
+    Exit code: 0 when there is nothing to report, 1 when there is, 2 on bad input.
+    """
+    declared = read_types(types, others)
+    parsed: list[Parsed] = []
+    for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
+        try:
+            parsed.append((one, one.parsed(dialect, declared)))
+        except BadInput as problem:
+            hint = f"; tidings check --file {file} lists all that are refused"
+            raise BadInput(f"{problem}{hint}", problem.pointer) from None
+    findings = examine(parsed)
+    if json:
+        _emit_report(parsed, findings)
+    else:
+        _show_report(parsed, findings, None if every else MOST_ROWS)
+    return 1 if findings else 0
+
+
+def _emit_report(parsed: list[Parsed], findings: list[Finding]) -> None:
+    counts = Counter(finding.kind for finding in findings)
+    emit(
+        {
+            "filters": len(parsed),
+            "subscribers": _subscribers(parsed),
+            "shared": sharing(parsed),
+            "counts": {kind: counts[kind] for kind in KINDS},
+            "findings": [_record(finding) for finding in findings],
+        }
+    )
+
+
+def _record(finding: Finding) -> dict[str, object]:
+    one, other = finding.subscription, finding.other
+    return {
+        "kind": finding.kind,
+        "id": one.id,
+        "subscriber": one.subscriber,
+        "place": one.place,
+        "filter": one.text.strip(),
+        "other": None if other is None else {"id": other.id, "place": other.place},
+    }
+
+
+def _show_report(parsed: list[Parsed], findings: list[Finding], most: int | None) -> None:
+    counts = Counter(finding.kind for finding in findings)
+    if findings:
+        found = [(kind, f"{counts[kind]:,}", KINDS[kind]) for kind in KINDS if counts[kind]]
+        show(table(["finding", "filters#", "what it means"], found), "")
+        rows = []
+        for finding in findings[:most]:
+            one, other = finding.subscription, finding.other
+            by = "" if other is None else f"{other.spot}: {cut(other.text.strip(), 120)}"
+            rows.append((one.spot, finding.kind, cut(one.text.strip(), 120), by))
+        show(table(["where", "finding", "filter", "because of"], rows), "")
+        show_rest(len(findings) - len(rows), "more finding")
+    verdict = counted(len(findings), "finding") if findings else "healthy"
+    owners = _subscribers(parsed)
+    whose = f" of {counted(owners, 'subscriber')}" if owners else ""
+    shared = sharing(parsed)
+    equal = f", {shared:,} of them equal to another subscriber's" if shared else ""
+    show(f"{counted(len(parsed), 'filter')}{whose}{equal}: {verdict}")
+
+
+def _subscribers(parsed: list[Parsed]) -> int:
+    return len({one.subscriber for one, _ in parsed if one.subscriber is not None})

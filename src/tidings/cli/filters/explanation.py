@@ -1,0 +1,55 @@
+"""An explanation on the screen: one table per alternative, the one that came nearest first."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from tidings import BoxReport, Explanation, TestReport
+from tidings.cli.common.screen import counted, plain, show, show_rest, table
+
+FEW = 3
+
+
+def show_explanation(explanation: Explanation, most: int | None = FEW) -> None:
+    """Print the verdict, the reason and the tests of at most so many alternatives."""
+    show(verdict(explanation), "")
+    shown = explanation.boxes[:most]
+    for number, box in enumerate(shown, 1):
+        if len(explanation.boxes) > 1:
+            show(plain(f"alternative {number} of {len(explanation.boxes)}: {_state(box)}", "bold"))
+        show(_tests(box), "")
+    show_rest(len(explanation.boxes) - len(shown), "more alternative")
+
+
+def verdict(explanation: Explanation) -> Text:
+    """Whether it matches, and the shortest reason when it does not."""
+    if explanation.matched:
+        return Text("matches", "bold green")
+    reason = explanation.reason
+    if explanation.boxes:
+        failed = explanation.boxes[0].failed
+        reason = "; ".join(
+            f"expected {test.expected}, but {_term(test) or 'it'} is {test.actual}"
+            for test in failed
+        )
+    return Text.assemble(("does not match", "bold red"), ": ", plain(reason))
+
+
+def _term(test: TestReport) -> str:
+    """What is tested; nothing for a residual, which is its own term."""
+    return test.term if test.term != test.expected else ""
+
+
+def _state(box: BoxReport) -> str:
+    failed = len(box.failed)
+    return f"{failed} of {counted(len(box.tests), 'test')} fail" if failed else "all tests pass"
+
+
+def _tests(box: BoxReport) -> Table:
+    rows = [
+        (Text("pass", "green") if test.passed else Text("FAIL", "bold red"),
+         test.expected, _term(test), test.actual)
+        for test in sorted(box.tests, key=lambda test: test.passed)
+    ]  # fmt: skip
+    return table(["", "expected", "term", "actual"], rows)

@@ -1,0 +1,97 @@
+"""What is wrong with a set of subscriptions: filters that are odd, equal, or never needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from tidings import ContentGraph, Filter, Node
+from tidings.cli.common.screen import tracked
+from tidings.cli.common.subscriptions import Subscription
+from tidings.cli.filters import anatomy
+
+MANY = 1_000  # filters of one subscriber: fewer are not worth the start of the batch join
+DUPLICATE, COVERED = "duplicate", "covered"
+
+KINDS = {
+    DUPLICATE: "the subscriber has an equal filter already",
+    COVERED: "not needed: another of the subscriber's covers it",
+    **anatomy.MEANING,
+}
+
+Parsed = tuple[Subscription, Filter]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is wrong with one subscription; `other` is the one that makes it so."""
+
+    kind: str
+    subscription: Subscription
+    other: Subscription | None = None
+
+
+def examine(parsed: list[Parsed]) -> list[Finding]:
+    """All findings, in the order of the subscriptions.
+
+    Filters without a subscriber count as those of one subscriber.
+    """
+    owners: dict[str | None, list[Parsed]] = {}
+    for one in parsed:
+        owners.setdefault(one[0].subscriber, []).append(one)
+    place = {str(one.id): at for at, (one, _) in enumerate(parsed)}
+    found = [finding for own in owners.values() for finding in _of_one(own)]
+    return sorted(found, key=lambda finding: place[str(finding.subscription.id)])
+
+
+def sharing(parsed: Iterable[Parsed]) -> int:
+    """How many filters are equal to one of another subscriber: no fault, they share a node."""
+    owners: dict[bytes, set[str | None]] = {}
+    for one, filter_ in parsed:
+        owners.setdefault(filter_.key, set()).add(one.subscriber)
+    return sum(len(who) for who in owners.values() if len(who) > 1)
+
+
+def _of_one(own: list[Parsed]) -> Iterator[Finding]:
+    first: dict[bytes, Subscription] = {}
+    sound: list[Parsed] = []
+    for one, filter_ in own:
+        odd = anatomy.oddities(filter_)
+        empty = anatomy.NEVER in odd or anatomy.ALWAYS in odd  # all of these are equal
+        earlier = one if empty else first.setdefault(filter_.key, one)
+        if earlier is not one:
+            yield Finding(DUPLICATE, one, earlier)
+            continue
+        yield from (Finding(kind, one) for kind in odd)
+        if not empty:
+            sound.append((one, filter_))
+    yield from _covered(sound)
+
+
+def _covered(own: list[Parsed]) -> Iterator[Finding]:
+    """One finding for each filter that is equal to an earlier one, or that another covers; of all
+    that do, one that nothing covers is named."""
+    filters = [filter_ for _, filter_ in own]
+    owner = {filter_.key: one for one, filter_ in own}
+    if len(filters) > MANY:
+        graph = ContentGraph.build(tracked(filters, "comparing", len(filters)))
+    else:
+        graph = ContentGraph(filters)
+    tops: dict[Node, Node] = {}
+    for one, filter_ in own:
+        node = graph.node(filter_)
+        assert node is not None
+        if owner[node.filter.key] is not one:  # equal, though written differently
+            yield Finding(DUPLICATE, one, owner[node.filter.key])
+        elif (top := _top(graph, node, tops)) is not node:
+            yield Finding(COVERED, one, owner[top.filter.key])
+
+
+def _top(graph: ContentGraph, node: Node, tops: dict[Node, Node]) -> Node:
+    """Upwards from a node to one that nothing covers; `tops` remembers, as chains are long."""
+    passed = [node]
+    while passed[-1] not in tops and (parents := graph.parents(passed[-1])):
+        passed.append(parents[0])
+    top = tops.get(passed[-1], passed[-1])
+    tops.update(dict.fromkeys(passed, top))
+    return top

@@ -1,0 +1,152 @@
+"""`tidings graph`: which filter of a file covers which, as a table, a tree or a picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings import ContentGraph
+from tidings.cli.common import files, options
+from tidings.cli.common.declared import read_types
+from tidings.cli.common.errors import BadInput
+from tidings.cli.common.screen import MOST_ROWS, counted, emit, say, show, show_rest, table, tracked
+from tidings.cli.common.subscriptions import Subscription, read_subscriptions
+from tidings.cli.common.trees import show_trees
+from tidings.graph.layout import layers_of
+
+MANY = 5_000  # filters that are better put in order at once
+MOST_IDS = 20  # that are named at a node of the picture
+
+
+def show_graph(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The filters.", hidden=True)],
+    svg: Annotated[
+        str | None,
+        typer.Option(
+            "--svg",
+            metavar="FILE",
+            help="Write a picture that a browser shows; - is standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    filters_format: options.FiltersFormat = None,
+    types: options.Types = None,
+    others: options.Others = False,
+    dialect: options.Dialect = "sql",
+    every: options.All = False,
+    json: options.Json = False,
+) -> int:
+    """Show which filter of a file covers which.
+
+    FILE is as for `tidings match --filters`. A node is one filter, of however many subscriptions;
+    its depth is the length of the longest path from a filter that nothing covers.
+
+    With --svg, a picture in layers: boxes with the beginning of each filter, or dots where there
+    are many. Point at one to read it.
+
+    With --json, one line per node: node, filter, ids, depth, parents, children.
+
+    Exit code: 0, or 2 on bad input.
+    """
+    if json and svg == files.STDOUT:
+        raise BadInput("--json and --svg - both write to standard output; name a file for --svg")
+    declared = read_types(types, others)
+    listed = tracked(read_subscriptions(file, filters_format), "reading filters")
+    parsed = [(one, one.parsed(dialect, declared)) for one in listed]
+    filters = [filter_ for _, filter_ in parsed]
+    if len(filters) > MANY:
+        graph = ContentGraph.build(tracked(filters, "comparing", len(filters)))
+    else:
+        graph = ContentGraph(tracked(filters, "comparing", len(filters)))
+    asking: dict[int, list[Subscription]] = {node.id: [] for node in graph}
+    for one, filter_ in parsed:
+        node = graph.node(filter_)
+        assert node is not None
+        asking[node.id].append(one)
+    seen = _Seen(graph, asking)
+    if svg is not None:
+        from tidings.graph.picture import draw
+
+        picture = draw(
+            graph, Path(files.name_of(file)).name, lambda node: _asked_by(asking[node.id])
+        )
+        if svg == files.STDOUT:
+            print(picture, end="")
+            return 0
+        _write(picture, svg, file)
+    if json:
+        seen.emit()
+    elif svg is None:
+        seen.show(every)
+    else:
+        say(f"{svg}: {seen.counts}")
+    return 0
+
+
+def _write(picture: str, svg: str, filters: str) -> None:
+    path = Path(svg)
+    if filters != files.STDIN and path.exists() and path.samefile(filters):
+        raise BadInput(f"{svg}: this is the file of filters, expected another one for the picture")
+    try:
+        path.write_text(picture, "utf-8")
+    except OSError as problem:
+        raise BadInput(f"{svg}: the picture can't be written: {problem.strerror}") from None
+
+
+class _Seen:
+    """A graph with what is said about it."""
+
+    def __init__(self, graph: ContentGraph, asking: dict[int, list[Subscription]]) -> None:
+        self._graph, self._asking = graph, asking
+        self._nodes = list(graph)
+        self._place = {node.id: place for place, node in enumerate(self._nodes)}
+        self._below = [[self._place[c.id] for c in graph.children(n)] for n in self._nodes]
+        self._layers = layers_of(self._below)
+
+    @property
+    def counts(self) -> str:
+        edges = sum(map(len, self._below))
+        nodes = counted(len(self._nodes), "node")
+        return f"{nodes}, {counted(edges, 'edge')}, depth {max(self._layers)}"
+
+    def emit(self) -> None:
+        for place, node in enumerate(self._nodes):
+            emit(
+                {
+                    "node": node.id,
+                    "filter": node.filter.sql(),
+                    "ids": [one.id for one in self._asking[node.id]],
+                    "depth": self._layers[place],
+                    "parents": [parent.id for parent in self._graph.parents(node)],
+                    "children": [self._nodes[child].id for child in self._below[place]],
+                }
+            )
+
+    def show(self, every: bool) -> None:
+        nodes = Counter(self._layers)
+        asked: Counter[int] = Counter()
+        down: Counter[int] = Counter()
+        for place, layer in enumerate(self._layers):
+            asked[layer] += len(self._asking[self._nodes[place].id])
+            down[layer] += len(self._below[place])
+        rows = [(d, f"{nodes[d]:,}", f"{asked[d]:,}", f"{down[d]:,}") for d in sorted(nodes)]
+        shown = rows if every else rows[:MOST_ROWS]
+        show(table(["depth#", "nodes#", "subscriptions#", "edges down#"], shown), "")
+        show_rest(len(rows) - len(shown), "more layer")
+        above = {child for below in self._below for child in below}
+        roots = [place for place in range(len(self._nodes)) if place not in above]
+        roots.sort(key=lambda place: -len(self._below[place]))
+        show_trees(self.counts, roots, self._below.__getitem__, self._line, every)
+
+    def _line(self, place: int) -> tuple[int, str, str]:
+        node = self._nodes[place]
+        return node.id, node.filter.sql(), f"{len(self._asking[node.id]):,}"
+
+
+def _asked_by(subscriptions: list[Subscription]) -> str:
+    ids = ", ".join(str(one.id) for one in subscriptions[:MOST_IDS])
+    rest = len(subscriptions) - MOST_IDS
+    return f"id {ids}" + (f" and {rest:,} more" if rest > 0 else "")

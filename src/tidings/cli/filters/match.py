@@ -1,0 +1,123 @@
+"""`tidings match`: which subscriptions are told of which events."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from tidings.cli.common import options
+from tidings.cli.common.declared import Declared, read_types
+from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.events import read_events
+from tidings.cli.common.files import STDIN
+from tidings.cli.common.screen import MOST_ROWS, counted, emit, show, show_rest, table, tracked
+from tidings.cli.common.subscriptions import read_subscriptions
+from tidings.cli.filters.hints import Watch
+from tidings.cli.filters.ledger import Ledger, Tally
+
+Events = Iterator[tuple[int, Mapping[str, Any]]]
+
+
+def match_events(
+    filters: Annotated[
+        str, typer.Option("--filters", metavar="FILE", help="The filters (- is stdin).")
+    ],
+    events: Annotated[
+        str, typer.Option("--events", metavar="FILE", help="The events (- is stdin).")
+    ],
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", min=0, help="Read the first N events only."),
+    ] = None,
+    types: options.Types = None,
+    others: options.Others = False,
+    dialect: options.Dialect = "sql",
+    filters_format: options.FiltersFormat = None,
+    format_: options.EventsFormat = None,
+    nulls: options.Nulls = None,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """Match events against filters, and say who is told what.
+
+    Filters: plain text with one filter per line (blank lines and # comments are skipped; the id
+    is the number of the line), JSON lines with id, filter and subscriber, or CSV or Parquet with
+    the columns id, filter and, where wanted, subscriber.
+
+    Events: JSON lines, CSV (types are inferred, empty fields are null) or Parquet. They are read
+    as a stream.
+
+    With --json, one line per event that matches, as soon as it is known: event (its index, from
+    0) and ids (of the filters).
+
+    Attributes that filters ask for and events never have, or have with values that do not compare,
+    are named at the end, on stderr.
+    """
+    if filters == events == STDIN:
+        raise BadInput("--filters and --events are both stdin, expected a file for one of them")
+    declared = read_types(types, others)
+    ledger = _ledger(filters, filters_format, dialect, declared)
+    watch = Watch(tally.filter for tally in ledger.tallies)
+    read = islice(read_events(events, format_, declared, nulls or []), limit)
+    rows = enumerate(_watched(read, watch))
+    if json:
+        _emit_matches(ledger, rows, at_once=events == STDIN)
+    else:
+        _show_matches(ledger, tracked(rows, "matching"), None if every else MOST_ROWS)
+    for note in watch.notes():
+        remark(note)
+
+
+def _watched(events: Iterable[Mapping[str, Any]], watch: Watch) -> Iterator[Mapping[str, Any]]:
+    for event in events:
+        watch.look(event)
+        yield event
+
+
+def _ledger(path: str, given: str | None, dialect: str, declared: Declared) -> Ledger:
+    ledger = Ledger()
+    for one in tracked(read_subscriptions(path, given), "reading filters"):
+        ledger.subscribe(one, one.parsed(dialect, declared))
+    return ledger
+
+
+def _emit_matches(ledger: Ledger, rows: Events, at_once: bool) -> None:
+    # A bar on the terminal that the lines go to would only be in their way.
+    watched = rows if sys.stdout.isatty() else tracked(rows, "matching")
+    for index, event in watched:
+        found = ledger.told(event)
+        if found:
+            emit({"event": index, "ids": [ledger.tallies[at].subscription.id for at in found]})
+            if at_once:
+                sys.stdout.flush()
+
+
+def _show_matches(ledger: Ledger, rows: Events, most: int | None) -> None:
+    total = matched = deliveries = 0
+    for index, event in rows:
+        count = ledger.note(index, event)
+        total, matched, deliveries = index + 1, matched + bool(count), deliveries + count
+    told = ledger.ranked()
+    if told:
+        show(_table(told[:most]), "")
+        show_rest(len(told) - len(told[:most]), "more filter")
+    show(
+        f"{matched:,} of {counted(total, 'event')} match: {counted(deliveries, 'match', 'matches')}"
+        f" for {len(told):,} of {counted(len(ledger.tallies), 'filter')}"
+    )
+
+
+def _table(tallies: list[Tally]) -> Table:
+    named = any(tally.subscription.subscriber is not None for tally in tallies)
+    rows = []
+    for tally in tallies:
+        who = [tally.subscription.subscriber or ""] if named else []
+        rows.append([*who, tally.subscription.id, f"{tally.count:,}", tally.first,
+                     tally.sample_text])  # fmt: skip
+    head = ["subscriber"] if named else []
+    return table([*head, "filter", "events#", "first#", "what it says"], rows)

@@ -1,0 +1,314 @@
+"""`tidings router`, `publish` and `subscribe`: a node of the network, and what is said over it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.ending import end_with_stdin, ended, until_ended
+from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.screen import counted, emit, say
+from tidings.files import read_secret
+from tidings.model import TidingsError
+
+if TYPE_CHECKING:
+    from tidings.broker.node import Node
+    from tidings.routing.clients.subscriber import Lost
+    from tidings.routing.protocol.lineage import Break
+
+Router = Annotated[
+    str,
+    typer.Option("--router", metavar="ADDRESS", help="The router to connect to."),
+]
+Token = Annotated[
+    str,
+    typer.Option(
+        "--token",
+        metavar="TOKEN",
+        envvar="TIDINGS_TOKEN",
+        help="By which one is let in. Given here, `ps` shows it to everybody on this machine: "
+        "better in --token-file.",
+    ),
+]
+TokenFile = Annotated[
+    str | None,
+    typer.Option("--token-file", metavar="FILE", help="The file that has the token."),
+]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The name that goes with the token."),
+]
+Authorities = Annotated[
+    str | None,
+    typer.Option(
+        "--authorities", metavar="FILE", help="Whose certificates are trusted, for tidings+tls."
+    ),
+]
+DEFAULT = "tidings://127.0.0.1:7400"
+BEAT = 1.0  # seconds between two signs of life
+PATIENCE = 5.0  # seconds until it is said that an answer takes long
+# Seconds that a busy event loop keeps the interpreter from the thread that writes the journal. That
+# thread asks for it a dozen times a group, and waits 5 ms each time where nothing is said.
+TURN = 0.0005
+T = TypeVar("T")
+
+
+def run_router(
+    config: Annotated[str, typer.Option("--config", metavar="FILE", help="The router's file.")],
+    log: Annotated[bool, typer.Option("--log", help="Say on stderr who comes and goes.")] = False,
+    leashed: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
+) -> None:
+    """Run a router, or a rendezvous point, as FILE describes, until Ctrl-C or SIGTERM.
+
+    On SIGHUP the tokens in FILE, and what they may, are read again.
+    """
+    if leashed:
+        end_with_stdin()
+    if log:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    from tidings.broker.config import load_config, make_node
+
+    loaded = load_config(config)
+    for one in loaded.warnings:
+        remark(one)
+    before = os.umask(0o077)  # what a node writes is for its owner alone
+    try:
+        node = make_node(loaded)
+        _run_node(node, lambda: _read_again(node, config), leashed)
+    finally:
+        os.umask(before)
+
+
+def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
+    """Run a node until it is to end; on SIGHUP call `again`."""
+    from tidings.broker.garbage import collect_seldom
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each neighbour is an open file
+    sys.setswitchinterval(TURN)
+
+    async def work() -> None:
+        await node.start()
+        ending = asyncio.create_task(ended(again))
+        await asyncio.sleep(0)  # whoever reads that it listens may send a signal at once
+        say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
+        sys.stdout.flush()
+        beside = [asyncio.create_task(collect_seldom())]
+        if leashed:
+            beside.append(asyncio.create_task(_beat(sys.stdout.fileno())))
+        await ending
+        for task in beside:
+            task.cancel()
+        await node.stop()
+
+    run_async(work())
+
+
+def _read_again(node: Node, config: str) -> None:
+    """Have a node go by the tokens that its file has now; a bad file changes nothing."""
+    from tidings.broker.config import load_config, renew
+
+    try:
+        loaded = load_config(config)
+        count = renew(node, loaded)
+    except TidingsError as problem:
+        remark(f"the tokens stay as they were: {problem}")
+        return
+    for one in loaded.warnings:
+        remark(one)
+    remark(f"the tokens were read again, and {counted(count, 'link')} ended for it")
+
+
+async def _beat(out: int) -> None:
+    """Say to whoever started this node that its loop still turns: an empty line a second. One that
+    does not read them does not stop the node."""
+    os.set_blocking(out, False)
+    while True:
+        with contextlib.suppress(OSError):
+            os.write(out, b"\n")
+        await asyncio.sleep(BEAT)
+
+
+def publish_notification(
+    attributes: Annotated[
+        str, typer.Argument(metavar="JSON", help="Its attributes; - reads lines.", hidden=True)
+    ],
+    payload: Annotated[
+        str | None,
+        typer.Option("--payload", metavar="TEXT", help="What subscribers get with it."),
+    ] = None,
+    router: Router = DEFAULT,
+    token: Token = "",
+    token_file: TokenFile = None,
+    name: Name = None,
+    authorities: Authorities = None,
+) -> None:
+    """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
+
+    When the command has ended, it is on the disk of the rendezvous point. Without --payload the
+    payload is the JSON itself.
+    """
+    from tidings.network.agent import connect
+
+    token = the_token(token, token_file)
+
+    async def work() -> int:
+        at = count = 0
+        async with connect(router, name=name, token=token, authorities=authorities) as agent:
+            waiting: list[asyncio.Future[int]] = []
+            async for line in stdin_lines() if attributes == "-" else _only(attributes):
+                at += 1
+                text = line.strip()
+                if not text and attributes == "-":
+                    continue
+                try:
+                    content = _object(text)
+                except BadInput as problem:
+                    if attributes != "-":
+                        raise
+                    await asyncio.gather(*waiting)
+                    sentence = f"line {at}, after {count:,} were published: {problem}"
+                    raise BadInput(sentence) from None
+                told = text if payload is None else payload
+                waiting.append(agent.publish_soon(content, told.encode("utf-8", "surrogateescape")))
+                count += 1
+                if len(waiting) >= 1000:
+                    await _said_if_slow(asyncio.gather(*waiting))
+                    waiting.clear()
+            await _said_if_slow(asyncio.gather(*waiting))
+        return count
+
+    count = run_async(until_ended(work()))
+    if count is None:  # Ctrl-C
+        raise KeyboardInterrupt
+    say(f"published {count:,}" if attributes == "-" else "published")
+
+
+def subscribe_to(
+    interest: Annotated[str, typer.Argument(metavar="FILTER", help="What is wanted.", hidden=True)],
+    most: Annotated[
+        int | None, typer.Option("--most", metavar="N", min=1, help="End after so many.")
+    ] = None,
+    router: Router = DEFAULT,
+    token: Token = "",
+    token_file: TokenFile = None,
+    name: Name = None,
+    authorities: Authorities = None,
+    json: options.Json = False,
+) -> None:
+    """Print the payload of every notification that matches FILTER, as they come, until Ctrl-C.
+
+    What could not be had any more is said on stderr. With --json, one object per line: serial,
+    payload.
+    """
+    from tidings.network.agent import connect
+    from tidings.routing.clients.subscriber import Told
+
+    token = the_token(token, token_file)
+
+    async def work() -> None:
+        count = 0
+        async with (
+            connect(router, name=name, token=token, authorities=authorities) as agent,
+            agent.subscribe(interest) as told,
+        ):
+            remark(f"told of {interest}")
+            sys.stderr.flush()
+            async for one in told:
+                if not isinstance(one, Told):
+                    remark(_missing(one))
+                    continue
+                text = one.payload.decode("utf-8", "backslashreplace")
+                if json:
+                    emit({"serial": one.serial, "payload": text})
+                else:
+                    print(text)
+                sys.stdout.flush()
+                count += 1
+                if count == most:
+                    return
+
+    run_async(until_ended(work()))
+
+
+def the_token(given: str, file: str | None) -> str:
+    """The token that is given, or that a file has; a file goes before the environment."""
+    if file is None:
+        return given
+    token, warning = read_secret(file)
+    if warning:
+        remark(warning)
+    return token
+
+
+def _missing(one: Lost | Break) -> str:
+    from tidings.routing.protocol.lineage import Break
+
+    if isinstance(one, Break):
+        return f"it is not known what came between: {one.reason}"
+    return f"{one.numbers:,} notifications can't be had any more"
+
+
+async def _said_if_slow(work: Awaitable[T]) -> T:
+    """Say after a while that it takes long; whoever waits may want to know."""
+    late = asyncio.get_running_loop().call_later(
+        PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
+    )
+    try:
+        return await work
+    finally:
+        late.cancel()
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise BadInput(f"found {text[:40]!r}, expected a JSON object: {problem}") from None
+
+
+def run_async(work: Coroutine[Any, Any, Any]) -> Any:
+    with contextlib.suppress(ImportError):
+        import uvloop  # type: ignore[import-not-found]
+
+        return uvloop.run(work)
+    return asyncio.run(work)
+
+
+async def stdin_lines() -> AsyncIterator[str]:
+    """Lines of stdin as they come: a thread waits for them, and nobody for the thread."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Queue[bytes] = asyncio.Queue(4)
+
+    read1 = sys.stdin.buffer.read1  # type: ignore[union-attr]
+
+    def read() -> None:
+        chunk = b"."
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            while chunk:
+                chunk = read1(1 << 16)
+                asyncio.run_coroutine_threadsafe(found.put(chunk), loop).result()
+
+    threading.Thread(target=read, daemon=True).start()
+    rest = b""
+    while chunk := await found.get():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "backslashreplace")
+    if rest:
+        yield rest.decode("utf-8", "backslashreplace")
+
+
+async def _only(text: str) -> AsyncIterator[str]:
+    yield text

@@ -1,0 +1,306 @@
+"""What is seen of a running network: its tree as a table, or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tidings.cli.common.screen import counted, cut, plain
+from tidings.routing.protocol import messages as m
+
+SILENT = 5_000  # milliseconds after which a node is said to be silent
+AGENTS = 3  # of one node that are shown
+NAME = 20  # letters of a name with its branches
+LEAST = 8  # letters of a name, however deep
+NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
+
+Path = tuple[str, ...]
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """Notifications per second; None while that is not known."""
+
+    into: float | None = None
+    out: float | None = None
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What was counted when."""
+
+    uptime: int
+    into: int
+    out: int
+
+
+class Shown(msgspec.Struct):
+    """A node as it is drawn: its report, or why there is none."""
+
+    name: str
+    path: Path
+    status: m.NodeStatus | None
+    link: m.LinkStatus | None = None  # to it, as the node above sees it
+    below: list[Shown] = []
+
+
+class NetworkView:
+    """The latest report of a network, and what it says beside the one before."""
+
+    def __init__(
+        self, every: bool = False, expected: Iterable[tuple[str, str | None]] = ()
+    ) -> None:
+        """With `every`, all agents are shown. `expected` are the names of nodes, and of those above
+        them, that are shown even if nobody reports them, each after the one above it."""
+        self.every = every
+        self._expected = [*expected]
+        self.trees: list[Shown] = []
+        self._complete()
+        self._samples: dict[Path, Sample] = {}
+        self._rates: dict[Path, Rates] = {}
+
+    def feed(self, report: m.Report) -> None:
+        """Take a report."""
+        self.trees = _grown(report)
+        self._complete()
+        seen: dict[Path, Sample] = {}
+        for one in _all(self.trees):
+            if one.status is not None:
+                seen[one.path] = Sample(one.status.uptime, _into(one.status), one.status.told_out)
+                for link in one.status.links:
+                    sample = Sample(one.status.uptime, link.told_out, link.told_in)
+                    seen[*one.path, f"{link.kind} {link.name}"] = sample
+        for path, new in seen.items():
+            old = self._samples.get(path, new)
+            if new.uptime != old.uptime:  # or the node above said again what it knew
+                self._rates[path] = _between(old, new)
+        self._rates = {path: rates for path, rates in self._rates.items() if path in seen}
+        self._samples = seen
+
+    def rates(self, *path: str) -> Rates:
+        return self._rates.get(path, Rates())
+
+    @property
+    def rated(self) -> bool:
+        """Are the rates of all nodes known that are not silent?"""
+        reported = (one for one in _all(self.trees) if one.status is not None)
+        return all(one.path in self._rates for one in reported if one.status.age <= SILENT)  # type: ignore[union-attr]
+
+    def _complete(self) -> None:
+        known = {one.name: one for one in _all(self.trees)}
+        for name, upstream in self._expected:
+            if name not in known:
+                above = None if upstream is None else known[upstream]
+                known[name] = Shown(name, (*(above.path if above else ()), name), None)
+                (above.below if above else self.trees).append(known[name])
+
+    # -- for programs --------------------------------------------------------------------------
+
+    def record(self) -> dict[str, Any]:
+        """All that is known, with rates, in seconds."""
+        nodes = []
+        for one in _all(self.trees):
+            status = one.status
+            if status is None:
+                continue
+            above = one.path[-2] if len(one.path) > 1 else None
+            known: dict[str, Any] = {"name": one.name, "kind": status.kind, "above": above}
+            known |= msgspec.structs.asdict(status)
+            known |= _seconds(known)
+            rates = self.rates(*one.path)
+            known |= {"in_per_second": rates.into, "out_per_second": rates.out}
+            del known["links"]  # to stand at the end
+            nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
+        return {"nodes": nodes}
+
+    def _link(self, one: Shown, link: m.LinkStatus) -> dict[str, Any]:
+        direction = "up" if link.kind == "above" else "below"
+        known: dict[str, Any] = {"name": link.name, "kind": link.kind, "direction": direction}
+        known |= msgspec.structs.asdict(link)
+        known |= _seconds(known)
+        rates = self.rates(*one.path, f"{link.kind} {link.name}")
+        known |= {"in_per_second": rates.out, "out_per_second": rates.into}
+        return known
+
+    # -- for people ----------------------------------------------------------------------------
+
+    def drawn(self, notes: Mapping[str, str] | None = None) -> RenderableType:
+        """The tree as a table. `notes` say what else is known of nodes, by name."""
+        made = Table(
+            box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, padding=(0, 1, 0, 0),
+            pad_edge=False,
+        )  # fmt: skip
+        made.add_column("node")  # the one that gives way on a narrow terminal
+        made.add_column("where", no_wrap=True)
+        for name in NUMBERS:
+            made.add_column(name, justify="right", no_wrap=True)
+        for tree in self.trees:
+            self._rows(made, tree, "", "", notes or {})
+        return Group(self._title(), Text(), made)
+
+    def _title(self) -> Text:
+        shown = [*_all(self.trees)]
+        nodes = [one.status for one in shown if one.status is not None]
+        agents = sum(max(0, one.neighbours - _others(one)) for one in nodes)
+        parts = [counted(len(shown), "node"), counted(agents, "agent")]
+        if nodes:
+            parts.append(f"up {_clock(nodes[0].uptime // 1000)}")
+            parts.append(f"serial {nodes[0].serial:,}")
+        silent = sum(one.age > SILENT for one in nodes)
+        text = plain("  ".join(parts), "dim")
+        return text.append(f"  {silent} silent", "yellow") if silent else text
+
+    def _rows(
+        self, made: Table, one: Shown, before: str, after: str, notes: Mapping[str, str]
+    ) -> None:
+        """`before` is what stands in front of the node, `after` in front of those below it."""
+        status = one.status
+        where, style = "", "bold"
+        if status is not None:
+            where = status.listen
+            if status.age > SILENT:
+                where, style = f"silent for {status.age // 1000} s", "yellow"
+        if one.name in notes:
+            where, style = notes[one.name], "yellow"
+        made.add_row(
+            _named(before, one.name, style), plain(where, style if style != "bold" else ""),
+            *self._numbers(one),
+        )  # fmt: skip
+        agents, rest = self._agents(status)
+        under: list[Shown | m.LinkStatus | int] = [*one.below, *agents, *([rest] if rest else [])]
+        for at, child in enumerate(under, start=1):
+            last = at == len(under)
+            here, there = after + ("└─ " if last else "├─ "), after + ("   " if last else "│  ")
+            if isinstance(child, Shown):
+                self._rows(made, child, here, there, notes)
+            elif isinstance(child, m.LinkStatus):
+                path = (*one.path, f"{child.kind} {child.name}")
+                made.add_row(
+                    _named(here, child.name, "dim"), plain("agent", "dim"),
+                    *_cells(child.nodes, self.rates(*path), child),
+                )  # fmt: skip
+            else:
+                more = " more" if agents else ""
+                made.add_row(_named(here, f"and {child:,}{more}", "dim"), plain("agents", "dim"))
+
+    def _agents(self, status: m.NodeStatus | None) -> tuple[list[m.LinkStatus], int]:
+        """The agents of a node that are shown, and how many are not."""
+        if status is None:
+            return [], 0
+        agents = [link for link in status.links if link.kind == "agent"]
+        shown = agents if self.every or len(agents) <= AGENTS else agents[: AGENTS - 1]
+        return shown, max(0, status.neighbours - _others(status) - len(shown))
+
+    def _numbers(self, one: Shown) -> list[Text]:
+        if one.status is None:
+            return [Text() for _ in NUMBERS]
+        old = one.status.age > SILENT
+        return _cells(one.status.nodes, Rates() if old else self.rates(*one.path), one.link)
+
+
+@contextmanager
+def drawing() -> Iterator[Callable[[RenderableType], None]]:
+    """A function that draws a picture on the terminal, in the place of the one before."""
+    from rich.live import Live
+
+    console = Console(highlight=False, markup=False)
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        yield lambda picture: live.update(picture, refresh=True)
+
+
+def _grown(report: m.Report) -> list[Shown]:
+    """The tree of a report, which has each node before those below it."""
+    trees: list[Shown] = []
+    line: list[Shown] = []  # from the top to the last one
+    for status in report.nodes:
+        del line[status.depth :]
+        above = line[-1] if line else None
+        path = (*(above.path if above else ()), status.name)
+        one = Shown(status.name, path, status, _link_to(above, status.name))
+        (above.below if above else trees).append(one)
+        line.append(one)
+    return trees
+
+
+def _link_to(above: Shown | None, name: str) -> m.LinkStatus | None:
+    if above is None or above.status is None:
+        return None
+    return next((x for x in above.status.links if x.name == name and x.kind == "router"), None)
+
+
+def _all(trees: list[Shown]) -> Iterator[Shown]:
+    for one in trees:
+        yield one
+        yield from _all(one.below)
+
+
+def _into(status: m.NodeStatus) -> int:
+    return status.published if status.kind == "rendezvous" else status.told_in
+
+
+def _others(status: m.NodeStatus) -> int:
+    """Neighbours below that are no agents. Routers are listed first, so all are there, unless
+    there are very many."""
+    return sum(link.kind in ("router", "watcher") for link in status.links)
+
+
+def _between(old: Sample, new: Sample) -> Rates:
+    if new.uptime < old.uptime or new.into < old.into or new.out < old.out:  # it began anew
+        return Rates()
+    seconds = (new.uptime - old.uptime) / 1000
+    return Rates(round((new.into - old.into) / seconds, 3), round((new.out - old.out) / seconds, 3))
+
+
+def _seconds(known: Mapping[str, Any]) -> dict[str, float]:
+    return {name: known[name] / 1000 for name in ("uptime", "age", "heard") if name in known}
+
+
+def _cells(nodes: int, rates: Rates, link: m.LinkStatus | None) -> list[Text]:
+    waiting = "" if link is None else _size(link.waiting)
+    dropped = "" if link is None else _count(link.dropped)
+    lost = "red" if link is not None and link.dropped else ""
+    cells = [plain(text) for text in (_count(nodes), _rate(rates.into), _rate(rates.out), waiting)]
+    return [*cells, plain(dropped, lost)]
+
+
+def _named(before: str, name: str, style: str) -> Text:
+    if len(before) > NAME - LEAST:  # a deep tree: its nearest branches are those that help
+        before = "…" + before[LEAST + 1 - NAME :]
+    text = Text(before, no_wrap=True, overflow="ellipsis")
+    return text.append_text(plain(cut(name, NAME - len(before)), style))
+
+
+def _rate(rate: float | None) -> str:
+    if rate is None:
+        return "-"
+    return _count(round(rate)) if rate >= 10 or not rate else f"{rate:.1f}"
+
+
+def _count(count: int) -> str:
+    """At most six letters, as far as anybody counts."""
+    if count < 100_000:
+        return f"{count:,}"
+    return _in_units(count, ("", " k", " M", " G", " T"))
+
+
+def _size(size: int) -> str:
+    return _in_units(size, (" B", " KB", " MB", " GB", " TB"))
+
+
+def _in_units(amount: float, units: tuple[str, ...]) -> str:
+    at = 0
+    while amount >= 999.5 and at + 1 < len(units):
+        amount, at = amount / 1000, at + 1
+    return f"{amount:.1f}{units[at]}" if at and amount < 9.95 else f"{amount:.0f}{units[at]}"
+
+
+def _clock(seconds: int) -> str:
+    hours, rest = divmod(seconds, 3600)
+    days, hours = divmod(hours, 24)
+    clock = f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    return f"{counted(days, 'day')} {clock}" if days else clock

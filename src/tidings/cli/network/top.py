@@ -1,0 +1,111 @@
+"""`tidings top`: a running network, as it is now."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.ending import until_ended
+from tidings.cli.common.screen import emit, plain, show
+from tidings.cli.network.network import (
+    DEFAULT,
+    Authorities,
+    Name,
+    Router,
+    Token,
+    TokenFile,
+    run_async,
+    the_token,
+)
+from tidings.model import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from tidings.cli.network.network_view import NetworkView
+    from tidings.network import watching as module
+
+    Watching = AbstractAsyncContextManager[module.Watching]
+
+AGAIN = 1.0  # seconds before it is tried to connect again
+REPORTS = 4  # within which rates are known
+
+Once = Annotated[bool, typer.Option("--once", help="Show it once, and end.")]
+
+
+def show_network(
+    router: Router = DEFAULT,
+    token: Token = "",
+    token_file: TokenFile = None,
+    name: Name = None,
+    authorities: Authorities = None,
+    once: Once = False,
+    every: Annotated[bool, typer.Option("--all", help="Show every agent.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Show a node of a running network and all that are below it, each second, until Ctrl-C.
+
+    A row is a node or an agent: the nodes of the content graph that it holds or is subscribed to;
+    notifications per second that come to it and go out from it; what waits to be sent to it, and
+    notifications that were dropped because it was too slow.
+
+    With --json, one object for each second: nodes, each with its links, rates and counters.
+    """
+    from rich.console import Group
+
+    from tidings.cli.network.network_view import NetworkView, drawing
+    from tidings.network.watching import watch
+
+    token = the_token(token, token_file)
+
+    def watching() -> Watching:
+        return watch(router, name=name, token=token, authorities=authorities)
+
+    view = NetworkView(every)
+    live = not once and not json and sys.stdout.isatty()
+
+    async def work() -> None:
+        if not live:
+            await _watched(view, watching(), lambda: _print(view, json), once)
+            return
+        with drawing() as drawn:
+            while True:
+                try:
+                    await _watched(view, watching(), lambda: drawn(view.drawn()), once)
+                except EnvironmentProblem as problem:
+                    if not view.trees:  # nobody was ever there
+                        raise
+                    note = plain(f"{problem}; it is tried again", "yellow")
+                    drawn(Group(view.drawn(), plain(""), note))
+                await asyncio.sleep(AGAIN)
+
+    run_async(until_ended(work()))
+
+
+async def _watched(
+    view: NetworkView, watching: Watching, changed: Callable[[], None], once: bool
+) -> None:
+    """Feed reports to a view; with `once`, until rates are known."""
+    count = 0
+    async with watching as reports:
+        async for report in reports:
+            view.feed(report)
+            count += 1
+            done = once and (view.rated or count >= REPORTS)
+            if done or not once:
+                changed()
+            if done:
+                return
+
+
+def _print(view: NetworkView, json: bool) -> None:
+    if json:
+        emit(view.record())
+    else:
+        show(view.drawn(), "")
+    sys.stdout.flush()

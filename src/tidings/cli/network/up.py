@@ -1,0 +1,182 @@
+"""`tidings up`: a whole tree of routers from one file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli.common.ending import ended
+from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.screen import counted, near, plain, say, show, table
+from tidings.cli.network.network import run_async
+from tidings.model import TidingsError
+
+if TYPE_CHECKING:
+    from tidings.broker.tree import RunningTree
+    from tidings.broker.tree_file import Tree
+    from tidings.cli.network.network_view import NetworkView
+
+NAMES = ("network.toml", "tidings.toml")
+SENTENCES = 5  # that are shown
+EACH = 0.5  # seconds between two drawings
+AGAIN = 1.0  # seconds before the rendezvous point is asked again for reports
+
+
+def start_tree(
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="The tree's file.", hidden=True)
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only read FILE, and say what is in it.")
+    ] = False,
+) -> None:
+    """Start the rendezvous point and all routers that FILE describes, each a process of its own.
+
+    They run until Ctrl-C or SIGTERM; those that die, or give no sign of life any more, are started
+    again. On SIGHUP the tokens in FILE are read again. Without FILE it is network.toml or
+    tidings.toml in this folder.
+    """
+    from tidings.broker.tree_file import load_tree
+
+    tree = load_tree(_found() if file is None else file)
+    for warning in tree.warnings:
+        remark(warning)
+    for one in tree.open_to_others:
+        remark(f"{one.name} listens at {one.listen.host}, and without [tokens] anybody may come in")
+    if check:
+        _show_plan(tree)
+    else:
+        run_async(_run(tree))
+
+
+def _found() -> str:
+    for name in NAMES:
+        if Path(name).is_file():
+            return name
+    raise BadInput(f"found neither {' nor '.join(NAMES)} here, expected FILE to be given")
+
+
+def _show_plan(tree: Tree) -> None:
+    rows = [
+        (one.name, f"{one.listen.host}:{one.listen.port or '(a free port)'}", one.upstream or "")
+        for one in tree.members
+    ]
+    show(table(["node", "listens at", "upstream"], rows), "")
+    say(f"{counted(len(rows), 'node')}, with their files in {near(str(tree.folder))}")
+
+
+async def _run(tree: Tree) -> None:
+    """The tree, until somebody ends it."""
+    from tidings.broker.tree import RunningTree
+    from tidings.broker.tree_file import load_tree
+
+    screen = _Screen(sys.stdout.isatty())
+    running = RunningTree(tree, screen.told)
+
+    def read_again() -> None:
+        try:
+            running.renew(load_tree(tree.path).tokens)
+        except TidingsError as problem:
+            screen.told(f"the tokens stay as they were: {problem}")
+        else:
+            screen.told("the tokens were read again")
+
+    over = asyncio.create_task(ended(read_again))
+    work = asyncio.create_task(_started(running, screen))
+    try:
+        await asyncio.wait({over, work}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+    finally:
+        for task in (over, work):
+            task.cancel()
+        await asyncio.gather(over, work, return_exceptions=True)
+        await running.stop()
+    say(f"{counted(len(tree.members), 'node')} ended")
+
+
+async def _started(running: RunningTree, screen: _Screen) -> None:
+    """Start the tree, and show it for as long as this goes on."""
+    from tidings.cli.network.network_view import NetworkView
+
+    members = running.tree.members
+    view = NetworkView(expected=[(one.name, one.upstream) for one in members])
+    tasks: set[asyncio.Future[None]] = {running.failure}
+    if screen.live:
+        tasks.add(asyncio.create_task(_draw(running, view, screen)))
+    try:
+        await running.start()
+        address, *_ = running.watched()
+        folder = near(str(running.tree.folder))
+        screen.told(f"{counted(len(members), 'node')} running, with their files in {folder}")
+        screen.told(f"tidings top --router {address} shows them too")
+        if screen.live:
+            tasks.add(asyncio.create_task(_feed(running, view)))
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for one in done:
+            one.result()
+    finally:
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _feed(running: RunningTree, view: NetworkView) -> None:
+    """Have the view know what the rendezvous point reports."""
+    from tidings.network.watching import watch
+
+    while True:
+        address, name, token = running.watched()
+        with contextlib.suppress(TidingsError):  # it may be down; it is started again
+            async with watch(address, name=name, token=token) as reports:
+                async for report in reports:
+                    view.feed(report)
+        await asyncio.sleep(AGAIN)
+
+
+async def _draw(running: RunningTree, view: NetworkView, screen: _Screen) -> None:
+    from rich.console import Group
+
+    from tidings.cli.network.network_view import drawing
+
+    with drawing() as drawn:
+        while True:
+            sentences = [plain(line, "dim") for line in screen.sentences]
+            drawn(Group(view.drawn(_notes(running)), plain(""), *sentences))
+            await asyncio.sleep(EACH)
+
+
+def _notes(running: RunningTree) -> dict[str, str]:
+    """What is to be said of nodes that do not run."""
+    from tidings.broker.tree import State
+
+    notes = {}
+    for name, branch in running.branches.items():
+        if branch.state is State.STARTING:
+            notes[name] = "starting"
+        elif branch.state is State.AGAIN:
+            left = max(0.0, branch.again - time.monotonic())
+            notes[name] = f"again in {left:.0f} s" if left > 0.5 else "starting again"
+    return notes
+
+
+class _Screen:
+    """Where sentences go: beneath the table, or out as they are."""
+
+    def __init__(self, live: bool) -> None:
+        self.live = live
+        self.sentences: deque[str] = deque(maxlen=SENTENCES)
+
+    def told(self, sentence: str) -> None:
+        if self.live:
+            self.sentences.append(f"{time.strftime('%H:%M:%S')}  {sentence}")
+        else:
+            say(sentence)
+            sys.stdout.flush()

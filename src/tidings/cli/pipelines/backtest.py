@@ -1,0 +1,280 @@
+"""`tidings backtest`: how often would these filters have fired?"""
+
+from __future__ import annotations
+
+import time as clock
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.declared import Declared
+from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.screen import counted, cut, emit, plain, show, show_rest, table, tasks_bar
+from tidings.cli.common.subscriptions import Subscription, read_subscriptions
+from tidings.cli.pipelines import past
+
+if TYPE_CHECKING:
+    from tidings.spark.backtests.backtest_result import Backtest
+
+NOISIEST = 10  # rows of the table, without --all
+FEW = 3  # filters whose samples are all shown
+LINE = 16  # letters of a line over time
+CHART = 90  # letters of a chart
+
+
+def run_backtest(
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", metavar="PATH", help="The table: a file or a folder, or the word flights."
+        ),
+    ],
+    filters: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILTER...", help="The filters.", show_default=False),
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--filters", metavar="FILE", help="A file of filters instead (- is stdin)."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="COLUMN",
+            help="The column of times; needed where the table has several.",
+        ),
+    ] = None,
+    every: Annotated[
+        str,
+        typer.Option(
+            "--every",
+            metavar="STRETCH",
+            help="minute, hour, day, week, month, or a number of minutes.",
+        ),
+    ] = "day",
+    samples: Annotated[
+        int, typer.Option("--samples", metavar="N", min=0, help="Rows to show of each filter.")
+    ] = 5,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="OUT", help="Draw a picture, too.")
+    ] = None,
+    master: Annotated[
+        str, typer.Option("--master", metavar="URL", help="Where Spark runs.")
+    ] = "local[2]",
+    shared: Annotated[
+        Path | None,
+        typer.Option(
+            "--shared",
+            metavar="DIR",
+            help="A folder that all machines of --master see, for the compiled filters.",
+            show_default=False,
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Format of the table: parquet, csv or json; otherwise by the extension.",
+            show_default=False,
+        ),
+    ] = None,
+    filters_format: options.FiltersFormat = None,
+    all_: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """Count how often filters would have fired on a table of the past.
+
+    The table is Parquet, CSV with a header, or JSON lines, a file or a folder of files; of CSV and
+    JSON, Spark infers the types of columns. The word flights stands for the flights of the demo.
+
+    Shows for each filter how often it fired, per stretch of time and at most, on what share of the
+    rows, first and last, and a line over time; then a chart of one filter, or of all together, and
+    samples. Times are in UTC. Rows without a time are counted apart.
+
+    Where --master has executors on other machines, they read the table and the compiled filters:
+    --shared names a folder that all of them see at the same path. What is put there is removed.
+
+    With --json, one line for the whole (rows, untimed, time, every, stretches, seconds), and one
+    for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
+    samples); fired has [stretch, times] pairs.
+    """
+    from tidings.spark.backtests.time_buckets import Every
+
+    step = Every.read(every)
+    form = past.format_of(on, format_)
+    asked = _asked(filters or [], file, filters_format)
+    parsed = {one.id: one.parsed("sql", Declared()) for one in asked}
+    shared = past.shared_folder(master, shared, "--shared")
+    if png is not None:
+        _need_matplotlib()
+    with (
+        past.reading(on),
+        past.session(master) as spark,
+        past.table_of(spark, on, form, shared) as df,
+        past.compiled(parsed, shared) as ready,
+    ):
+        from tidings.spark import backtest
+
+        start = clock.perf_counter()
+        with tasks_bar("testing") as bar:
+            found = backtest(
+                df,
+                ready,
+                time=_time(on, time),
+                every=step.name if not step.minutes else step.minutes,
+                samples=samples,
+                progress=bar,
+            )
+        seconds = clock.perf_counter() - start
+    texts = {one.id: one.text.strip() for one in asked}
+    if json:
+        _emit(found, texts, seconds)
+    else:
+        _show(found, texts, seconds, None if all_ else NOISIEST)
+    if found.time is None:
+        remark("the table has no column of times, so it is counted as a whole; --time names one")
+    if png is not None:
+        of = "" if file is None else f" of {Path(file).name}"
+        found.plot_png(png, f"{len(found):,} filters{of}" if len(found) > 1 else asked[0].text)
+        if not json:
+            show(plain(f"the picture is in {png}", "dim"))
+
+
+def _asked(texts: list[str], file: str | None, given: str | None) -> list[Subscription]:
+    if bool(texts) == (file is not None):
+        raise BadInput("expected filters as arguments or in a file by --filters, one of the two")
+    if file is not None:
+        found = list(read_subscriptions(file, given))
+        if len({type(one.id) for one in found}) > 1:
+            found = [msgspec.structs.replace(one, id=str(one.id)) for one in found]
+        return found
+    return [
+        Subscription(at, text, None, "", f"filter {at}" if len(texts) > 1 else "filter")
+        for at, text in enumerate(texts, 1)
+    ]
+
+
+def _time(on: str, given: str | None) -> str | None:
+    return "time_hour" if given is None and on == past.FLIGHTS and not Path(on).exists() else given
+
+
+def _need_matplotlib() -> None:
+    """Before an hour of counting, not after it."""
+    from tidings.spark.backtests.backtest_plots import load_matplotlib
+
+    load_matplotlib()
+
+
+# -- for programs ------------------------------------------------------------------------------
+
+
+def _emit(found: Backtest, texts: dict[Any, str], seconds: float) -> None:
+    label = found.every.label
+    starts = [label(start) for start in found.stretches]
+    emit(
+        {
+            "rows": found.rows, "untimed": found.untimed, "time": found.time,
+            "every": found.every.name, "stretches": len(starts), "filters": len(found),
+            "seconds": round(seconds, 3),
+        }
+    )  # fmt: skip
+    for id_ in found.ids:
+        about, counts = found[id_], found.counts(id_)
+        at = counts.nonzero()[0].tolist()
+        emit(
+            {
+                "id": id_, "filter": texts[id_], "total": about.total, "untimed": about.untimed,
+                "share": about.share, "mean": about.mean, "most": about.most,
+                "busiest": None if about.busiest is None else label(about.busiest),
+                "first": _iso(about.first), "last": _iso(about.last),
+                "fired": [[starts[one], int(counts[one])] for one in at],
+                "samples": [one.row for one in found.samples(id_)],
+            }
+        )  # fmt: skip
+
+
+def _iso(time: Any) -> str | None:
+    return None if time is None else f"{time.astype('datetime64[s]')}Z"
+
+
+# -- for people --------------------------------------------------------------------------------
+
+
+def _show(found: Backtest, texts: dict[Any, str], seconds: float, most: int | None) -> None:
+    noisiest = found.noisiest()
+    shown = noisiest[:most]
+    if shown:
+        show(_table(found, texts, shown), "", whole=len(texts) > 1)
+        show_rest(len(noisiest) - len(shown), "more filter")
+    if noisiest and len(found.stretches):
+        only = found.ids[0] if len(found) == 1 else None
+        title = texts[only] if only is not None else f"all {len(found):,} filters together"
+        show(plain(f"fired per {found.every.name}: {title}", "bold"))
+        show(*map(plain, found.plot_text(CHART, only).splitlines()), "")
+    _show_samples(found, texts, shown)
+    silent = found.never_fired()
+    if silent:
+        names = ", ".join(cut(_name(id_, texts), 60) for id_ in silent[:NOISIEST])
+        more = f" and {len(silent) - NOISIEST:,} more" if len(silent) > NOISIEST else ""
+        show(plain(f"never fired: {names}{more}"), "")
+    fired = sum(found.total(id_) for id_ in noisiest)
+    untimed = f", {found.untimed:,} of them without a time" if found.untimed else ""
+    stretch = found.every.name
+    span = counted(len(found.stretches), stretch, f"times {stretch}" if " " in stretch else "")
+    show(
+        f"{counted(len(found), 'filter')} fired {counted(fired, 'time')} on "
+        f"{counted(found.rows, 'row')}{untimed}; {span} with rows; {seconds:.1f} s"
+    )
+
+
+def _name(id_: Any, texts: dict[Any, str]) -> str:
+    """The id that someone gave a filter, or else its text."""
+    return texts[id_] if isinstance(id_, int) else str(id_)
+
+
+def _table(found: Backtest, texts: dict[Any, str], ids: list[Any]) -> Any:
+    label = found.every.label
+    rows = []
+    for id_ in ids:
+        about = found[id_]
+        rows.append(
+            [
+                cut(_name(id_, texts), 40), f"{about.total:,}", f"{about.mean:,.1f}",
+                f"{about.most:,}", _percent(about.share),
+                "" if about.first is None else label(about.first),
+                "" if about.last is None else label(about.last),
+                found.sparkline(id_, LINE),
+            ]
+        )  # fmt: skip
+    per = f"per {found.every.name}#"
+    return table(["filter", "fired#", per, "most#", "rows#", "first#", "last#", "over time"], rows)
+
+
+def _percent(share: float) -> str:
+    percent = share * 100
+    return f"{percent:.1f} %" if percent >= 0.1 or not percent else "< 0.1 %"
+
+
+def _show_samples(found: Backtest, texts: dict[Any, str], ids: list[Any]) -> None:
+    few = len(ids) <= FEW
+    rows = []
+    for id_ in ids:
+        for one in found.samples(id_) if few else found.samples(id_)[:1]:
+            row = {name: value for name, value in one.row.items() if name != found.time}
+            said = ", ".join(f"{name} {_value(value)}" for name, value in row.items())
+            when = "" if one.time is None else one.time.astype("datetime64[m]")
+            rows.append([cut(_name(id_, texts), 40), str(when).replace("T", " "), said])
+    if rows:
+        if len(found) == 1:
+            show(table(["first rows#", "what they say"], [row[1:] for row in rows]), "")
+        else:
+            show(table(["filter", "first rows#", "what they say"], rows), "")
+
+
+def _value(value: Any) -> str:
+    return "null" if value is None else str(value)

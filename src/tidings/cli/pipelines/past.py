@@ -1,0 +1,172 @@
+"""Tables of the past for a backtest, read by Spark: Parquet, CSV, JSON lines, or the flights."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.files import EXTENSIONS
+from tidings.filters import Filter
+from tidings.model import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FLIGHTS = "flights"
+FORMATS = ("parquet", "csv", "json")
+_SETTINGS = {
+    "spark.driver.maxResultSize": "0",  # counts of tasks are added up as they come
+    "spark.sql.files.maxPartitionBytes": "32m",  # so that there are steps for the bar
+}
+_MOST_TYPES = 12  # columns whose types are told
+
+
+@contextmanager
+def session(master: str) -> Iterator[SparkSession]:
+    """A Spark session for one command."""
+    from tidings.spark.pipeline.masters import session_at
+
+    try:
+        spark = session_at("tidings backtest", master, **_SETTINGS)
+    except EnvironmentProblem:
+        raise
+    except Exception as problem:
+        raise BadInput(f"--master {master}: Spark does not start: {_line(problem)}") from None
+    spark.sparkContext.setLogLevel("OFF")  # what goes wrong is told in a line, not in a hundred
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
+    """Where files for executors go: nowhere in particular where all of them are on this machine.
+
+    Others are refused without a folder that they see, before Spark starts: what is written for a
+    backtest would lie in a temporary folder of this machine.
+    """
+    from tidings.spark.session.session import on_this_machine
+
+    if on_this_machine(master):
+        return None
+    if given is None:
+        raise BadInput(
+            f"--master {master}: executors may be on other machines; expected {option} with a "
+            "folder that all of them see at the same path"
+        )
+    if not given.is_dir():
+        raise BadInput(f"{option} {given}: there is no such folder")
+    return given
+
+
+@contextmanager
+def compiled(filters: Mapping[Any, Filter | str], shared: Path | None) -> Iterator[Any]:
+    """The filters as a backtest takes them: as they are, or compiled in a shared folder."""
+    if shared is None:
+        yield filters
+        return
+    from tidings.snapshots import Snapshot
+
+    with _scratch(shared) as folder:
+        Snapshot.build(filters).save(folder / "filters")
+        yield folder / "filters"
+
+
+@contextmanager
+def _scratch(shared: Path | None) -> Iterator[Path]:
+    """A folder for a while. A shared one can be read by others, whom executors may run as."""
+    if shared is None:
+        folder = Path(tempfile.mkdtemp(prefix="tidings-"))
+    else:
+        folder = shared.absolute() / f"tidings-{uuid.uuid4().hex}"
+        folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """What Spark refuses to read, in one line that names the table."""
+    try:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+    except ImportError as error:
+        raise EnvironmentProblem(
+            "PySpark is not installed: install tidings with its extra, `tidings[spark]`."
+        ) from error
+    try:
+        yield
+    except (PySparkException, Py4JError) as problem:
+        raise BadInput(f"{path}: Spark can't read this: {_line(problem)}") from None
+
+
+@contextmanager
+def table_of(
+    spark: SparkSession, path: str, form: str, shared: Path | None = None
+) -> Iterator[DataFrame]:
+    """The table of a path; what had to be written for it is removed at the end."""
+    if path == FLIGHTS and not Path(path).exists():
+        with _scratch(shared) as folder:
+            yield spark.read.parquet(_written(folder))
+        return
+    read: Any = spark.read
+    if form == "csv":
+        read = read.option("header", True).option("inferSchema", True)
+    df: DataFrame = read.format(form).load(path)
+    if form != "parquet":
+        shown = [f"{one.name} {one.dataType.simpleString()}" for one in df.schema.fields]
+        more = f" and {len(shown) - _MOST_TYPES} more" if len(shown) > _MOST_TYPES else ""
+        remark(
+            f"{path}: the types of columns are those that Spark infers: "
+            f"{', '.join(shown[:_MOST_TYPES])}{more}"
+        )
+    yield df
+
+
+def format_of(path: str, given: str | None) -> str:
+    """The format of a file, or of the first file in a folder that has one."""
+    if given is not None:
+        if given not in FORMATS:
+            raise BadInput(f"--format: found '{given}', expected one of {', '.join(FORMATS)}")
+        return given
+    place = Path(path)
+    if path == FLIGHTS and not place.exists():
+        return "parquet"
+    if "://" not in path and not place.exists():
+        raise BadInput(f"{path}: there is no such file or folder")
+    for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+        found = EXTENSIONS.get(file.suffix.lower())
+        if found in FORMATS:
+            return str(found)
+    if place.is_dir() or "://" in path:
+        return "parquet"
+    raise BadInput(
+        f"{path}: expected a file of .parquet, .csv or .jsonl, a folder of them, the word "
+        f"{FLIGHTS}, or --format {', '.join(FORMATS)}"
+    )
+
+
+def _written(folder: Path) -> str:
+    """The flights as a Parquet file."""
+    from tidings.cli.demo.flights import load_flights
+
+    flights = load_flights()
+    from pyarrow import parquet
+
+    parquet.write_table(flights, folder / "flights.parquet", row_group_size=1 << 16)
+    return str(folder)
+
+
+def _line(problem: Exception) -> str:
+    """What matters of a long story: the first line, and of one told by Java the second."""
+    lines = [line.strip(": ") for line in str(problem).splitlines() if line.strip(": ")]
+    told = lines[1:2] if lines and lines[0].startswith("An error occurred while") else lines[:1]
+    return (told or [type(problem).__name__])[0][:300]

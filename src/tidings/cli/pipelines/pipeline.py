@@ -1,0 +1,188 @@
+"""`tidings pipeline`: run what a pipeline file describes, check it, see how it stands."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.ending import hear_the_end
+from tidings.cli.common.errors import guarded, remark
+from tidings.cli.common.screen import counted, emit, facts, near, show, table, working
+from tidings.cli.pipelines.pipeline_files import File, settings_of
+from tidings.cli.pipelines.pipeline_status import show_status
+from tidings.cli.pipelines.pipeline_verify import verify_pipeline
+from tidings.cli.pipelines.pipeline_view import PipelineView
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidings.spark.pipeline.settings import Settings
+
+LOOK = 0.25  # seconds between two looks at the query
+GRACE = 3.0  # seconds for the running batch, when it is to end
+
+pipeline = typer.Typer(rich_markup_mode=None)
+
+
+@pipeline.callback(invoke_without_command=True)
+def about(context: typer.Context) -> None:
+    """Run a stream of notifications past subscriptions, on Spark, as a pipeline file says."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+# -- run ---------------------------------------------------------------------------------------
+
+
+def run_pipeline(
+    file: File,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Let Spark print its errors, with their stacks.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Run the pipeline that FILE describes, until Ctrl-C.
+
+    On Ctrl-C or SIGTERM the running batch is finished, if that takes no more than 3 seconds, and no
+    other begins; a second Ctrl-C does not wait. Started again, the pipeline goes on where it was,
+    and does a batch again that was not finished. With trigger.available_now it ends by itself when
+    all is read.
+
+    With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
+    nodes, after the batch), seconds. A sink that is the console then writes to stderr.
+
+    Exit code: 0 when it was ended, 2 when it failed or could not start, 130 after a second Ctrl-C.
+    """
+    settings = settings_of(file)
+    from tidings.spark.outbox.outbox import Outbox
+    from tidings.spark.pipeline.inspection import need_log, need_places
+    from tidings.spark.pipeline.masters import need_driver
+    from tidings.spark.pipeline.running import Watched
+    from tidings.spark.session.failures import in_one_sentence
+
+    need_driver(settings)
+    need_log(settings)
+    need_places(settings)
+    view = PipelineView(settings.name, json)
+    outbox = Outbox(settings.at(settings.outbox.path))
+    with in_one_sentence(), ExitStack() as stack:
+        with outbox.held():  # refused now, and not when Spark has been started
+            pass
+        with working() as note:
+            note("starting Spark")
+            spark = stack.enter_context(_session(settings, verbose))
+            note("opening the subscriptions")
+            watched = Watched(settings, spark, view.batch_done)
+            watched.console = sys.stderr if json else None  # stdout is for the lines of JSON
+        stack.callback(watched.close)
+        with view.shown():
+            how = _watch(watched, view)
+    view.end(how)
+
+
+def _watch(watched: Any, view: PipelineView) -> str:
+    """Follow a query to its end; TidingsError when it failed."""
+    asked = threading.Event()
+    hear_the_end(asked.set)
+    query = watched.start()
+    while query.isActive and not asked.wait(LOOK):
+        view.progress = query.lastProgress or view.progress
+        batch = watched.batch
+        view.state = "waiting for rows" if batch is None else f"in batch {batch}"
+    if asked.is_set():
+        view.state = f"ending after this batch, or in {GRACE:g} s; Ctrl-C again does not wait"
+        watched.end(query, GRACE)
+    watched.check(query)
+    view.state = "ended" if asked.is_set() else "all is read"
+    return view.state
+
+
+@contextmanager
+def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession]:
+    """A session of the settings; one that was there before is left running."""
+    from tidings.spark.pipeline.masters import session_for
+    from tidings.spark.session.session import prepare
+
+    prepare()
+    from pyspark.sql import SparkSession
+
+    there = SparkSession.getActiveSession() is not None
+    spark = session_for(settings)
+    try:
+        if not there and not verbose and settings.spark.remote is None:
+            spark.sparkContext.setLogLevel("OFF")  # what fails is said in one sentence
+        yield spark
+    finally:
+        if not there:
+            spark.stop()
+
+
+# -- check -------------------------------------------------------------------------------------
+
+
+def check_pipeline(file: File, json: options.Json = False) -> None:
+    """Say what the pipeline of FILE would find, without starting it.
+
+    Reads the file, opens the source and the subscriptions, and checks that filters can be asked of
+    the columns. The first rows of the first JSON file are decoded. Nothing is written, but for the
+    compiled subscriptions where there are none yet.
+
+    With --json, one object: name, source, path, columns (name, type, compared_with), version,
+    subscriptions, nodes, outbox, batches (that are committed), sample (file, rows, refused,
+    reason).
+
+    Exit code: 0 when it can be run, 2 when it can't.
+    """
+    settings = settings_of(file)
+    from tidings.spark.pipeline.inspection import inspect
+    from tidings.spark.session.failures import in_one_sentence
+
+    with in_one_sentence(), working() as note, ExitStack() as stack:
+        note("looking")
+        found = inspect(settings, lambda: stack.enter_context(_session(settings)))
+    if json:
+        emit(found)
+        return
+    rows: list[tuple[str, object]] = [
+        ("pipeline", found.name),
+        ("source", found.source if found.path is None else f"{found.source} in {near(found.path)}"),
+        (
+            "subscriptions",
+            f"{counted(found.subscriptions, 'subscription')}, "
+            f"{counted(found.nodes, 'node')}, version {found.version}",
+        ),
+        ("outbox", near(found.outbox)),
+        ("committed", counted(found.batches, "batch", "batches")),
+    ]
+    if found.sample is not None:
+        told = f"{counted(found.sample.rows, 'row')} of {found.sample.file} read"
+        rows.append(("sample", f"{told}, {found.sample.refused:,} refused"))
+    show(facts(rows), "")
+    show(
+        table(
+            ["column", "type", "filters compare it with"],
+            [(one.name, one.type, _compared(one.compared_with)) for one in found.columns],
+        )
+    )
+    if found.sample is not None and found.sample.reason is not None:
+        remark(f"the first row that was refused: {found.sample.reason}")
+    if not found.subscriptions:
+        remark("there are no subscriptions, so nobody would be told anything")
+
+
+def _compared(families: list[str] | None) -> str:
+    if families is None:
+        return ""
+    return ", ".join(families) or "what functions and columns give"
+
+
+pipeline.command("run")(guarded(run_pipeline))
+pipeline.command("check")(guarded(check_pipeline))
+pipeline.command("status")(guarded(show_status))
+pipeline.command("verify")(guarded(verify_pipeline))

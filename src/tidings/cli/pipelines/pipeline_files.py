@@ -1,0 +1,22 @@
+"""The pipeline file that a command is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli.common.arrow import load_pyarrow
+
+if TYPE_CHECKING:
+    from tidings.spark.pipeline.settings import Settings
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="The pipeline file.", hidden=True)]
+
+
+def settings_of(file: str) -> Settings:
+    """What a pipeline file says."""
+    load_pyarrow()
+    from tidings.spark.pipeline.settings import load_settings
+
+    return load_settings(file)

@@ -1,0 +1,118 @@
+"""`tidings pipeline status`: how a pipeline stands, from its files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tidings.cli.common import options
+from tidings.cli.common.errors import remark
+from tidings.cli.common.screen import (
+    MOST_ROWS,
+    counted,
+    cut,
+    emit,
+    facts,
+    near,
+    plain,
+    show,
+    show_rest,
+    table,
+)
+from tidings.cli.pipelines.pipeline_files import File, settings_of
+
+if TYPE_CHECKING:
+    from tidings.spark.compiling.restated import Aside
+    from tidings.spark.pipeline.status import Standing
+
+SICK = 10  # feeds that are shown
+
+
+def show_status(file: File, every: options.All = False, json: options.Json = False) -> None:
+    """Say how the pipeline of FILE stands, from its files; it may be running.
+
+    Counters say how many notifications each node was the lowest match of. An open pin is a batch
+    that began and is not committed: it is being worked on, or will be done again.
+
+    With --json, one object: name, outbox, totals (batches, rows, matched, told, refused), last (the
+    last commit), latest (version of the subscriptions now), subscriptions, snapshots, open_pins,
+    notifications, counters (node, number, filter), nodes, dead_letters (reason, rows, batch, raw),
+    damaged (file, problem: dead letters that can't be read), feeds (what is wrong with those that
+    could not be read when they were last looked at), aside (subscriptions whose filters are refused
+    now, and left out: id, filter, reason).
+    """
+    settings = settings_of(file)
+    from tidings.spark.pipeline.status import standing
+
+    found = standing(settings, None if every else MOST_ROWS // 2)
+    if json:
+        emit(found)
+    else:
+        _show_standing(found)
+
+
+def _show_standing(found: Standing) -> None:
+    totals, last = found.totals, found.last
+    rows: list[tuple[str, object]] = [("pipeline", found.name), ("outbox", near(found.outbox))]
+    if last is None:
+        rows.append(("last batch", "none is committed"))
+    else:
+        rows += [
+            ("last batch", f"{last.batch}, begun {_time(last.micros)}"),
+            ("version", _versions(last.version, found.latest)),
+            ("rows", f"{totals.rows:,} in {counted(totals.batches, 'batch', 'batches')}"),
+            ("matched", f"{totals.matched:,}"),
+            ("told", f"{totals.told:,}"),
+            ("refused", f"{totals.refused:,}"),
+        ]
+    if found.subscriptions is None:
+        rows.append(("subscriptions", plain("not there", "yellow")))
+    else:
+        rows.append(("subscriptions", f"{found.subscriptions:,} at version {found.latest}"))
+    rows.append(("snapshots", ", ".join(map(str, found.snapshots)) or "none"))
+    pins = [
+        f"batch {pin.batch} with version {pin.version}, begun {_time(pin.micros)}"
+        for pin in found.open_pins
+    ]
+    rows.append(("open pins", "; ".join(pins) or "none"))
+    if found.feeds:
+        sick = "\n".join(found.feeds[:SICK])
+        more = len(found.feeds) - SICK
+        rows.append(("feeds", plain(sick + (f"\nand {more:,} more" if more > 0 else ""), "yellow")))
+    show(facts(rows))
+    show_aside(found.aside)
+    if found.counters:
+        lines = [
+            (one.node, f"{one.number:,}", plain("not subscribed to now", "dim")
+             if one.filter is None else cut(one.filter, 200))
+            for one in found.counters
+        ]  # fmt: skip
+        show("", table(["node#", "counter#", "filter"], lines))
+        show_rest(found.nodes - len(found.counters), "more node")
+    if found.dead_letters:
+        letters = [
+            (one.reason, f"{one.rows:,}", one.batch, cut(one.raw, 60)) for one in found.dead_letters
+        ]
+        show("", table(["latest refusals", "rows#", "batch#", "one of them"], letters))
+    for one in found.damaged:
+        remark(f"{near(one.file)}: these dead letters can't be read: {one.problem}")
+
+
+def show_aside(found: Sequence[Aside]) -> None:
+    """The subscriptions that are left out, and why."""
+    if found:
+        rows = [(one.id, one.reason, cut(one.filter, 200)) for one in found[:MOST_ROWS]]
+        show("", table(["set aside", "refused now, because", "filter"], rows))
+        if len(found) > len(rows):
+            show(plain(f"and {len(found) - len(rows):,} more that are set aside", "dim"))
+
+
+def _versions(mine: int, latest: int | None) -> str:
+    if latest is None or latest == mine:
+        return f"{mine}" + (", the latest" if latest == mine else "")
+    return f"{mine}; the next batch takes {latest}, {counted(latest - mine, 'change')} later"
+
+
+def _time(micros: int) -> str:
+    return f"{dt.datetime.fromtimestamp(micros // 1_000_000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"

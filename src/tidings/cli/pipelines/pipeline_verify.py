@@ -1,0 +1,54 @@
+"""`tidings pipeline verify`: whether an outbox is whole, commit by commit and file by file."""
+
+from __future__ import annotations
+
+from tidings.cli.common import options
+from tidings.cli.common.errors import report
+from tidings.cli.common.screen import MOST_ROWS, counted, emit, facts, near, plain, show, tracked
+from tidings.cli.pipelines.pipeline_files import File, settings_of
+from tidings.model import TidingsError
+
+
+def verify_pipeline(file: File, every: options.All = False, json: options.Json = False) -> int:
+    """Check the outbox of the pipeline of FILE whole; it may be running.
+
+    Commits must follow each other without a gap up to the end that was acknowledged; the files that
+    they name must be there, byte for byte; every node must count 1, 2, 3 and so on through all of
+    them; and nothing else may be there. Nothing is changed.
+
+    With --json, one object: outbox, batches, files, bytes, notifications, nodes, without_digest
+    (files that were there before files had digests), aside (attempts that are not committed),
+    problems (sentences).
+
+    Exit code: 0 when all is well, 1 when something is wrong, 2 when there is no outbox.
+    """
+    settings = settings_of(file)
+    from tidings.spark.outbox.outbox import Outbox
+    from tidings.spark.outbox.outbox_check import OutboxCheck
+
+    outbox = Outbox(settings.at(settings.outbox.path))
+    if not outbox.home.is_dir():
+        raise TidingsError(f"outbox.path: there is no outbox in {outbox.path}")
+    check = OutboxCheck(outbox)
+    for _ in tracked(check.batches(), "checking batches", len(check)):
+        pass
+    found = check.found
+    if json:
+        emit(found)
+        return 1 if found.problems else 0
+    rows: list[tuple[str, object]] = [
+        ("outbox", near(found.outbox)),
+        ("batches", f"{found.batches:,}"),
+        ("files", f"{found.files:,}, {found.bytes:,} bytes"),
+        ("notifications", f"{found.notifications:,} in {counted(found.nodes, 'node')}"),
+    ]
+    if found.without_digest:
+        rows.append(("no checksum", counted(found.without_digest, "file")))
+    wrong = found.problems
+    verdict = plain(counted(len(wrong), "problem"), "red") if wrong else plain("sound", "green")
+    show(facts([*rows, ("verdict", verdict)]))
+    for problem in wrong if every else wrong[:MOST_ROWS]:
+        report(TidingsError(problem))
+    if not every and len(wrong) > MOST_ROWS:
+        report(TidingsError(f"and {len(wrong) - MOST_ROWS:,} more (--all shows them)"))
+    return 1 if wrong else 0

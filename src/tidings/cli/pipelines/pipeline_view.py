@@ -1,0 +1,164 @@
+"""What is seen of a running pipeline: a table that is drawn anew, or a line for each batch."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from tidings.cli.common.screen import counted, emit, facts, plain, say, table
+
+if TYPE_CHECKING:
+    from tidings.spark.outbox.outbox import Commit
+
+SHOWN = 8  # batches
+NODES = 5  # counters
+ALL = 0  # the counter of all notifications, see numbering.py
+EACH_SECOND = 4  # how often the table is drawn
+SLACK = 1.1  # a stream that reads all it can comes out a little above 1
+
+COLUMNS = ["batch#", "version#", "rows#", "rows/s#", "matched#", "told#", "refused#", "seconds#"]
+
+
+class PipelineView:
+    """Batches and rates as they come. The stream's thread tells of batches, another one draws."""
+
+    def __init__(self, name: str, json: bool = False) -> None:
+        self.name = name
+        self.state = "starting"
+        self.progress: Mapping[str, Any] = {}
+        """The latest progress of the query, as Spark gives it."""
+        self._json = json
+        self._live = not json and sys.stdout.isatty()
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._batches: deque[tuple[Commit, float]] = deque(maxlen=SHOWN)
+        self._counters: dict[int, int] = {}
+        self._highest: list[tuple[int, int]] = []  # counter and node, the highest first
+        self.batches = self.rows = self.matched = self.told = self.refused = 0
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Draw the table while the block lasts, if there is a terminal."""
+        if not self._live:
+            yield
+            return
+        from rich.live import Live
+
+        console = Console(highlight=False, markup=False)
+        with Live(console=console, get_renderable=self.drawn, refresh_per_second=EACH_SECOND):
+            yield
+
+    def batch_done(self, done: Commit, seconds: float) -> None:
+        """A batch is there."""
+        with self._lock:
+            self._batches.append((done, seconds))
+            self._counters.update(done.counters)
+            # Counters only grow, so one that did not change has not overtaken any. To look at all
+            # of them would take longer than the time between two drawings.
+            nodes = {node for _, node in self._highest} | done.counters.keys() - {ALL}
+            self._highest = nlargest(NODES, ((self._counters[node], node) for node in nodes))
+            self.batches += 1
+            self.rows += done.rows
+            self.matched += done.matched
+            self.told += done.told
+            self.refused += done.refused
+        if self._json:
+            emit({**_record(done), "seconds": round(seconds, 3)})
+        elif not self._live:
+            say(_line(done, seconds))
+        sys.stdout.flush()
+
+    def end(self, how: str) -> None:
+        """The last line: what it all came to."""
+        if not self._json:
+            say(f"{how}: {self.summary()}")
+
+    def summary(self) -> str:
+        return (
+            f"{counted(self.batches, 'batch', 'batches')}, {counted(self.rows, 'row')}, "
+            f"{self.matched:,} matched, {self.told:,} told, {self.refused:,} refused"
+        )
+
+    def drawn(self) -> RenderableType:
+        """The screen as it is now."""
+        with self._lock:
+            batches, counters = list(self._batches), self._standing()
+        spent = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._began))
+        title = plain(self.name, "bold").append(f"  {spent}  {self.state}", "not bold dim")
+        parts: list[RenderableType] = [title]
+        if batches:
+            parts += [Text(), table(COLUMNS, [_row(*one) for one in batches]), Text()]
+            rows: list[tuple[str, object]] = [("so far", self.summary()), ("lag", self._lag())]
+            parts.append(facts([*rows, ("counters", counters)] if counters else rows))
+        return Group(*parts)
+
+    def _standing(self) -> str:
+        """The highest counters, if there are any."""
+        if not self._highest:
+            return ""
+        told = ", ".join(f"node {node} at {number:,}" for number, node in self._highest)
+        others = len(self._counters) - (ALL in self._counters) - len(self._highest)
+        more = f" and {others:,} more" if others else ""
+        return f"notifications at {self._counters.get(ALL, 0):,}; {told}{more}"
+
+    def _lag(self) -> Text:
+        coming = _rate(self.progress, "inputRowsPerSecond")
+        done = _rate(self.progress, "processedRowsPerSecond")
+        if coming is None or done is None:
+            return plain("not known yet", "dim")
+        text = f"{_speed(coming)} rows/s come in, {_speed(done)} are processed"
+        behind = _behind(self.progress)
+        if behind is not None:
+            text += f"; {counted(behind, 'row')} behind the source"
+        if coming > done * SLACK:
+            return plain(f"{text}: falling behind", "yellow")
+        return plain(text)
+
+
+def _record(done: Commit) -> dict[str, Any]:
+    names = ("batch", "version", "rows", "matched", "told", "refused", "counters")
+    return {name: getattr(done, name) for name in names}
+
+
+def _row(done: Commit, seconds: float) -> list[str]:
+    results = (f"{count:,}" for count in (done.matched, done.told, done.refused))
+    return [
+        f"{done.batch}", f"{done.version}", f"{done.rows:,}", _speed(done.rows / seconds), *results,
+        f"{seconds:.2f}",
+    ]  # fmt: skip
+
+
+def _line(done: Commit, seconds: float) -> str:
+    return (
+        f"batch {done.batch}: version {done.version}, {counted(done.rows, 'row')} in "
+        f"{seconds:.2f} s ({_speed(done.rows / seconds)} rows/s), {done.matched:,} matched, "
+        f"{done.told:,} told, {done.refused:,} refused"
+    )
+
+
+def _speed(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 or not rate else f"{rate:.1f}"
+
+
+def _rate(progress: Mapping[str, Any], name: str) -> float | None:
+    found = progress.get(name)
+    return float(found) if isinstance(found, int | float) and math.isfinite(found) else None
+
+
+def _behind(progress: Mapping[str, Any]) -> int | None:
+    """Rows that a source says are there and not read; Kafka does."""
+    try:
+        found = [one["metrics"]["maxOffsetsBehindLatest"] for one in progress["sources"]]
+        return sum(int(one) for one in found)
+    except (KeyError, TypeError, ValueError):
+        return None

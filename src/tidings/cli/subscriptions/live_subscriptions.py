@@ -1,0 +1,248 @@
+"""`tidings subscriptions`: who wants what, in a log that pipelines follow while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.declared import Declared
+from tidings.cli.common.errors import guarded, refused
+from tidings.cli.common.screen import (
+    MOST_ROWS,
+    counted,
+    emit,
+    plain,
+    say,
+    show,
+    show_rest,
+    table,
+    tracked,
+)
+from tidings.cli.common.subscriptions import read_subscriptions
+from tidings.cli.pipelines.pipeline_status import show_aside
+from tidings.cli.subscriptions.subscription_logs import alike, as_id, find_log, open_log
+from tidings.filters import parse
+from tidings.model import FilterError, Id, need_id
+from tidings.store import Change, ChangeLog
+
+if TYPE_CHECKING:
+    from tidings.spark.compiling.restated import Aside
+
+subscriptions = typer.Typer(rich_markup_mode=None)
+
+Where = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="The log, or a pipeline file.", hidden=True)
+]
+Who = Annotated[str, typer.Argument(metavar="ID", help="The id of the subscription.", hidden=True)]
+
+
+@subscriptions.callback(invoke_without_command=True)
+def about(context: typer.Context) -> None:
+    """Change and read the subscriptions that pipelines follow.
+
+    They lie in a folder, as a log of changes; every change has a version, and a pipeline takes the
+    latest version at the start of each batch. In place of FOLDER a pipeline file can be given: then
+    it is the log that the file names, with the columns that it declares.
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def add_subscription(
+    where: Where,
+    who: Who,
+    text: Annotated[str, typer.Argument(metavar="FILTER", help="What is wanted.", hidden=True)],
+    types: options.Types = None,
+    others: options.Others = False,
+    json: options.Json = False,
+) -> None:
+    """Give the subscription ID the filter FILTER, its first or another.
+
+    Once the command has ended, the change is on the disk and has the version that it printed. A
+    FOLDER that is not there is made, unless the filter is refused.
+
+    With --json, one object: version, id, filter.
+    """
+    place = find_log(where, types, others)
+    need_id(who)
+    try:
+        parsed = parse(text, attributes=place.attributes)
+    except FilterError as problem:
+        raise refused(problem, "filter") from None
+    place.check(parsed, "filter")
+    log = place.open()
+    id_ = as_id(log, who)
+    version = log.put(id_, text)
+    if json:
+        emit({"version": version, "id": id_, "filter": text})
+    else:
+        say(f"version {version}: {id_} is told of {text}")
+
+
+def load_subscriptions(
+    where: Where,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file of filters (- is stdin).", hidden=True)
+    ],
+    filters_format: options.FiltersFormat = None,
+    types: options.Types = None,
+    others: options.Others = False,
+    json: options.Json = False,
+) -> None:
+    """Put all subscriptions of FILE into the log: all of them, or none when one is refused.
+
+    FILE is one that tidings match reads as --filters. Subscriptions with other ids stay.
+
+    With --json, one object: version, subscriptions (how many were put).
+    """
+    place = find_log(where, types, others)
+    declared = Declared(attributes=place.attributes)
+    pairs: list[tuple[Id, str]] = []
+    for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
+        need_id(one.id)
+        place.check(one.parsed("sql", declared), one.where)
+        pairs.append((one.id, one.text.strip()))
+    log = place.open()
+    version = log.put_many(alike(log, pairs))
+    if json:
+        emit({"version": version, "subscriptions": len(pairs)})
+    else:
+        say(f"version {version}: {counted(len(pairs), 'subscription')} put")
+
+
+def drop_subscription(where: Where, who: Who, json: options.Json = False) -> None:
+    """End the subscription ID.
+
+    With --json, one object: version, id.
+    """
+    log = open_log(where)
+    id_ = as_id(log, who)
+    version = log.drop(id_)
+    if json:
+        emit({"version": version, "id": id_})
+    else:
+        say(f"version {version}: {id_} has ended")
+
+
+def list_subscriptions(
+    where: Where,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at", metavar="VERSION", help="As they were at a version.", show_default=False
+        ),
+    ] = None,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """List the subscriptions, as they are or as they were.
+
+    A node is a distinct filter: subscriptions that say the same have the same one. Those that a
+    pipeline set aside, because their filters are refused now, are named with the reason.
+
+    With --json, one line per subscription: id, node, filter, and refused (the reason) for one that
+    is set aside.
+    """
+    log = open_log(where)
+    version = log.version if at is None else at
+    found = log.subscriptions(version)
+    aside = _set_aside(log)
+    if json:
+        reasons = {one.id: one.reason for one in aside}
+        for id_, (text, node) in found.items():
+            said = {"refused": reasons[id_]} if id_ in reasons else {}
+            emit({"id": id_, "node": node, "filter": text, **said})
+        return
+    rows = [(id_, node, text) for id_, (text, node) in found.items()]
+    shown = rows if every else rows[:MOST_ROWS]
+    if shown:
+        show(table(["id", "node#", "filter"], shown), "")
+        show_rest(len(rows) - len(shown), "more subscription")
+    show_aside(aside)
+    nodes = counted(len({node for _, node in found.values()}), "distinct filter")
+    say(f"version {version}: {counted(len(rows), 'subscription')}, {nodes}")
+
+
+def _set_aside(log: ChangeLog) -> Sequence[Aside]:
+    if not (log.path / "snapshots").is_dir():
+        return ()  # no pipeline has looked at it
+    from tidings.spark.compiling.compiled import set_aside
+
+    return set_aside(log)
+
+
+def show_log(
+    where: Where,
+    after: Annotated[
+        int | None,
+        typer.Option(
+            "--after", metavar="VERSION", help="Changes after this one.", show_default=False
+        ),
+    ] = None,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """Show what was changed, version by version: the last changes, or those after a version.
+
+    With --json, one line per change: version, id, node, filter (null: the subscription ended).
+    """
+    log = open_log(where)
+    latest = log.version
+    if after is None:
+        after = 0 if every else max(0, latest - MOST_ROWS)
+    changes = log.changes(after, latest) if after <= latest else log.changes(after)
+    if json:
+        for one in changes:
+            emit({"version": one.version, "id": one.id, "node": one.node, "filter": one.filter})
+        return
+    shown = changes if every else changes[:MOST_ROWS]
+    if shown:
+        show(table(["version#", "id", "node#", "filter"], map(_row, shown)), "")
+        show_rest(len(changes) - len(shown), "more change")
+    say(f"the latest version is {latest}")
+
+
+def repair_log(where: Where, json: options.Json = False) -> None:
+    """Go on with a log that is damaged: keep what is good, and say what was lost.
+
+    What is not good is moved into a folder beside, never removed. Versions and nodes that may have
+    been given are not given again. A pipeline whose batch began with a version that was lost says
+    so and ends. A log that is whole is left as it is.
+
+    With --json, one object: version, problems, lost (pairs of first and last version), aside.
+    """
+    done = open_log(where).repair()
+    if json:
+        emit(done)
+        return
+    if not done.problems and not done.lost:
+        say(f"nothing is wrong with it; the latest version is {done.version}")
+        return
+    for problem in done.problems:
+        say(f"found: {problem}")
+    for first, last in done.lost:
+        say(f"lost: {f'version {first}' if first == last else f'versions {first} to {last}'}")
+    if not done.lost:
+        say("lost: no change that is known of")
+    say(f"kept aside: {done.aside}")
+    say(f"version {done.version}: what is good; put again what `subscriptions list` misses")
+
+
+def _row(one: Change) -> tuple[object, ...]:
+    if one.filter is None:
+        return one.version, one.id, "", plain("ended", "dim")
+    return one.version, one.id, one.node, one.filter
+
+
+for _name, _command in (
+    ("add", add_subscription),
+    ("load", load_subscriptions),
+    ("drop", drop_subscription),
+    ("list", list_subscriptions),
+    ("log", show_log),
+    ("repair", repair_log),
+):
+    subscriptions.command(_name)(guarded(_command))

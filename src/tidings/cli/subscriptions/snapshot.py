@@ -1,0 +1,237 @@
+"""`tidings snapshot`: subscriptions compiled into a folder, and what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.arrow import load_pyarrow
+from tidings.cli.common.declared import read_types
+from tidings.cli.common.errors import BadInput, guarded, report
+from tidings.cli.common.screen import (
+    counted,
+    cut,
+    emit,
+    facts,
+    say,
+    show,
+    show_rest,
+    table,
+    tracked,
+    working,
+)
+from tidings.cli.common.subscriptions import read_subscriptions
+from tidings.cli.subscriptions.snapshot_tree import show_tree
+
+if TYPE_CHECKING:
+    from tidings.snapshots import Snapshot
+
+LARGEST, FILES = 10, 6  # rows of tables, without --all
+
+snapshot = typer.Typer(rich_markup_mode=None)
+
+Folder = Annotated[str, typer.Argument(metavar="DIR", help="The snapshot.", hidden=True)]
+
+
+@snapshot.callback(invoke_without_command=True)
+def about(context: typer.Context) -> None:
+    """Compile subscriptions into a folder that is mapped into memory; look into one."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def build_snapshot(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="SUBSCRIPTIONS", help="The filters (- is stdin).", hidden=True),
+    ],
+    folder: Folder,
+    number: Annotated[
+        int, typer.Option("--number", metavar="N", min=0, help="The version that it stands for.")
+    ] = 1,
+    types: options.Types = None,
+    others: options.Others = False,
+    dialect: options.Dialect = "sql",
+    filters_format: options.FiltersFormat = None,
+    json: options.Json = False,
+) -> None:
+    """Compile the subscriptions of a file into the folder DIR.
+
+    SUBSCRIPTIONS is a file that tidings match reads as --filters. DIR is made, or replaced if it is
+    a snapshot. Filters that say the same become one node; nodes are put in order by which covers
+    which.
+
+    With --json, one object: version, subscriptions, nodes, edges, roots, index_bytes.
+    """
+    declared = read_types(types, others)
+    load_pyarrow()
+    from tidings.snapshots import Snapshot
+
+    pairs = [
+        (one.id, one.parsed(dialect, declared))
+        for one in tracked(read_subscriptions(file, filters_format), "reading filters")
+    ]
+    done = 0
+    with working() as note:
+
+        def placed(more: int) -> None:
+            nonlocal done
+            done += more
+            note(f"putting in order: {done:,} of {counted(len(pairs), 'filter')}")
+
+        placed(0)
+        made = Snapshot.build(pairs, declared.attributes, number=number, progress=placed)
+        note("writing")
+        made.save(folder)
+    stats = made.stats()
+    if json:
+        emit(stats)
+    else:
+        say(
+            f"{folder}: {counted(stats['subscriptions'], 'subscription')}, "
+            f"{counted(stats['nodes'], 'node')}, {counted(stats['edges'], 'edge')}"
+        )
+
+
+def show_snapshot(
+    folder: Folder,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Draw the top of the content graph.")
+    ] = False,
+    every: options.All = False,
+    json: options.Json = False,
+) -> None:
+    """Say what is in a snapshot.
+
+    The largest nodes are those that most subscribe to; the columns are those that filters look at,
+    with what they are compared with. A node that several nodes cover is drawn below each of them,
+    and what it covers below the first; deep graphs are drawn as several trees.
+
+    With --json, one object: version, subscriptions, nodes, edges, roots, depth, index_bytes,
+    deepest (numbers of nodes), largest (node, subscriptions, filter), columns (names with
+    families), files (names with bytes).
+    """
+    opened = _opened(folder)
+    from tidings.snapshots.shape import Shape
+
+    shape = Shape(opened)
+    if tree and not json:
+        show_tree(opened, shape, every)
+        return
+    stats: dict[str, Any] = {**opened.stats(), "depth": int(shape.depths.max(initial=0))}
+    largest = [
+        (int(shape.numbers[place]), int(shape.members[place]), opened.matcher.filter(place).sql())
+        for place in shape.largest(len(shape.numbers) if every else LARGEST)
+    ]
+    tested = {
+        ".".join(path): sorted(families)
+        for path, families in sorted(opened.matcher.tested().items())
+    }
+    sizes = {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in sorted(Path(folder).rglob("*"))
+        if path.is_file()
+    }
+    heavy = sorted(sizes.items(), key=lambda item: -item[1])[: None if every else FILES]
+    if json:
+        named = [
+            dict(zip(("node", "subscriptions", "filter"), row, strict=True)) for row in largest
+        ]
+        emit({**stats, "deepest": shape.deepest(), "largest": named, "columns": tested,
+              "files": sizes})  # fmt: skip
+        return
+    path = " > ".join(map(str, shape.deepest()))
+    show(
+        facts(
+            [
+                ("version", stats["version"]),
+                ("subscriptions", f"{stats['subscriptions']:,}"),
+                ("nodes", f"{stats['nodes']:,}, of which {stats['roots']:,} are covered by none"),
+                ("edges", f"{stats['edges']:,}"),
+                ("deepest path", f"{counted(stats['depth'], 'node')}: {cut(path, 60)}"),
+                ("bytes", f"{sum(sizes.values()):,} in {counted(len(sizes), 'file')}"),
+            ]
+        ),
+        "",
+        table(
+            ["largest node#", "subscriptions#", "filter"],
+            [(node, f"{count:,}", cut(text, 200)) for node, count, text in largest],
+        ),
+        "",
+    )
+    show_rest(len(shape.numbers) - len(largest), "more node")
+    show(
+        table(
+            ["column", "compared with"],
+            [
+                (name, ", ".join(families) or "what functions and columns give")
+                for name, families in tested.items()
+            ],
+        ),
+        "",
+        table(["largest file", "bytes#"], [(name, f"{size:,}") for name, size in heavy]),
+    )
+
+
+def verify_snapshot(
+    folder: Folder,
+    sample: Annotated[
+        int, typer.Option("--sample", metavar="N", min=1, help="Nodes to look at.")
+    ] = 200,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="What the sample is drawn from.")
+    ] = 1,
+    json: options.Json = False,
+) -> int:
+    """Check that a snapshot is whole, and that its edges are right.
+
+    All bytes are compared with their checksums. For a sample of nodes it is worked out again what
+    covers what.
+
+    With --json, one object: nodes, edges, pairs (that were looked at), problems.
+
+    Exit code: 0 when all is well, 1 when the snapshot is damaged or wrong, 2 when there is none.
+    """
+    if not (Path(folder) / "manifest.json").exists():
+        raise BadInput(f"'{folder}' is not a snapshot: it has no manifest.json")
+    load_pyarrow()
+    from tidings.matching.disk.manifest import SnapshotError
+    from tidings.snapshots import Snapshot
+    from tidings.snapshots.verifying import Verified, verify_nodes
+
+    try:
+        with working() as note:
+            note("comparing checksums")
+            opened = Snapshot.open(folder)
+            note("working out coverings")
+            found = verify_nodes(opened, sample, seed)
+    except SnapshotError as problem:
+        found = Verified(0, 0, 0, [str(problem)])
+    if json:
+        emit(found)
+    elif not found.problems:
+        say(
+            f"sound: all checksums agree; {counted(found.nodes, 'node')}, "
+            f"{counted(found.edges, 'edge')} and {counted(found.pairs, 'other pair')} are as "
+            "their filters say"
+        )
+    if found.problems and not json:
+        more = len(found.problems) - 1
+        rest = f", and {counted(more, 'more problem')} (--json lists them)" if more else ""
+        report(SnapshotError(found.problems[0] + rest))
+    return 1 if found.problems else 0
+
+
+def _opened(folder: str) -> Snapshot:
+    load_pyarrow()
+    from tidings.snapshots import Snapshot
+
+    return Snapshot.open(folder)
+
+
+snapshot.command("build")(guarded(build_snapshot))
+snapshot.command("show")(guarded(show_snapshot))
+snapshot.command("verify")(guarded(verify_snapshot))

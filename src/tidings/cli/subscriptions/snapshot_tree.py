@@ -1,0 +1,28 @@
+"""The content graph of a snapshot, drawn as a tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidings.cli.common.screen import counted
+from tidings.cli.common.trees import show_trees
+
+if TYPE_CHECKING:
+    from tidings.snapshots import Snapshot
+    from tidings.snapshots.shape import Shape
+
+
+def show_tree(opened: Snapshot, shape: Shape, every: bool = False) -> None:
+    """Draw the graph of a snapshot from its top; the whole of it with `every`."""
+    stats = opened.stats()
+    title = f"{counted(stats['nodes'], 'node')}, {counted(stats['subscriptions'], 'subscription')}"
+
+    def below(place: int) -> list[int]:
+        found: list[int] = shape.children(place).tolist()
+        return found
+
+    def line(place: int) -> tuple[int, str, str]:
+        text = opened.matcher.filter(place).sql()
+        return int(shape.numbers[place]), text, f"{shape.members[place]:,}"
+
+    show_trees(title, shape.ranked(shape.roots).tolist(), below, line, every)

@@ -1,0 +1,118 @@
+"""Which log of subscriptions a command means, and what ids are in it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from tidings.cli.common.declared import read_types
+from tidings.cli.common.errors import BadInput
+from tidings.filters import Attributes, Filter
+from tidings.filters.language.expression import attributes_of
+from tidings.model import Id
+from tidings.store import ChangeLog
+from tidings.store.locks import LOCK
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a log is or is to be, and what its filters are checked against.
+
+    Nothing is written until it is opened, so that what is refused before leaves nothing behind.
+    """
+
+    path: Path
+    attributes: Attributes | None
+    columns: list[str] | None = None  # of a source that has its own
+
+    def check(self, filter_: Filter, where: str) -> None:
+        """Refuse a filter on a column that the source does not have: it would match nothing."""
+        for path in sorted(attributes_of(filter_.expression)):
+            if self.columns is not None and path[0] not in self.columns:
+                near = difflib.get_close_matches(path[0], self.columns, n=3)
+                hint = (
+                    f"did you mean {' or '.join(near)}?"
+                    if near
+                    else "it has " + ", ".join(self.columns[:8])
+                )
+                raise BadInput(f"{where}: the source has no column '{path[0]}'; {hint}")
+
+    def open(self) -> ChangeLog:
+        """The log, which is made when it is not there."""
+        return ChangeLog(self.path, self.attributes)
+
+
+def open_log(where: str) -> ChangeLog:
+    """The log of a folder or of a pipeline file; BadInput where there is none."""
+    return find_log(where, make=False).open()
+
+
+def find_log(
+    where: str, types: str | None = None, others: bool = False, *, make: bool = True
+) -> Place:
+    """Where the log of a folder or of a pipeline file is; BadInput where there can be none, or
+    where there is none and it is not to be made."""
+    path = Path(where)
+    columns: list[str] | None = None
+    declared = read_types(types, others).attributes
+    if path.is_file():
+        if types is not None:
+            raise BadInput(
+                f"{where}: the columns of a pipeline file are its own; leave out --types"
+            )
+        from tidings.spark.pipeline.settings import known_columns, load_settings
+
+        settings = load_settings(path)
+        columns = known_columns(settings)
+        if settings.subscriptions.log is None:
+            raise BadInput(
+                f"{where}: its subscriptions are a snapshot, which stays as it is; expected a log"
+            )
+        path, declared = settings.at(settings.subscriptions.log), settings.attributes
+    elif path.suffix == ".toml" and not path.exists():
+        raise BadInput(f"{where}: there is no such file")
+    elif types is None:
+        declared = _compiled_with(path)
+    if not (path / LOCK).exists():
+        if not make:
+            raise BadInput(
+                f"{path}: there is no log of subscriptions; `subscriptions add` makes one"
+            )
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise BadInput(f"{path}: found something else, expected a log or an empty folder")
+    return Place(path, declared, columns)
+
+
+def _compiled_with(path: Path) -> Attributes | None:
+    """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
+    if not (path / "snapshots").is_dir():
+        return None
+    from tidings.spark.compiling.compiled import home_of, latest_attributes
+
+    return latest_attributes(home_of(path))
+
+
+def as_id(log: ChangeLog, who: str) -> Id:
+    return alike(log, [(who, "")])[0][0]
+
+
+def alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
+    """The pairs with ids of the kind that the log has; where nobody subscribes any more, any."""
+    kind = log.id_kind or _common(id_ for id_, _ in pairs)
+    numbers = all(re.fullmatch("-?[0-9]+", str(id_)) for id_, _ in pairs)
+    if kind is str or (not numbers and not log.subscriptions()):
+        return [(str(id_), text) for id_, text in pairs]
+    made: list[tuple[Id, str]] = []
+    for id_, text in pairs:
+        # Python reads no integer of more than some thousand digits
+        if not re.fullmatch("-?[0-9]{1,1000}", str(id_)):
+            raise BadInput(f"found the id '{id_}', but the ids of {log.path} are integers")
+        made.append((int(id_), text))
+    return made
+
+
+def _common(ids: Iterable[Id]) -> type:
+    return int if all(isinstance(id_, int) for id_ in ids) else str

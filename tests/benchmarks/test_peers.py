@@ -15,7 +15,7 @@ import pytest
 from tests.studies.fake_peers import LIAR, LOOP, PEERS, add_loop, add_peer, shared_code
 
 from tidings.studies import RECIPES, make_workload, match_counts
-from tidings.studies.peers import Pass, PeerReport, peers_folder, read_peers
+from tidings.studies.compare.peers import Pass, PeerReport, peers_folder, read_peers
 
 
 def test_the_peers_of_this_repository() -> None:

@@ -18,7 +18,7 @@ from tests.cli.conftest import Run, Write
 from tidings.cli.pipelines import past
 from tidings.spark import backtest
 from tidings.spark.backtests.backtest_result import Backtest
-from tidings.studies.many_flights import flights_of_years, write_flights
+from tidings.studies.workloads.many_flights import flights_of_years, write_flights
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,8 @@ from tests.cli.conftest import Run
 from tests.studies.fake_revisions import make_checkout, package
 from tests.studies.standin import CountingMatcher
 
-from tidings.studies import comparing, matching_bench, update_bench
+from tidings.studies.compare import comparing
+from tidings.studies.engine import matching_bench, update_bench
 
 QUICK = ["--filters", "30", "--batch", "16", "--repeats", "1", "--sample", "3"]
 SMALL = ["--filters", "20", "--events", "4", "--rounds", "5", "--builds", "1", "--threshold", "50"]

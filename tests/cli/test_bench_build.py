@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tidings.studies.processes import processor_seconds, watched
+from tidings.studies.host.processes import processor_seconds, watched
 
 
 @pytest.mark.spark

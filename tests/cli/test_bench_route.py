@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cli.conftest import Run
 
-from tidings.studies import route_bench, route_lookup
+from tidings.studies.network import route_bench, route_lookup
 
 QUICK = ["--no-peers", "--seconds", "0.1", "--rounds", "1"]
 

@@ -18,8 +18,8 @@ from tests.filters import eventbridge_oracle
 from tests.filters.eventbridge_draws import draw_event, draw_pattern
 
 from tidings import FilterError, parse
-from tidings.studies.driver import Unavailable
-from tidings.studies.peers import peers_folder, prepare, read_peers
+from tidings.studies.compare.peers import peers_folder, prepare, read_peers
+from tidings.studies.host.driver import Unavailable
 
 pytestmark = pytest.mark.slow
 CASES = Path(__file__).parent / "cases"

@@ -15,7 +15,7 @@ from tidings.matching.matcher import SEAL_AT
 from tidings.matching.rank_space import gathering
 from tidings.matching.rank_space.gathering import TermTests, in_order
 from tidings.matching.rank_space.ranks import asks_order
-from tidings.studies.workloads import make_workload
+from tidings.studies.workloads.workloads import make_workload
 
 PER_SECOND = 5_000  # a sixth of what was measured, so that only a change of kind fails
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tidings import parse
-from tidings.studies import answers
-from tidings.studies.workloads import RECIPES, make_workload
+from tidings.studies.workloads import answers
+from tidings.studies.workloads.workloads import RECIPES, make_workload
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

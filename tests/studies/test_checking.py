@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.studies.standin import SlowMatcher
 
-from tidings.studies import checking
-from tidings.studies.checking import Reference, WrongMatches
-from tidings.studies.workloads import Workload, make_workload
+from tidings.studies.workloads import checking
+from tidings.studies.workloads.checking import Reference, WrongMatches
+from tidings.studies.workloads.workloads import Workload, make_workload
 
 
 @pytest.fixture

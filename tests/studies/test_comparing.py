@@ -11,8 +11,8 @@ import pytest
 from tests.studies.fake_revisions import git, make_checkout, package
 
 from tidings.model import EnvironmentProblem
-from tidings.studies import comparing
-from tidings.studies.comparing import Comparison, Disagreement, compare_revisions
+from tidings.studies.compare import comparing
+from tidings.studies.compare.comparing import Comparison, Disagreement, compare_revisions
 from tidings.studies.tables import compare_lines, compare_table
 
 SOURCE = Path(comparing.__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tidings import parse
-from tidings.studies.conjunctions import (
+from tidings.studies.workloads.conjunctions import (
     LIKE,
     PREFIX,
     SUFFIX,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.studies.draws import (
+from tidings.studies.workloads.draws import (
     BLOCK,
     Array,
     blocks,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.studies.driver import Driver, Unavailable, telling_line
+from tidings.studies.host.driver import Driver, Unavailable, telling_line
 
 ECHO = "import json, sys\nfor line in sys.stdin: print(json.dumps(line.strip()), flush=True)"
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from tidings.model import EnvironmentProblem
-from tidings.studies import flights
-from tidings.studies.workloads import make_workload
+from tidings.studies.workloads import flights
+from tidings.studies.workloads.workloads import make_workload
 
 
 def test_rows_are_those_of_the_package() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tidings import ContentGraph, parse
 from tidings.graph.node import untie
-from tidings.studies.graph_bench import STEPS, WrongGraph, bench_graph, check_graph
+from tidings.studies.engine.graph_bench import STEPS, WrongGraph, bench_graph, check_graph
 
 
 def test_a_report_has_all_figures() -> None:

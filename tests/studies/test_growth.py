@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.studies.growth import exponent
+from tidings.studies.engine.growth import exponent
 
 
 def test_exponent() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.studies.json_lines import parse_lines, schema_of_lines
-from tidings.studies.workloads import RECIPES, make_workload
+from tidings.studies.workloads.json_lines import parse_lines, schema_of_lines
+from tidings.studies.workloads.workloads import RECIPES, make_workload
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

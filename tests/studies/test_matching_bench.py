@@ -12,11 +12,11 @@ from tests.studies.standin import (
     SlowMatcher,
 )
 
-from tidings.studies.answers import match_counts
-from tidings.studies.checking import WrongMatches
-from tidings.studies.match_report import MatchReport
-from tidings.studies.matching_bench import bench_matching, measure
-from tidings.studies.workloads import make_workload
+from tidings.studies.engine.match_report import MatchReport
+from tidings.studies.engine.matching_bench import bench_matching, measure
+from tidings.studies.workloads.answers import match_counts
+from tidings.studies.workloads.checking import WrongMatches
+from tidings.studies.workloads.workloads import make_workload
 
 
 def test_a_run_has_all_figures() -> None:

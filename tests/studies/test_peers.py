@@ -12,8 +12,7 @@ from tests.studies.fake_peers import LIAR, LOOP, add_loop, add_peer, shared_code
 
 from tidings.model import EnvironmentProblem
 from tidings.studies import make_workload, match_counts, peer_table
-from tidings.studies.driver import Unavailable
-from tidings.studies.peers import (
+from tidings.studies.compare.peers import (
     Outcome,
     Peer,
     PeerReport,
@@ -23,6 +22,7 @@ from tidings.studies.peers import (
     prepare,
     read_peers,
 )
+from tidings.studies.host.driver import Unavailable
 from tidings.studies.tables import absent_lines
 
 QUICK = Settings(rounds=2, warm_up=0.05, limit=5, patience=30)

@@ -12,11 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidings.studies import route_bench, route_durable, route_flow, route_lookup, route_peers
-from tidings.studies.processes import running_seconds
-from tidings.studies.route_bench import Case, bench_route, running
-from tidings.studies.route_flow import Missing, Receiver, System, paced, pump
-from tidings.studies.route_lookup import Lookup, deep_size, flatness, look_up
+from tidings.studies.host.processes import running_seconds
+from tidings.studies.network import (
+    route_bench,
+    route_durable,
+    route_flow,
+    route_lookup,
+    route_peers,
+)
+from tidings.studies.network.route_bench import Case, bench_route, running
+from tidings.studies.network.route_flow import Missing, Receiver, System, paced, pump
+from tidings.studies.network.route_lookup import Lookup, deep_size, flatness, look_up
 
 SIZE, COUNT = 50, 40
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidings.routing.forwarding.ways import Mode
-from tidings.studies.route_modes import measure_modes, shapes
+from tidings.studies.network.route_modes import measure_modes, shapes
 
 
 def test_rows() -> None:

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from tidings.routing.forwarding.label_graph import LabelGraph
-from tidings.studies.scenarios import SCENARIOS, Attributes, Baseball, Leaves, Scenario, Traffic
+from tidings.studies.workloads.scenarios import (
+    SCENARIOS,
+    Attributes,
+    Baseball,
+    Leaves,
+    Scenario,
+    Traffic,
+)
 
 SMALL: list[Scenario] = [Baseball(6), Traffic(7), Attributes(3, 2), Leaves(300)]
 

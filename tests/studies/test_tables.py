@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 from tests.studies.standin import CountingMatcher, SlowMatcher
 
-from tidings.studies.match_report import MatchReport
-from tidings.studies.matching_bench import bench_matching
+from tidings.studies.engine.match_report import MatchReport
+from tidings.studies.engine.matching_bench import bench_matching
 from tidings.studies.tables import checked_line, machine_lines, match_sections
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tidings.matching import Matcher
-from tidings.studies import WrongMatches, bench_updates, update_bench
+from tidings.studies import WrongMatches, bench_updates
+from tidings.studies.engine import update_bench
 
 
 @pytest.fixture(autouse=True)

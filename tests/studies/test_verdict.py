@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.verdict import CONFIDENCE, FEWEST, Measure, judge, order_interval
+from tidings.studies.compare.verdict import CONFIDENCE, FEWEST, Measure, judge, order_interval
 
 TIME = Measure("time", "µs")
 SPEED = Measure("speed", "filters/s", more_is_better=True)

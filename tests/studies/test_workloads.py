@@ -11,9 +11,9 @@ import pytest
 
 from tidings import parse
 from tidings.model import EnvironmentProblem
-from tidings.studies.conjunctions import BETWEEN, EQUAL, sql_of_tests
-from tidings.studies.draws import BLOCK
-from tidings.studies.workloads import RECIPES, Workload, make_workload
+from tidings.studies.workloads.conjunctions import BETWEEN, EQUAL, sql_of_tests
+from tidings.studies.workloads.draws import BLOCK
+from tidings.studies.workloads.workloads import RECIPES, Workload, make_workload
 
 NAMES = sorted(RECIPES)
 MANY = 40_000

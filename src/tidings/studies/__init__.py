@@ -1,21 +1,7 @@
 """Measurements: workloads, the matching engine on them, and its peers."""
 
-from tidings.studies.answers import match_counts, matching_pairs
-from tidings.studies.checking import WrongMatches
-from tidings.studies.comparing import Comparison, Disagreement, compare_revisions
-from tidings.studies.conjunctions import (
-    Attribute,
-    AttributeTest,
-    Conjunctions,
-    StructuredFilter,
-    sql_of_tests,
-)
-from tidings.studies.graph_bench import GraphReport, bench_graph
-from tidings.studies.json_lines import parse_lines, schema_of_lines
-from tidings.studies.machine import Machine
-from tidings.studies.match_report import MatchReport, MatchRun
-from tidings.studies.matching_bench import Engine, bench_matching, new_matcher, settle
-from tidings.studies.peers import (
+from tidings.studies.compare.comparing import Comparison, Disagreement, compare_revisions
+from tidings.studies.compare.peers import (
     Outcome,
     PeerReport,
     Settings,
@@ -24,6 +10,11 @@ from tidings.studies.peers import (
     peers_folder,
     read_peers,
 )
+from tidings.studies.engine.graph_bench import GraphReport, bench_graph
+from tidings.studies.engine.match_report import MatchReport, MatchRun
+from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
+from tidings.studies.engine.update_bench import UpdateReport, bench_updates
+from tidings.studies.host.machine import Machine
 from tidings.studies.tables import (
     absent_lines,
     checked_line,
@@ -39,8 +30,17 @@ from tidings.studies.tables import (
     stream_sections,
     update_sections,
 )
-from tidings.studies.update_bench import UpdateReport, bench_updates
-from tidings.studies.workloads import RECIPES, Recipe, Workload, make_workload
+from tidings.studies.workloads.answers import match_counts, matching_pairs
+from tidings.studies.workloads.checking import WrongMatches
+from tidings.studies.workloads.conjunctions import (
+    Attribute,
+    AttributeTest,
+    Conjunctions,
+    StructuredFilter,
+    sql_of_tests,
+)
+from tidings.studies.workloads.json_lines import parse_lines, schema_of_lines
+from tidings.studies.workloads.workloads import RECIPES, Recipe, Workload, make_workload
 
 __all__ = [
     "RECIPES",

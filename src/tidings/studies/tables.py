@@ -9,17 +9,17 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tidings.studies.comparing import Comparison
-from tidings.studies.machine import Machine
-from tidings.studies.match_report import MatchReport, MatchRun
-from tidings.studies.peers import HOME, PeerReport
-from tidings.studies.revision import Revision
-from tidings.studies.update_bench import UpdateReport
+from tidings.studies.compare.comparing import Comparison
+from tidings.studies.compare.peers import HOME, PeerReport
+from tidings.studies.compare.revision import Revision
+from tidings.studies.engine.match_report import MatchReport, MatchRun
+from tidings.studies.engine.update_bench import UpdateReport
+from tidings.studies.host.machine import Machine
 
 if TYPE_CHECKING:
-    from tidings.studies.graph_bench import GraphReport
-    from tidings.studies.spark_bench import SparkReport
-    from tidings.studies.stream_bench import StreamReport
+    from tidings.studies.engine.graph_bench import GraphReport
+    from tidings.studies.spark.spark_bench import SparkReport
+    from tidings.studies.spark.stream_bench import StreamReport
 
 BATCH = f"{HOME} batch"
 _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}

@@ -71,7 +71,7 @@ def bench_backtest(
     shared = past.shared_folder(master, folder, "--folder")
     load_pyarrow()
     from tidings import studies
-    from tidings.studies.many_flights import write_flights
+    from tidings.studies.workloads.many_flights import write_flights
 
     begun = time.perf_counter()
     with working() as note:

@@ -272,7 +272,7 @@ def _days(flights: Any, rows: int | None) -> Iterator[tuple[int, int, list[bytes
     """(month, day, JSON lines), in the order of the calendar."""
     import pyarrow.compute as pc
 
-    from tidings.studies.conjunctions import event_lines
+    from tidings.studies.workloads.conjunctions import event_lines
 
     flights = flights.sort_by([("month", "ascending"), ("day", "ascending"), ("hour", "ascending")])
     flights = flights.slice(0, rows)

@@ -16,13 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.checking import Reference, WrongMatches
-from tidings.studies.draws import BLOCK
-from tidings.studies.growth import grown
-from tidings.studies.json_lines import parse_lines
-from tidings.studies.machine import machine
-from tidings.studies.match_report import Growth, Latency, MatchReport, MatchRun, Timing
-from tidings.studies.workloads import Workload, make_workload
+from tidings.studies.engine.growth import grown
+from tidings.studies.engine.match_report import Growth, Latency, MatchReport, MatchRun, Timing
+from tidings.studies.host.machine import machine
+from tidings.studies.workloads.checking import Reference, WrongMatches
+from tidings.studies.workloads.draws import BLOCK
+from tidings.studies.workloads.json_lines import parse_lines
+from tidings.studies.workloads.workloads import Workload, make_workload
 
 MOST_SINGLE = 5_000  # events that are matched one by one
 WARM_SINGLE = 200

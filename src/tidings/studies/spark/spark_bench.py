@@ -27,10 +27,10 @@ import pyarrow.parquet as pq
 from tidings.matching import Matcher
 from tidings.snapshots import Snapshot
 from tidings.spark import tag, tag_parquet
-from tidings.studies.checking import WrongMatches
-from tidings.studies.conjunctions import Conjunctions
-from tidings.studies.machine import Machine, machine
-from tidings.studies.workloads import make_workload
+from tidings.studies.host.machine import Machine, machine
+from tidings.studies.workloads.checking import WrongMatches
+from tidings.studies.workloads.conjunctions import Conjunctions
+from tidings.studies.workloads.workloads import make_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.processes import running_seconds
+from tidings.studies.host.processes import running_seconds
 
 CHUNK = 1 << 20  # bytes that are read at once
 PATIENCE = 10.0  # seconds without a byte, after which what is missing is lost

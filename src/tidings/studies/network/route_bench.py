@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.studies.machine import Machine, machine
-from tidings.studies.route_durable import Durable, measure_durable, percentiles
-from tidings.studies.route_flow import Pumped, System, paced, pump
-from tidings.studies.route_lookup import SIZES, Lookup, look_up
-from tidings.studies.route_modes import ModeRow, measure_modes
-from tidings.studies.route_peers import PROGRAMS, STARTERS, program
-from tidings.studies.route_tidings import start_tidings
+from tidings.studies.host.machine import Machine, machine
+from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
+from tidings.studies.network.route_flow import Pumped, System, paced, pump
+from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
+from tidings.studies.network.route_modes import ModeRow, measure_modes
+from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
+from tidings.studies.network.route_tidings import start_tidings
 
 PARTS = ("forward", "latency", "durable", "lookup", "modes")
 HOME = "tidings"

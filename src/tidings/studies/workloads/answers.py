@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from tidings.studies.conjunctions import LIKE, PREFIX, SUFFIX, Conjunctions
-from tidings.studies.draws import Array
-from tidings.studies.workloads import Workload
+from tidings.studies.workloads.conjunctions import LIKE, PREFIX, SUFFIX, Conjunctions
+from tidings.studies.workloads.draws import Array
+from tidings.studies.workloads.workloads import Workload
 
 _AT_ONCE = 4_000_000  # candidates
 _LAST = "\U0010ffff"

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.studies.draws import BLOCK, Array, lengths_to_offsets
+from tidings.studies.workloads.draws import BLOCK, Array, lengths_to_offsets
 
 Kind = Literal["string", "integer", "double"]
 

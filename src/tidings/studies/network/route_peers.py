@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.route_flow import Receiver, System
+from tidings.studies.network.route_flow import Receiver, System
 
 PROGRAMS = {"mosquitto": "mosquitto", "nats": "nats-server"}
 TOPICS = 10_000  # at most; their names have one length

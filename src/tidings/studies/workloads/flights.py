@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.conjunctions import Attribute, Conjunctions, Kind, Pile
-from tidings.studies.draws import Array
+from tidings.studies.workloads.conjunctions import Attribute, Conjunctions, Kind, Pile
+from tidings.studies.workloads.draws import Array
 
 _LATE = np.array([15, 30, 45, 60, 90, 120, 180])
 _HOURS = 3

@@ -6,10 +6,10 @@ import statistics
 
 from rich.table import Table
 
-from tidings.studies.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
-from tidings.studies.route_durable import Durable
-from tidings.studies.route_lookup import FLAT_FROM, Lookup, flatness
-from tidings.studies.route_modes import ModeRow
+from tidings.studies.network.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
+from tidings.studies.network.route_durable import Durable
+from tidings.studies.network.route_lookup import FLAT_FROM, Lookup, flatness
+from tidings.studies.network.route_modes import ModeRow
 from tidings.studies.tables import number, plain_table
 
 Section = tuple[str, Table]

@@ -18,7 +18,7 @@ import numpy as np
 from tidings.network.forwarding import Forwarder
 from tidings.routing.forwarding.router import Router
 from tidings.routing.protocol import frames, messages as m
-from tidings.studies.scenarios import SCENARIOS, Scenario
+from tidings.studies.workloads.scenarios import SCENARIOS, Scenario
 
 NEIGHBOURS = 10
 NOTIFICATIONS = 1000

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tidings.filters import parse
 from tidings.model import TidingsError
-from tidings.studies.answers import matching_pairs
-from tidings.studies.workloads import Workload
+from tidings.studies.workloads.answers import matching_pairs
+from tidings.studies.workloads.workloads import Workload
 
 MOST_EVALUATIONS = 200_000
 

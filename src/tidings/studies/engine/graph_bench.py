@@ -19,9 +19,9 @@ from tidings.filters import Filter, parse
 from tidings.graph import ContentGraph, Node
 from tidings.matching.covering.coverage import cover
 from tidings.model import TidingsError
-from tidings.studies.growth import exponent
-from tidings.studies.machine import Machine, machine
-from tidings.studies.workloads import make_workload
+from tidings.studies.engine.growth import exponent
+from tidings.studies.host.machine import Machine, machine
+from tidings.studies.workloads.workloads import make_workload
 
 STEPS = ("forms", "hulls", "doubts", "order", "join", "nodes")
 

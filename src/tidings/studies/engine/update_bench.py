@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.studies.checking import WrongMatches
-from tidings.studies.machine import Machine, machine
-from tidings.studies.workloads import make_workload
+from tidings.studies.host.machine import Machine, machine
+from tidings.studies.workloads.checking import WrongMatches
+from tidings.studies.workloads.workloads import make_workload
 
 SINGLE = 500  # filters that are added one by one
 SHARE = 20  # of so many filters one more is added before each merge

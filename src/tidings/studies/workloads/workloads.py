@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.conjunctions import (
+from tidings.studies.workloads.conjunctions import (
     LIKE,
     PREFIX,
     SUFFIX,
@@ -31,7 +31,7 @@ from tidings.studies.conjunctions import (
     event_lines,
     glued,
 )
-from tidings.studies.draws import BLOCK, Array, blocks, distinct, folded_zipf
+from tidings.studies.workloads.draws import BLOCK, Array, blocks, distinct, folded_zipf
 
 _FILTERS, _EVENTS = 0, 1  # the two streams of a seed
 
@@ -285,19 +285,19 @@ def _prefix_events(rng: np.random.Generator, count: int) -> Any:
 
 
 def _flights_attributes() -> tuple[Attribute, ...]:
-    from tidings.studies import flights
+    from tidings.studies.workloads import flights
 
     return flights.attributes()
 
 
 def _flights_filters(rng: np.random.Generator, count: int) -> Conjunctions:
-    from tidings.studies import flights
+    from tidings.studies.workloads import flights
 
     return flights.draw_filters(rng, count)
 
 
 def _flights_events(rng: np.random.Generator, count: int) -> Any:
-    from tidings.studies import flights
+    from tidings.studies.workloads import flights
 
     return flights.draw_events(rng, count)
 

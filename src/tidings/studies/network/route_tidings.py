@@ -15,8 +15,8 @@ from pathlib import Path
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.digests import digest
-from tidings.studies.route_flow import Receiver, System
-from tidings.studies.route_peers import connected, ended
+from tidings.studies.network.route_flow import Receiver, System
+from tidings.studies.network.route_peers import connected, ended
 
 EPOCH = 7
 PUBLISHER = "publisher-1"

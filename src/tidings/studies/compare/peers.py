@@ -34,10 +34,10 @@ import msgspec
 import numpy as np
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.answers import match_counts
-from tidings.studies.driver import Driver, Unavailable, telling_line
-from tidings.studies.machine import Machine, machine
-from tidings.studies.workloads import Workload, make_workload
+from tidings.studies.host.driver import Driver, Unavailable, telling_line
+from tidings.studies.host.machine import Machine, machine
+from tidings.studies.workloads.answers import match_counts
+from tidings.studies.workloads.workloads import Workload, make_workload
 
 HOME = "tidings"
 """The folder of the driver that the others are compared with; it always takes part."""

@@ -22,12 +22,12 @@ import msgspec
 import pyarrow as pa
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.draws import BLOCK
-from tidings.studies.driver import Driver, Unavailable
-from tidings.studies.machine import Machine, machine
-from tidings.studies.revision import Revision, checkout_of, find_revision, take_out
-from tidings.studies.verdict import Measure, Verdict, judge
-from tidings.studies.workloads import Workload, make_workload
+from tidings.studies.compare.revision import Revision, checkout_of, find_revision, take_out
+from tidings.studies.compare.verdict import Measure, Verdict, judge
+from tidings.studies.host.driver import Driver, Unavailable
+from tidings.studies.host.machine import Machine, machine
+from tidings.studies.workloads.draws import BLOCK
+from tidings.studies.workloads.workloads import Workload, make_workload
 
 BUILD = Measure("build", "filters/s", more_is_better=True)
 INDEX = Measure("index", "bytes/filter")

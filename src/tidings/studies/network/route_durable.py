@@ -28,10 +28,10 @@ from tidings.model import EnvironmentProblem
 from tidings.network.agent import connect
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.digests import digest
-from tidings.studies.processes import running_seconds
-from tidings.studies.route_flow import Missing
-from tidings.studies.route_peers import connected, ended
-from tidings.studies.route_tidings import Peer, listening
+from tidings.studies.host.processes import running_seconds
+from tidings.studies.network.route_flow import Missing
+from tidings.studies.network.route_peers import connected, ended
+from tidings.studies.network.route_tidings import Peer, listening
 
 PATIENCE = 20.0
 ALIVE = 4.0  # seconds between two words of the receiver: who is silent is taken for gone

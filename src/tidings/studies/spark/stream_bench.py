@@ -24,9 +24,9 @@ from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings
 from tidings.store import ChangeLog
-from tidings.studies.machine import Machine, machine
-from tidings.studies.processes import family, resident
-from tidings.studies.workloads import make_workload
+from tidings.studies.host.machine import Machine, machine
+from tidings.studies.host.processes import family, resident
+from tidings.studies.workloads.workloads import make_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

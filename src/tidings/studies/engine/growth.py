@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidings.studies.match_report import Growth, MatchRun
+from tidings.studies.engine.match_report import Growth, MatchRun
 
 
 def grown(runs: Sequence[MatchRun]) -> Growth:

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.draws import Array
-from tidings.studies.flights import flights_table
+from tidings.studies.workloads.draws import Array
+from tidings.studies.workloads.flights import flights_table
 
 FIRST_YEAR = 2013
 YEARS = 10  # fewer where there would be less than a year's flights in each

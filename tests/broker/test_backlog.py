@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from tidings.broker import RootNode, backlog as module
-from tidings.broker.backlog import MOST_WAITING, PIECE, Backlog
-from tidings.broker.door import Door
+from tidings.broker import RootNode
+from tidings.broker.admission.listen import Door
+from tidings.broker.queues import backlog as module
+from tidings.broker.queues.backlog import MOST_WAITING, PIECE, Backlog
 from tidings.network import Link
 from tidings.network.agent import connect
 from tidings.routing.protocol import messages as m

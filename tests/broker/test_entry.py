@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.broker.processes import write_secret
 
-from tidings.broker import entry
+from tidings.broker.admission import permissions
+from tidings.broker.admission.permissions import AGENT, ALL, Grant, Pass, Register
 from tidings.broker.config import ConfigError, load_config
-from tidings.broker.entry import AGENT, ALL, Grant, Pass, Register
 from tidings.routing.protocol import messages as m
 
 TOKENS: dict[str, str | Grant] = {
@@ -45,7 +45,7 @@ def test_a_greeting_costs_one_digest_however_many_tokens_there_are(
         made.append(data)
         return hashlib.sha256(data)
 
-    monkeypatch.setattr(entry, "sha256", counted)
+    monkeypatch.setattr(permissions, "sha256", counted)
     register.admit(m.Hello("ann", token=token), NOBODY)
     assert made == [token.encode("utf-8", "surrogatepass")]
 

@@ -14,10 +14,10 @@ from tests.broker.fuzzing import Senseless
 from tests.broker.test_running import FAST, at, payloads, running
 
 from tidings.broker import RootNode, RouterNode
+from tidings.broker.admission.connection_limits import TURN
+from tidings.broker.admission.listen import Address, Door
+from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import ConfigError, load_config, make_node
-from tidings.broker.door import Address, Door
-from tidings.broker.entry import Grant
-from tidings.broker.guard import TURN
 from tidings.network.agent import Refusal, connect
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.limits import Limits

@@ -8,8 +8,8 @@ from typing import cast
 
 from tests.broker.test_backlog import FakeLink, turns_until
 
-from tidings.broker import publications as module
-from tidings.broker.publications import Publications
+from tidings.broker.queues import publications as module
+from tidings.broker.queues.publications import Publications
 from tidings.network import Link
 from tidings.routing.protocol import messages as m
 

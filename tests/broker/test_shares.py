@@ -9,7 +9,7 @@ import pytest
 from tests.broker.test_limits import Raw, until
 from tests.broker.test_running import FAST, at, payloads, running, started, stopped
 
-from tidings.broker.entry import Grant, Pass
+from tidings.broker.admission.permissions import Grant, Pass
 from tidings.broker.root import RootNode
 from tidings.network import agent as module
 from tidings.network.agent import Agent, Refusal, Subscription, connect

@@ -10,7 +10,7 @@ from tests.broker.patience import until
 from tests.broker.test_running import FAST, running, started, stopped
 
 from tidings.broker import RouterNode
-from tidings.broker.door import Address, Door
+from tidings.broker.admission.listen import Address, Door
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import connect
 from tidings.routing.protocol import frames, messages as m

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.broker.processes import write_secret
 
+from tidings.broker.admission.listen import Address
+from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError, load_config
-from tidings.broker.door import Address
-from tidings.broker.entry import ROUTE, Grant
 from tidings.broker.tree import WATCHER, RunningTree
 from tidings.broker.tree_file import Member, Tree, load_tree
 

@@ -16,8 +16,8 @@ import pytest
 from tests.broker.certificates import Authority, Files
 from tests.broker.test_running import FAST, payloads, running
 
+from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import Config, Tls, make_node
-from tidings.broker.entry import Grant
 from tidings.broker.node import Node
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
@@ -343,7 +343,7 @@ def test_a_router_whose_certificate_is_refused(
 
 
 def test_who_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.broker.guard.GREETING", 0.2)
+    monkeypatch.setattr("tidings.broker.admission.connection_limits.GREETING", 0.2)
     monkeypatch.setattr("tidings.broker.reception.GREETING", 0.2)
 
     async def work(world: World) -> None:

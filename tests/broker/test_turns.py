@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from tests.broker.test_backlog import FakeLink
 
-from tidings.broker.turns import Turns
+from tidings.broker.queues.turns import Turns
 from tidings.network import Link
 
 

@@ -1,6 +1,6 @@
 """One running node: a router or a rendezvous point with its links, its clock and its disk."""
 
-from tidings.broker.door import Address, Door
+from tidings.broker.admission.listen import Address, Door
 from tidings.broker.interests import GraphInterests
 from tidings.broker.node import Node
 from tidings.broker.root import RootNode

@@ -39,8 +39,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tidings.broker.door import Address, Door
-from tidings.broker.entry import ANY, Grant
+from tidings.broker.admission.listen import Address, Door
+from tidings.broker.admission.permissions import ANY, Grant
 from tidings.broker.node import Node
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode

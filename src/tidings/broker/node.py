@@ -13,10 +13,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from tidings.broker.backlog import PIECE, Backlog
-from tidings.broker.door import UPSTREAM, Door
-from tidings.broker.entry import Pass, Tokens
-from tidings.broker.publications import Publications
+from tidings.broker.admission.listen import UPSTREAM, Door
+from tidings.broker.admission.permissions import Pass, Tokens
+from tidings.broker.queues.backlog import PIECE, Backlog
+from tidings.broker.queues.publications import Publications
 from tidings.broker.reception import Reception
 from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem, TidingsError

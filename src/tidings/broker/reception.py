@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from tidings.broker.door import UPSTREAM, Door
-from tidings.broker.entry import Pass, Register, Tokens
-from tidings.broker.guard import GREETING, LEAST, Guard
-from tidings.broker.places import Places
+from tidings.broker.admission.connection_limits import GREETING, LEAST, Guard
+from tidings.broker.admission.listen import UPSTREAM, Door
+from tidings.broker.admission.permissions import Pass, Register, Tokens
+from tidings.broker.admission.places import Places
 from tidings.network import Link
 from tidings.network.doorstep import Doorstep
 from tidings.routing.forwarding.downstream import Name

@@ -7,7 +7,7 @@ import itertools
 import logging
 from pathlib import Path
 
-from tidings.broker.door import Door
+from tidings.broker.admission.listen import Door
 from tidings.broker.interests import GraphInterests
 from tidings.broker.node import CACHE_BYTES, Node
 from tidings.filters import Attributes

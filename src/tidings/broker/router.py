@@ -8,8 +8,8 @@ import ssl
 
 import msgspec
 
-from tidings.broker.door import UPSTREAM, Address, Door
-from tidings.broker.entry import Tokens
+from tidings.broker.admission.listen import UPSTREAM, Address, Door
+from tidings.broker.admission.permissions import Tokens
 from tidings.broker.node import CACHE_BYTES, Node
 from tidings.network import Link
 from tidings.network.frame_cache import FrameCache

@@ -31,8 +31,8 @@ from typing import IO
 
 import msgspec
 
+from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.entry import ROUTE, Grant
 from tidings.broker.tree_file import Member, Tree
 from tidings.files import make_folder, open_private, private_file
 from tidings.model import EnvironmentProblem

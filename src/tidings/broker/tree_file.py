@@ -27,9 +27,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from tidings.broker.admission.listen import Address
+from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import ConfigError, address_of
-from tidings.broker.door import Address
-from tidings.broker.entry import Grant
 from tidings.files import SecretError, check_secret
 from tidings.filters import Attributes
 from tidings.model import AttributesError

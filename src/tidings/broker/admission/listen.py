@@ -6,7 +6,7 @@ import ssl
 
 import msgspec
 
-from tidings.broker.entry import Tokens
+from tidings.broker.admission.permissions import Tokens
 from tidings.network import Policy
 from tidings.routing.protocol.limits import Limits
 

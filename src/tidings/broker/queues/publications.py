@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from tidings.broker.turns import Turns
+from tidings.broker.queues.turns import Turns
 from tidings.network import Link
 from tidings.routing.protocol import messages as m
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tidings.broker.entry import Pass
+from tidings.broker.admission.permissions import Pass
 from tidings.routing.protocol.limits import Limits
 
 

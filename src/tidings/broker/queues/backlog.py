@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from tidings.broker.turns import Turns
+from tidings.broker.queues.turns import Turns
 from tidings.network import Link
 from tidings.routing.protocol import messages as m
 

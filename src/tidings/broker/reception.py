@@ -20,7 +20,7 @@ from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Pass, Register, Tokens
 from tidings.broker.admission.places import Places
 from tidings.network import Link
-from tidings.network.doorstep import Doorstep
+from tidings.network.tls_probe import Doorstep
 from tidings.routing.forwarding.downstream import Name
 from tidings.routing.protocol import messages as m
 

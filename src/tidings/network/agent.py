@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.addresses import parse_address
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
+from tidings.network.router_url import parse_address
 from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told

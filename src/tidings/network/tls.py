@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tidings.model import EnvironmentProblem
-from tidings.network.addresses import Place
+from tidings.network.router_url import Place
 
 Path = str | PathLike[str]
 OURS = "tidings:router/"  # what a URI begins with that names a router

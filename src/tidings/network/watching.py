@@ -9,9 +9,9 @@ import uuid
 from collections.abc import AsyncIterator
 
 from tidings.model import EnvironmentProblem
-from tidings.network.addresses import parse_address
 from tidings.network.agent import Refusal
 from tidings.network.link import Link
+from tidings.network.router_url import parse_address
 from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing.protocol import frames, messages as m
 

@@ -33,7 +33,7 @@ from tidings.files.durable import make_durable_folder
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import EnvironmentProblem, FilterError, Id, id_pairs, need_id
 from tidings.store.checkpoint import state_at
-from tidings.store.forgetting import forget
+from tidings.store.compaction import forget
 from tidings.store.locks import LOCK, shared
 from tidings.store.reader import Reader
 from tidings.store.records import SEGMENT_BYTES, LogError

@@ -22,7 +22,7 @@ ROWS, BYTES = 65_536, 64 << 20
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of one subscription; see `tidings.snapshots.live.ChangeLike`."""
+    """A change of one subscription; see `tidings.snapshots.versioned.ChangeLike`."""
 
     version: int
     id: str | int

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tidings.model import Id, TidingsError
 from tidings.snapshots.building import id_type
-from tidings.snapshots.newcomers import Newcomers
+from tidings.snapshots.incremental_edges import Newcomers
 from tidings.snapshots.snapshot import Snapshot
 from tidings.snapshots.view import View
 

@@ -44,9 +44,8 @@ from tidings.model import (
 
 if TYPE_CHECKING:
     from tidings.matching import Matcher
-    from tidings.network.agent import connect
-    from tidings.network.blocking import connect_blocking
-    from tidings.store.ontologies import load_ontology
+    from tidings.network import connect, connect_blocking
+    from tidings.store import load_ontology
 
 __version__ = "0.1.0"
 
@@ -90,15 +89,15 @@ def __getattr__(name: str) -> Any:
 
         return Matcher
     if name == "connect":
-        from tidings.network.agent import connect
+        from tidings.network import connect
 
         return connect
     if name == "connect_blocking":
-        from tidings.network.blocking import connect_blocking
+        from tidings.network import connect_blocking
 
         return connect_blocking
     if name == "load_ontology":
-        from tidings.store.ontologies import load_ontology
+        from tidings.store import load_ontology
 
         return load_ontology
     raise AttributeError(f"module 'tidings' has no attribute '{name}'")

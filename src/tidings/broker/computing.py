@@ -26,10 +26,9 @@ from typing import NamedTuple
 import msgspec
 
 from tidings.filters import Filter
-from tidings.filters.canonical.form import Form
-from tidings.filters.canonical.set_tree import is_opaque
-from tidings.filters.language.evaluation import evaluate
-from tidings.filters.language.expression import (
+from tidings.filters.canonical import Form, is_opaque
+from tidings.filters.language import (
+    FUNCTIONS,
     Attribute,
     Between,
     Call,
@@ -37,12 +36,11 @@ from tidings.filters.language.expression import (
     Expression,
     In,
     Not,
+    evaluate,
 )
-from tidings.filters.language.functions import FUNCTIONS
-from tidings.filters.values.sets import Key, key
-from tidings.filters.values.work import WorkError, look, metered
+from tidings.filters.values import Key, WorkError, key, look, metered
 from tidings.matching import Matcher
-from tidings.routing.root.interests import TooMuchWork
+from tidings.routing.root import TooMuchWork
 
 BYTES = 100_000  # of a notification that it takes so much longer to compute on
 COLD = 4  # shares that an owner has where something may be done for the first time

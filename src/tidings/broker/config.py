@@ -47,17 +47,16 @@ from tidings.broker.router import RouterNode
 from tidings.files import SecretError, check_secret, read_secret
 from tidings.filters import Attributes
 from tidings.model import TidingsError
-from tidings.network import Policy
-from tidings.network.forwarding import measure_costs
-from tidings.network.tls import (
+from tidings.network import (
+    Policy,
     client_context,
     load_authorities,
     load_certificate,
+    measure_costs,
     server_context,
 )
-from tidings.routing.forwarding.router import Times
-from tidings.routing.forwarding.ways import Forwarding, Mode
-from tidings.routing.protocol.limits import Limits
+from tidings.routing.forwarding import Forwarding, Mode, Times
+from tidings.routing.protocol import Limits
 
 
 class ConfigError(TidingsError):

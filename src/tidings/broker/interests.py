@@ -21,8 +21,8 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
-from tidings.routing.protocol.limits import LONG, Limits
-from tidings.routing.root.interests import Fair, Placed
+from tidings.routing.protocol import LONG, Limits
+from tidings.routing.root import Fair, Placed
 
 MANY = 1000  # filters that are better put in order at once
 MOST_TOLD = 100  # filters that are set aside with a line each

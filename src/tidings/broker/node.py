@@ -20,14 +20,10 @@ from tidings.broker.queues.publications import Publications
 from tidings.broker.reception import Reception
 from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network import Link
-from tidings.network.forwarding import Forwarder, measure_costs
-from tidings.network.frame_cache import FrameCache
-from tidings.routing.forwarding.downstream import Name, Sent
-from tidings.routing.forwarding.router import Router
-from tidings.routing.forwarding.ways import Forwarding
+from tidings.network import Forwarder, FrameCache, Link, measure_costs
+from tidings.routing.forwarding import Forwarding, Name, Router, Sent
 from tidings.routing.protocol import frames, messages as m
-from tidings.routing.root.rendezvous import Rendezvous
+from tidings.routing.root import Rendezvous
 
 CACHE_BYTES = 64 << 20
 

@@ -19,9 +19,8 @@ from tidings.broker.admission.connection_limits import GREETING, LEAST, Guard
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Pass, Register, Tokens
 from tidings.broker.admission.places import Places
-from tidings.network import Link
-from tidings.network.tls_probe import Doorstep
-from tidings.routing.forwarding.downstream import Name
+from tidings.network import Doorstep, Link
+from tidings.routing.forwarding import Name
 from tidings.routing.protocol import messages as m
 
 SELDOM = 10.0  # seconds between two warnings

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from tidings.routing.forwarding.downstream import Name
-from tidings.routing.forwarding.router import Router
+from tidings.routing.forwarding import Name, Router
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.rendezvous import Rendezvous
+from tidings.routing.root import Rendezvous
 
 if TYPE_CHECKING:
     from tidings.broker.node import Node

@@ -13,15 +13,10 @@ from tidings.broker.node import CACHE_BYTES, Node
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem
-from tidings.network.frame_cache import FrameCache
-from tidings.network.lives import draw_life
-from tidings.routing.forwarding.label_graph import Label
-from tidings.routing.forwarding.router import Times
-from tidings.routing.forwarding.ways import MOST_LISTED, Forwarding
-from tidings.routing.protocol import frames
-from tidings.routing.protocol.lineage import Lineage
-from tidings.routing.root.journal import Record
-from tidings.routing.root.rendezvous import Rendezvous
+from tidings.network import FrameCache, draw_life
+from tidings.routing.forwarding import MOST_LISTED, Forwarding, Label, Times
+from tidings.routing.protocol import Lineage, frames
+from tidings.routing.root import Record, Rendezvous
 from tidings.store.journal import FileJournal, Retention
 
 TEND_AGAIN = 30.0  # seconds after the journal could not be tended to

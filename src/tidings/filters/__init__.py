@@ -1,6 +1,6 @@
 """Text to canonical filter: parse, compare, explain, cover."""
 
-from tidings.filters.explanation import BoxReport, Explanation, TestReport
+from tidings.filters.explanation import BoxReport, Explanation, TestReport, shown
 from tidings.filters.filter import Filter, need_filter, need_mapping, parse
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.values.ontology import Ontology
@@ -15,4 +15,5 @@ __all__ = [
     "need_filter",
     "need_mapping",
     "parse",
+    "shown",
 ]

@@ -24,10 +24,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tidings.filters import Filter, need_filter, need_mapping
-from tidings.filters.canonical.boxes import Effort
-from tidings.filters.canonical.cover_index import HullIndex
-from tidings.filters.canonical.covering import covers
-from tidings.filters.values.sets import Key
+from tidings.filters.canonical import Effort, HullIndex, covers
+from tidings.filters.values import Key
 from tidings.graph.lattice import Lattice, reach, tie
 from tidings.graph.node import Node
 from tidings.model import Event, GraphError
@@ -60,7 +58,7 @@ class ContentGraph(Lattice[Node, Event]):
         the join, which is the smaller part; when not given, as many as the machine has processors,
         at most a few.
         """
-        from tidings.matching.covering.coverage import cover
+        from tidings.matching.covering import cover
 
         graph = cls()
         with _no_collection():

@@ -31,7 +31,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tidings.filters import Attributes, Explanation, Filter, need_mapping, parse
-from tidings.filters.canonical.form import Form
+from tidings.filters.canonical import Form
 from tidings.matching import batches
 from tidings.matching.covering.neighbours import Neighbours
 from tidings.matching.disk import matcher_folder

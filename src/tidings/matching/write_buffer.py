@@ -7,9 +7,8 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.cover_index import HullIndex
-from tidings.filters.canonical.form import Form
-from tidings.filters.values.sets import Key
+from tidings.filters.canonical import Form, HullIndex
+from tidings.filters.values import Key
 from tidings.model import Event
 
 

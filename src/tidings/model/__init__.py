@@ -11,9 +11,22 @@ from tidings.model.errors import (
 )
 from tidings.model.ids import Id, id_pairs, need_id
 from tidings.model.types import TYPES, Type, read_value, type_of
-from tidings.model.values import Event, Scalar, Value, compare, micros, moment, plain
+from tidings.model.values import (
+    INT_MAX,
+    INT_MIN,
+    Event,
+    Scalar,
+    Value,
+    compare,
+    is_number,
+    micros,
+    moment,
+    plain,
+)
 
 __all__ = [
+    "INT_MAX",
+    "INT_MIN",
     "TYPES",
     "AttributesError",
     "EnvironmentProblem",
@@ -29,6 +42,7 @@ __all__ = [
     "Value",
     "compare",
     "id_pairs",
+    "is_number",
     "micros",
     "moment",
     "need_id",

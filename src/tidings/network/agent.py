@@ -26,14 +26,9 @@ from tidings.network.link import Link
 from tidings.network.lives import draw_life
 from tidings.network.router_url import parse_address
 from tidings.network.tls import Path, context_for, sentence_of
-from tidings.routing.clients.publisher import Publisher
-from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
-from tidings.routing.forwarding.cache import Cache
-from tidings.routing.forwarding.downstream import Name, Sent
-from tidings.routing.forwarding.router import Router, Times
-from tidings.routing.protocol import frames, messages as m
-from tidings.routing.protocol.limits import NONE
-from tidings.routing.protocol.lineage import Break, Span
+from tidings.routing.clients import Lost, Phase, Publisher, Subscriber, Told
+from tidings.routing.forwarding import Cache, Name, Router, Sent, Times
+from tidings.routing.protocol import NONE, Break, Span, frames, messages as m
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most

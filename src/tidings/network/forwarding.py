@@ -17,8 +17,7 @@ from itertools import pairwise
 import msgspec
 
 from tidings.network import scanning
-from tidings.routing.forwarding.downstream import Downstream, Name
-from tidings.routing.forwarding.ways import Forwarding, Mode
+from tidings.routing.forwarding import Downstream, Forwarding, Mode, Name
 from tidings.routing.protocol import frames, messages as m
 
 MOST_PLANS = 100_000

@@ -13,9 +13,8 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable
 
-from tidings.routing.forwarding.cache import Cache, cost_of, look_up
-from tidings.routing.protocol import frames
-from tidings.routing.protocol.messages import Notification, Range
+from tidings.routing.forwarding import Cache, cost_of, look_up
+from tidings.routing.protocol import Notification, Range, frames
 
 SMALL = 4096  # bytes of a chunk that the next one is added to
 OF_PLACE = 150  # bytes that it takes to know where a mark is

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tidings.matching.jit.compiling import short_kernel
-from tidings.routing.protocol.frames import VERSION
+from tidings.matching.jit import short_kernel
+from tidings.routing.protocol import VERSION
 
 DONE, UNKNOWN, SHORT = 0, 1, 2
 _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a

@@ -18,8 +18,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from tidings.filters import Attributes
-from tidings.filters.language.attributes import Path, article
-from tidings.filters.language.sql_writer import name_text
+from tidings.filters.language import Path, article, name_text
 from tidings.model import AttributesError, Type
 
 Unknown = Literal["refuse", "keep out"]  # what becomes of names that are not declared

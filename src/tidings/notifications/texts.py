@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.filters.language.attributes import conform
+from tidings.filters.language import conform
 from tidings.model import NotificationError, Type
 from tidings.notifications.decoded import Positions
 from tidings.notifications.schema import kind_name

@@ -23,13 +23,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.filters import Attributes, Filter, parse
-from tidings.filters.canonical.form import Form
+from tidings.filters.canonical import Form
 from tidings.matching import Matcher
-from tidings.matching.covering.coverage import Blocks, cover_hulls, in_threads
-from tidings.matching.covering.hull_gathering import Gathered, HullGathering
-from tidings.matching.covering.hull_segment import segment_of_hulls
-from tidings.matching.disk.manifest import SnapshotError
-from tidings.matching.segments.segment import Segment
+from tidings.matching.covering import (
+    Blocks,
+    Gathered,
+    HullGathering,
+    cover_hulls,
+    in_threads,
+    segment_of_hulls,
+)
+from tidings.matching.disk import SnapshotError
+from tidings.matching.segments import Segment
 from tidings.model import FilterError, Id, TidingsError, id_pairs, need_id
 
 Array = npt.NDArray[Any]

@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from tidings.matching.disk import matcher_folder as index
-from tidings.matching.disk.manifest import (
+from tidings.matching.disk import (
     MANIFEST,
     Manifest,
     SnapshotError,
+    matcher_folder as index,
     need_files,
     read_manifest,
 )

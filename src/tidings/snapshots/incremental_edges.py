@@ -29,10 +29,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.cover_index import HullIndex
-from tidings.filters.canonical.covering import covers_among
-from tidings.matching.covering.hulls import bounds, ranges
-from tidings.matching.covering.neighbours import MAYBE, YES, Neighbours
+from tidings.filters.canonical import HullIndex, covers_among
+from tidings.matching.covering import MAYBE, YES, Neighbours, bounds, ranges
 from tidings.snapshots.snapshot import Snapshot
 
 Array = npt.NDArray[Any]

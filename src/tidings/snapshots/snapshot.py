@@ -26,14 +26,16 @@ import pyarrow as pa
 
 from tidings.filters import Attributes, Filter
 from tidings.matching import Matcher
-from tidings.matching.disk.atomic_folder import (
+from tidings.matching.disk import (
     as_array,
+    need_files,
+    read_manifest,
     read_table,
     read_whole,
     replacing,
+    write_manifest,
     write_table,
 )
-from tidings.matching.disk.manifest import need_files, read_manifest, write_manifest
 from tidings.model import GraphError, Id
 from tidings.snapshots.building import Distinct, Functions, Nodes, build_nodes, gather
 from tidings.snapshots.view import View

@@ -12,7 +12,7 @@ import random
 import msgspec
 
 from tidings.filters import Filter
-from tidings.filters.canonical.covering import covers_among
+from tidings.filters.canonical import covers_among
 from tidings.snapshots.shape import Shape
 from tidings.snapshots.snapshot import Snapshot
 

@@ -28,8 +28,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tidings.files import make_private
-from tidings.files.durable import make_durable_folder
+from tidings.files import make_durable_folder, make_private
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import EnvironmentProblem, FilterError, Id, id_pairs, need_id
 from tidings.store.checkpoint import state_at

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.files.durable import replace_file
+from tidings.files import replace_file
 from tidings.store.groups import START, GroupLog, Mark, end_of
 from tidings.store.records import CHANGES, LogError, Point, damage, read_groups
 from tidings.store.state import Nodes, Subscriptions, apply

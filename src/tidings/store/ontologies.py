@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidings.filters.values.ontology import Ontology
-from tidings.filters.values.topic_texts import read_ontology
+from tidings.filters.values import Ontology, read_ontology
 from tidings.model import AttributesError, EnvironmentProblem
 
 EXTENSIONS = {

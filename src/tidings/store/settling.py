@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tidings.files.durable import make_durable_folder, sync
+from tidings.files import make_durable_folder, sync
 from tidings.store import migration
 from tidings.store.groups import GroupLog, end_of
 from tidings.store.locks import locked, locked_at_once, shared

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from tidings.network import Link
-from tidings.routing.forwarding.downstream import Name
-from tidings.routing.protocol.limits import Limits
+from tidings.routing.forwarding import Name
+from tidings.routing.protocol import Limits
 
 GREETING = 10.0  # seconds until whoever connects must have said who it is
 TURN = 128 << 10  # bytes that are read from all neighbours together before anything else is done,

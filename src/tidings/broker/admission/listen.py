@@ -8,7 +8,7 @@ import msgspec
 
 from tidings.broker.admission.permissions import Tokens
 from tidings.network import Policy
-from tidings.routing.protocol.limits import Limits
+from tidings.routing.protocol import Limits
 
 UPSTREAM = "<upstream>"  # no neighbour can have this name
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tidings.broker.admission.permissions import Pass
-from tidings.routing.protocol.limits import Limits
+from tidings.routing.protocol import Limits
 
 
 class Places:

@@ -17,7 +17,7 @@ from tidings.cli.common.screen import counted, emit, facts, plain, show, tasks_b
 from tidings.cli.pipelines import past
 
 if TYPE_CHECKING:
-    from tidings.spark.backtests.backtest_result import Backtest
+    from tidings.spark.backtests import Backtest
 
 MEGA = 1 << 20
 
@@ -71,7 +71,7 @@ def bench_backtest(
     shared = past.shared_folder(master, folder, "--folder")
     load_pyarrow()
     from tidings import studies
-    from tidings.studies.workloads.many_flights import write_flights
+    from tidings.studies.workloads import write_flights
 
     begun = time.perf_counter()
     with working() as note:
@@ -86,7 +86,7 @@ def bench_backtest(
     written = time.perf_counter() - begun
     with past.session(master) as spark, past.compiled(texts, shared) as ready:
         from tidings.spark import backtest
-        from tidings.spark.backtests.backtest_worker import peak_memory
+        from tidings.spark.backtests import peak_memory
 
         begun = time.perf_counter()
         with tasks_bar("testing") as bar:

@@ -19,7 +19,7 @@ from tidings.cli.common.screen import emit, facts, show, working
 if TYPE_CHECKING:
     from tidings.snapshots import Snapshot
     from tidings.studies import Workload
-    from tidings.studies.host.processes import Peaks
+    from tidings.studies.host import Peaks
 
 
 class BuildRun(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ def bench_build(
     load_pyarrow()
     from tidings import studies
     from tidings.spark import build_snapshot, local_session
-    from tidings.studies.host.processes import processor_seconds, watched
+    from tidings.studies.host import processor_seconds, watched
 
     work = studies.make_workload(workload, count, 1)
     with tempfile.TemporaryDirectory(prefix="tidings-build-") as folder, working() as note:

@@ -50,8 +50,7 @@ def bench_route(
     With --json, one object: machine, forward, latency, durable, lookup, modes.
     """
     load_pyarrow()
-    from tidings.studies.network.route_bench import PARTS, bench_route as measure
-    from tidings.studies.network.route_tables import route_lines, route_sections
+    from tidings.studies.network import PARTS, bench_route as measure, route_lines, route_sections
 
     for part in only or ():
         if part not in PARTS:

@@ -52,7 +52,7 @@ def bench_spark(
     load_pyarrow()
     from tidings import studies
     from tidings.spark import local_session
-    from tidings.studies.spark.spark_bench import bench_spark as measure
+    from tidings.studies.spark import bench_spark as measure
 
     with working() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
         note("starting Spark")
@@ -93,7 +93,7 @@ def bench_stream(
     load_pyarrow()
     from tidings import studies
     from tidings.spark import local_session
-    from tidings.studies.spark.stream_bench import bench_stream as measure
+    from tidings.studies.spark import bench_stream as measure
 
     with working() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
         note("starting Spark")

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from tidings.cli.common.errors import BadInput
-from tidings.filters.language.attributes import article
+from tidings.filters.language import article
 from tidings.model import FilterError, type_of
 
 STDIN = STDOUT = "-"

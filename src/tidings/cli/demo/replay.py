@@ -22,7 +22,7 @@ from tidings.cli.demo.flights import describe, load_flights
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from tidings.spark.outbox.outbox import Commit
+    from tidings.spark.outbox import Commit
     from tidings.store import ChangeLog
 
 DRAWN = 5_000  # subscriptions besides those of the people around the airport
@@ -105,7 +105,7 @@ class Replay:
         """Count what a batch told."""
         from pyarrow import parquet
 
-        from tidings.spark.outbox.outbox import Outbox
+        from tidings.spark.outbox import Outbox
 
         self.batches += 1
         self.seen += done.rows
@@ -143,8 +143,7 @@ def replay(rows: int | None, json: bool) -> None:
     """Replay the year; then say how it went, and what a filter would have done."""
     load_pyarrow()
     from tidings.spark import local_session
-    from tidings.spark.pipeline.pipeline import Pipeline
-    from tidings.spark.pipeline.settings import load_settings
+    from tidings.spark.pipeline import Pipeline, load_settings
 
     with tempfile.TemporaryDirectory(prefix="tidings-demo-") as name:
         folder = Path(name)
@@ -196,7 +195,7 @@ def _show_end(year: Replay, pipeline: Any) -> None:
 
 def _show_backtest(spark: Any, rows: int | None) -> None:
     """What a filter would have done, before anyone leaves it."""
-    from tidings.spark.backtests.backtesting import backtest
+    from tidings.spark.backtests import backtest
 
     flights = spark.createDataFrame(load_flights().slice(0, rows))
     found = backtest(flights, BACKTEST, time="time_hour", every="week", samples=0)
@@ -272,7 +271,7 @@ def _days(flights: Any, rows: int | None) -> Iterator[tuple[int, int, list[bytes
     """(month, day, JSON lines), in the order of the calendar."""
     import pyarrow.compute as pc
 
-    from tidings.studies.workloads.conjunctions import event_lines
+    from tidings.studies.workloads import event_lines
 
     flights = flights.sort_by([("month", "ascending"), ("day", "ascending"), ("hour", "ascending")])
     flights = flights.slice(0, rows)

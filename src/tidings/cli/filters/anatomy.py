@@ -5,12 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from tidings import Filter
-from tidings.filters.canonical.form import Form, reads
-from tidings.filters.canonical.form_to_expression import spell, spell_tree
-from tidings.filters.canonical.set_tree import All, Node, Test, is_opaque
-from tidings.filters.explanation import shown
-from tidings.filters.language.evaluation import read
-from tidings.filters.language.sql_writer import name_text, text_of
+from tidings.filters import shown
+from tidings.filters.canonical import All, Form, Node, Test, is_opaque, reads, spell, spell_tree
+from tidings.filters.language import name_text, read, text_of
 from tidings.model import Event
 
 NEVER, ALWAYS, RESIDUAL = "never-true", "always-true", "residual-only"

@@ -13,8 +13,8 @@ from tidings.cli.common.declared import Declared, read_types
 from tidings.cli.common.errors import BAD_INPUT, BadInput, cleaned, report
 from tidings.cli.common.screen import emit, say
 from tidings.cli.common.subscriptions import Subscription, read_subscriptions
-from tidings.filters.dialects.eventbridge.dialect import nested_attributes, without_nested
-from tidings.filters.dialects.registry import DIALECTS
+from tidings.filters.dialects import DIALECTS
+from tidings.filters.dialects.eventbridge import nested_attributes, without_nested
 
 
 def convert_filters(

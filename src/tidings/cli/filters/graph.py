@@ -15,7 +15,7 @@ from tidings.cli.common.errors import BadInput
 from tidings.cli.common.screen import MOST_ROWS, counted, emit, say, show, show_rest, table, tracked
 from tidings.cli.common.subscriptions import Subscription, read_subscriptions
 from tidings.cli.common.trees import show_trees
-from tidings.graph.layout import layers_of
+from tidings.graph import layers_of
 
 MANY = 5_000  # filters that are better put in order at once
 MOST_IDS = 20  # that are named at a node of the picture
@@ -68,7 +68,7 @@ def show_graph(
         asking[node.id].append(one)
     seen = _Seen(graph, asking)
     if svg is not None:
-        from tidings.graph.picture import draw
+        from tidings.graph import draw
 
         picture = draw(
             graph, Path(files.name_of(file)).name, lambda node: _asked_by(asking[node.id])

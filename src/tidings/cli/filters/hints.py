@@ -11,11 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tidings import Filter
-from tidings.filters.canonical.form import Form, reads
-from tidings.filters.canonical.set_tree import Node, Test
-from tidings.filters.language.evaluation import read
-from tidings.filters.language.expression import Attribute, Call
-from tidings.filters.language.sql_writer import name_text
+from tidings.filters.canonical import Form, Node, Test, reads
+from tidings.filters.language import Attribute, Call, name_text, read
 from tidings.filters.values import sets
 
 LOOKED_AT = 1_000  # events

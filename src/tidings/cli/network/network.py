@@ -23,9 +23,9 @@ from tidings.files import read_secret
 from tidings.model import TidingsError
 
 if TYPE_CHECKING:
-    from tidings.broker.node import Node
-    from tidings.routing.clients.subscriber import Lost
-    from tidings.routing.protocol.lineage import Break
+    from tidings.broker import Node
+    from tidings.routing.clients import Lost
+    from tidings.routing.protocol import Break
 
 Router = Annotated[
     str,
@@ -77,7 +77,7 @@ def run_router(
         end_with_stdin()
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    from tidings.broker.config import load_config, make_node
+    from tidings.broker import load_config, make_node
 
     loaded = load_config(config)
     for one in loaded.warnings:
@@ -92,7 +92,7 @@ def run_router(
 
 def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
     """Run a node until it is to end; on SIGHUP call `again`."""
-    from tidings.broker.garbage import collect_seldom
+    from tidings.broker import collect_seldom
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each neighbour is an open file
@@ -117,7 +117,7 @@ def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
 
 def _read_again(node: Node, config: str) -> None:
     """Have a node go by the tokens that its file has now; a bad file changes nothing."""
-    from tidings.broker.config import load_config, renew
+    from tidings.broker import load_config, renew
 
     try:
         loaded = load_config(config)
@@ -159,7 +159,7 @@ def publish_notification(
     When the command has ended, it is on the disk of the rendezvous point. Without --payload the
     payload is the JSON itself.
     """
-    from tidings.network.agent import connect
+    from tidings.network import connect
 
     token = the_token(token, token_file)
 
@@ -212,8 +212,8 @@ def subscribe_to(
     What could not be had any more is said on stderr. With --json, one object per line: serial,
     payload.
     """
-    from tidings.network.agent import connect
-    from tidings.routing.clients.subscriber import Told
+    from tidings.network import connect
+    from tidings.routing.clients import Told
 
     token = the_token(token, token_file)
 
@@ -253,7 +253,7 @@ def the_token(given: str, file: str | None) -> str:
 
 
 def _missing(one: Lost | Break) -> str:
-    from tidings.routing.protocol.lineage import Break
+    from tidings.routing.protocol import Break
 
     if isinstance(one, Break):
         return f"it is not known what came between: {one.reason}"

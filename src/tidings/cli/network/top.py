@@ -27,10 +27,10 @@ from tidings.model import EnvironmentProblem
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from tidings import network
     from tidings.cli.network.network_view import NetworkView
-    from tidings.network import watching as module
 
-    Watching = AbstractAsyncContextManager[module.Watching]
+    Watching = AbstractAsyncContextManager[network.Watching]
 
 AGAIN = 1.0  # seconds before it is tried to connect again
 REPORTS = 4  # within which rates are known
@@ -59,7 +59,7 @@ def show_network(
     from rich.console import Group
 
     from tidings.cli.network.network_view import NetworkView, drawing
-    from tidings.network.watching import watch
+    from tidings.network import watch
 
     token = the_token(token, token_file)
 

@@ -19,8 +19,7 @@ from tidings.cli.network.network import run_async
 from tidings.model import TidingsError
 
 if TYPE_CHECKING:
-    from tidings.broker.tree import RunningTree
-    from tidings.broker.tree_file import Tree
+    from tidings.broker import RunningTree, Tree
     from tidings.cli.network.network_view import NetworkView
 
 NAMES = ("network.toml", "tidings.toml")
@@ -43,7 +42,7 @@ def start_tree(
     again. On SIGHUP the tokens in FILE are read again. Without FILE it is network.toml or
     tidings.toml in this folder.
     """
-    from tidings.broker.tree_file import load_tree
+    from tidings.broker import load_tree
 
     tree = load_tree(_found() if file is None else file)
     for warning in tree.warnings:
@@ -74,8 +73,7 @@ def _show_plan(tree: Tree) -> None:
 
 async def _run(tree: Tree) -> None:
     """The tree, until somebody ends it."""
-    from tidings.broker.tree import RunningTree
-    from tidings.broker.tree_file import load_tree
+    from tidings.broker import RunningTree, load_tree
 
     screen = _Screen(sys.stdout.isatty())
     running = RunningTree(tree, screen.told)
@@ -130,7 +128,7 @@ async def _started(running: RunningTree, screen: _Screen) -> None:
 
 async def _feed(running: RunningTree, view: NetworkView) -> None:
     """Have the view know what the rendezvous point reports."""
-    from tidings.network.watching import watch
+    from tidings.network import watch
 
     while True:
         address, name, token = running.watched()
@@ -155,7 +153,7 @@ async def _draw(running: RunningTree, view: NetworkView, screen: _Screen) -> Non
 
 def _notes(running: RunningTree) -> dict[str, str]:
     """What is to be said of nodes that do not run."""
-    from tidings.broker.tree import State
+    from tidings.broker import State
 
     notes = {}
     for name, branch in running.branches.items():

@@ -17,7 +17,7 @@ from tidings.cli.common.subscriptions import Subscription, read_subscriptions
 from tidings.cli.pipelines import past
 
 if TYPE_CHECKING:
-    from tidings.spark.backtests.backtest_result import Backtest
+    from tidings.spark.backtests import Backtest
 
 NOISIEST = 10  # rows of the table, without --all
 FEW = 3  # filters whose samples are all shown
@@ -103,7 +103,7 @@ def run_backtest(
     for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
     samples); fired has [stretch, times] pairs.
     """
-    from tidings.spark.backtests.time_buckets import Every
+    from tidings.spark.backtests import Every
 
     step = Every.read(every)
     form = past.format_of(on, format_)
@@ -165,7 +165,7 @@ def _time(on: str, given: str | None) -> str | None:
 
 def _need_matplotlib() -> None:
     """Before an hour of counting, not after it."""
-    from tidings.spark.backtests.backtest_plots import load_matplotlib
+    from tidings.spark.backtests import load_matplotlib
 
     load_matplotlib()
 

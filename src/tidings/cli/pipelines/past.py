@@ -30,7 +30,7 @@ _MOST_TYPES = 12  # columns whose types are told
 @contextmanager
 def session(master: str) -> Iterator[SparkSession]:
     """A Spark session for one command."""
-    from tidings.spark.pipeline.masters import session_at
+    from tidings.spark.pipeline import session_at
 
     try:
         spark = session_at("tidings backtest", master, **_SETTINGS)
@@ -51,7 +51,7 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
     Others are refused without a folder that they see, before Spark starts: what is written for a
     backtest would lie in a temporary folder of this machine.
     """
-    from tidings.spark.session.session import on_this_machine
+    from tidings.spark.session import on_this_machine
 
     if on_this_machine(master):
         return None

@@ -22,7 +22,7 @@ from tidings.cli.pipelines.pipeline_view import PipelineView
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidings.spark.pipeline.settings import Settings
+    from tidings.spark.pipeline import Settings
 
 LOOK = 0.25  # seconds between two looks at the query
 GRACE = 3.0  # seconds for the running batch, when it is to end
@@ -60,11 +60,9 @@ def run_pipeline(
     Exit code: 0 when it was ended, 2 when it failed or could not start, 130 after a second Ctrl-C.
     """
     settings = settings_of(file)
-    from tidings.spark.outbox.outbox import Outbox
-    from tidings.spark.pipeline.inspection import need_log, need_places
-    from tidings.spark.pipeline.masters import need_driver
-    from tidings.spark.pipeline.running import Watched
-    from tidings.spark.session.failures import in_one_sentence
+    from tidings.spark.outbox import Outbox
+    from tidings.spark.pipeline import Watched, need_driver, need_log, need_places
+    from tidings.spark.session import in_one_sentence
 
     need_driver(settings)
     need_log(settings)
@@ -106,8 +104,8 @@ def _watch(watched: Any, view: PipelineView) -> str:
 @contextmanager
 def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession]:
     """A session of the settings; one that was there before is left running."""
-    from tidings.spark.pipeline.masters import session_for
-    from tidings.spark.session.session import prepare
+    from tidings.spark.pipeline import session_for
+    from tidings.spark.session import prepare
 
     prepare()
     from pyspark.sql import SparkSession
@@ -140,8 +138,8 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     Exit code: 0 when it can be run, 2 when it can't.
     """
     settings = settings_of(file)
-    from tidings.spark.pipeline.inspection import inspect
-    from tidings.spark.session.failures import in_one_sentence
+    from tidings.spark.pipeline import inspect
+    from tidings.spark.session import in_one_sentence
 
     with in_one_sentence(), working() as note, ExitStack() as stack:
         note("looking")

@@ -23,8 +23,8 @@ from tidings.cli.common.screen import (
 from tidings.cli.pipelines.pipeline_files import File, settings_of
 
 if TYPE_CHECKING:
-    from tidings.spark.compiling.restated import Aside
-    from tidings.spark.pipeline.status import Standing
+    from tidings.spark.compiling import Aside
+    from tidings.spark.pipeline import Standing
 
 SICK = 10  # feeds that are shown
 
@@ -43,7 +43,7 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
     now, and left out: id, filter, reason).
     """
     settings = settings_of(file)
-    from tidings.spark.pipeline.status import standing
+    from tidings.spark.pipeline import standing
 
     found = standing(settings, None if every else MOST_ROWS // 2)
     if json:

@@ -23,8 +23,7 @@ def verify_pipeline(file: File, every: options.All = False, json: options.Json =
     Exit code: 0 when all is well, 1 when something is wrong, 2 when there is no outbox.
     """
     settings = settings_of(file)
-    from tidings.spark.outbox.outbox import Outbox
-    from tidings.spark.outbox.outbox_check import OutboxCheck
+    from tidings.spark.outbox import Outbox, OutboxCheck
 
     outbox = Outbox(settings.at(settings.outbox.path))
     if not outbox.home.is_dir():

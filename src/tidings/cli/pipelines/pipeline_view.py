@@ -18,7 +18,7 @@ from rich.text import Text
 from tidings.cli.common.screen import counted, emit, facts, plain, say, table
 
 if TYPE_CHECKING:
-    from tidings.spark.outbox.outbox import Commit
+    from tidings.spark.outbox import Commit
 
 SHOWN = 8  # batches
 NODES = 5  # counters

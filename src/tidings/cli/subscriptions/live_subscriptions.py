@@ -29,7 +29,7 @@ from tidings.model import FilterError, Id, need_id
 from tidings.store import Change, ChangeLog
 
 if TYPE_CHECKING:
-    from tidings.spark.compiling.restated import Aside
+    from tidings.spark.compiling import Aside
 
 subscriptions = typer.Typer(rich_markup_mode=None)
 
@@ -169,7 +169,7 @@ def list_subscriptions(
 def _set_aside(log: ChangeLog) -> Sequence[Aside]:
     if not (log.path / "snapshots").is_dir():
         return ()  # no pipeline has looked at it
-    from tidings.spark.compiling.compiled import set_aside
+    from tidings.spark.compiling import set_aside
 
     return set_aside(log)
 

@@ -115,7 +115,7 @@ def show_snapshot(
     families), files (names with bytes).
     """
     opened = _opened(folder)
-    from tidings.snapshots.shape import Shape
+    from tidings.snapshots import Shape
 
     shape = Shape(opened)
     if tree and not json:
@@ -198,9 +198,8 @@ def verify_snapshot(
     if not (Path(folder) / "manifest.json").exists():
         raise BadInput(f"'{folder}' is not a snapshot: it has no manifest.json")
     load_pyarrow()
-    from tidings.matching.disk.manifest import SnapshotError
-    from tidings.snapshots import Snapshot
-    from tidings.snapshots.verifying import Verified, verify_nodes
+    from tidings.matching.disk import SnapshotError
+    from tidings.snapshots import Snapshot, Verified, verify_nodes
 
     try:
         with working() as note:

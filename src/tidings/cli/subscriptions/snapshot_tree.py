@@ -8,8 +8,7 @@ from tidings.cli.common.screen import counted
 from tidings.cli.common.trees import show_trees
 
 if TYPE_CHECKING:
-    from tidings.snapshots import Snapshot
-    from tidings.snapshots.shape import Shape
+    from tidings.snapshots import Shape, Snapshot
 
 
 def show_tree(opened: Snapshot, shape: Shape, every: bool = False) -> None:

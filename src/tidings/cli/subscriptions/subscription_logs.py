@@ -12,10 +12,9 @@ import msgspec
 from tidings.cli.common.declared import read_types
 from tidings.cli.common.errors import BadInput
 from tidings.filters import Attributes, Filter
-from tidings.filters.language.expression import attributes_of
+from tidings.filters.language import attributes_of
 from tidings.model import Id
-from tidings.store import ChangeLog
-from tidings.store.locks import LOCK
+from tidings.store import LOCK, ChangeLog
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -63,7 +62,7 @@ def find_log(
             raise BadInput(
                 f"{where}: the columns of a pipeline file are its own; leave out --types"
             )
-        from tidings.spark.pipeline.settings import known_columns, load_settings
+        from tidings.spark.pipeline import known_columns, load_settings
 
         settings = load_settings(path)
         columns = known_columns(settings)
@@ -90,7 +89,7 @@ def _compiled_with(path: Path) -> Attributes | None:
     """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
     if not (path / "snapshots").is_dir():
         return None
-    from tidings.spark.compiling.compiled import home_of, latest_attributes
+    from tidings.spark.compiling import home_of, latest_attributes
 
     return latest_attributes(home_of(path))
 

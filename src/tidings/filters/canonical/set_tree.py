@@ -40,7 +40,7 @@ from tidings.filters.language.sql_writer import text_of
 from tidings.filters.language.static_types import is_condition, is_unbounded, kind_of
 from tidings.filters.values import sets
 from tidings.filters.values.sets import ValueSet
-from tidings.model.values import INT_MAX, INT_MIN
+from tidings.model import INT_MAX, INT_MIN
 
 Want = int
 IS_TRUE, IS_FALSE, NOT_TRUE, NOT_FALSE = range(4)

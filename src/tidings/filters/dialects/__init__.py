@@ -1,1 +1,8 @@
 """"""
+
+from tidings.filters.dialects.registry import DIALECTS, Context
+
+__all__ = [
+    "DIALECTS",
+    "Context",
+]

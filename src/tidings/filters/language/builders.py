@@ -33,8 +33,7 @@ from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.filters.language.static_types import kind_of
 from tidings.filters.language.tokens import Token
 from tidings.filters.values import inet, like, regular, subjects
-from tidings.model import FilterError, LimitError, Type, read_value, type_of
-from tidings.model.values import INT_MAX, is_number
+from tidings.model import INT_MAX, FilterError, LimitError, Type, is_number, read_value, type_of
 
 TYPE_NAMES: dict[str, Type] = {
     "date": "date", "timestamp": "timestamp", "double": "double", "float": "double",

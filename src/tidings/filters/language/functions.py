@@ -18,8 +18,7 @@ import msgspec
 from tidings.filters.values import geography, inet, like, regular, sets, subjects
 from tidings.filters.values.overlap import overlap
 from tidings.filters.values.work import WORTH, spend
-from tidings.model import Type, compare, plain
-from tidings.model.values import INT_MAX, INT_MIN, is_number
+from tidings.model import INT_MAX, INT_MIN, Type, compare, is_number, plain
 
 Body = Callable[..., Any]
 MOST_TEXT = 1 << 20  # characters of a text that is put together

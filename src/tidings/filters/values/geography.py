@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tidings.model import compare
-from tidings.model.values import is_number
+from tidings.model import compare, is_number
 
 EARTH_KM = 6371.0088  # mean radius
 

@@ -28,8 +28,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.model import micros
-from tidings.model.values import INT_MAX, INT_MIN
+from tidings.model import INT_MAX, INT_MIN, micros
 
 ABSENT, BOOLEAN, NUMBER, NAN, STRING, TIME, OTHER = range(7)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.covering import MOST_BOXED
+from tidings.filters.canonical import MOST_BOXED
 from tidings.matching.covering.cover_join import Found
 from tidings.matching.covering.cover_kernels import MAYBE, NO, YES, is_pinned, spans_hold
 from tidings.matching.covering.hulls import Boxes

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.files import make_private
-from tidings.filters.canonical.form import Form
+from tidings.filters.canonical import Form
 from tidings.matching.covering.cover_join import CoverJoin, Prepared
 from tidings.matching.covering.coverage import Block, Finder, Pairs
 from tidings.matching.covering.hulls import Boxes, Hulls

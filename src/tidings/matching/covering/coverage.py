@@ -31,7 +31,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.form import Form
+from tidings.filters.canonical import Form
 from tidings.matching.covering import undecided
 from tidings.matching.covering.cover_join import CoverJoin, Found
 from tidings.matching.covering.cover_kernels import find_parents

@@ -24,11 +24,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.form import Form
-from tidings.filters.canonical.point_images import MOST_POINTS
-from tidings.filters.language.expression import Attribute, Expression, attributes_of
-from tidings.filters.language.sql_writer import name_text
-from tidings.filters.values.sets import STRING, Cut, ValueSet
+from tidings.filters.canonical import MOST_POINTS, Form
+from tidings.filters.language import Attribute, Expression, attributes_of, name_text
+from tidings.filters.values import STRING, Cut, ValueSet
 from tidings.matching.covering.hulls import Boxes, Hulls, bounds, ranges
 from tidings.matching.rank_space.gathering import in_order
 from tidings.matching.segments.join_kernels import sort_by_code

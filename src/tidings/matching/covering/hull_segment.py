@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.form import Form
-from tidings.filters.values.sets import ValueSet
+from tidings.filters.canonical import Form
+from tidings.filters.values import ValueSet
 from tidings.matching.covering.hull_gathering import Gathered
 from tidings.matching.covering.hulls import Hulls, bounds, ranges
 from tidings.matching.rank_space.ranks import Ranks

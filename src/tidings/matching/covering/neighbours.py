@@ -25,13 +25,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.boxes import Box
-from tidings.filters.canonical.covering import MOST_BOXED
-from tidings.filters.canonical.form import Form
-from tidings.filters.canonical.point_images import MOST_POINTS
-from tidings.filters.language.expression import Attribute, Expression, attributes_of
-from tidings.filters.language.sql_writer import name_text, text_of
-from tidings.filters.values.sets import Cut, ValueSet
+from tidings.filters.canonical import MOST_BOXED, MOST_POINTS, Box, Form
+from tidings.filters.language import Attribute, Expression, attributes_of, name_text, text_of
+from tidings.filters.values import Cut, ValueSet
 from tidings.matching.covering.cover_kernels import MAYBE, NO, YES
 from tidings.matching.covering.hulls import bounds, ranges
 from tidings.matching.covering.neighbour_kernels import find_above, find_below

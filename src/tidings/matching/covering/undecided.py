@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.covering import covers_among
-from tidings.filters.canonical.form import Form
+from tidings.filters.canonical import Form, covers_among
 from tidings.matching.covering.by_boxes import Decider
 from tidings.matching.covering.cover_join import Found, hulls_alike
 from tidings.matching.covering.cover_kernels import MAYBE, YES

@@ -1,1 +1,33 @@
 """"""
+
+from tidings.matching.disk.atomic_folder import (
+    as_array,
+    need_place,
+    read_table,
+    read_whole,
+    replacing,
+    write_table,
+)
+from tidings.matching.disk.manifest import (
+    MANIFEST,
+    Manifest,
+    SnapshotError,
+    need_files,
+    read_manifest,
+    write_manifest,
+)
+
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "SnapshotError",
+    "as_array",
+    "need_files",
+    "need_place",
+    "read_manifest",
+    "read_table",
+    "read_whole",
+    "replacing",
+    "write_manifest",
+    "write_table",
+]

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.filters import Attributes, Filter, parse
-from tidings.filters.canonical.form import NEVER
-from tidings.filters.dialects.registry import Context
-from tidings.filters.dialects.sql.dialect import parse_term
-from tidings.filters.language.expression import Literal
-from tidings.filters.values.sets import ValueSet
+from tidings.filters.canonical import NEVER
+from tidings.filters.dialects import Context
+from tidings.filters.dialects.sql import parse_term
+from tidings.filters.language import Literal
+from tidings.filters.values import ValueSet
 from tidings.matching.disk.atomic_folder import (
     as_array,
     read_table,

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.filters.language.functions import MOST_TEXT
+from tidings.filters.language import MOST_TEXT
 from tidings.filters.values import like, regular
-from tidings.model.values import INT_MAX
+from tidings.model import INT_MAX
 
 TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
     pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(),

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.filters.language.expression import (
+from tidings.filters.language import (
     And,
     Attribute,
     Between,
@@ -32,8 +32,8 @@ from tidings.filters.language.expression import (
     Literal,
     Not,
     Or,
+    text_of,
 )
-from tidings.filters.language.sql_writer import text_of
 from tidings.matching.rank_space.arrow_functions import (
     DOUBLE,
     FUNCTIONS,

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.filters import Attributes
-from tidings.filters.language.evaluation import evaluate
-from tidings.filters.language.expression import Attribute, Call, Expression, attributes_of
+from tidings.filters.language import Attribute, Call, Expression, attributes_of, evaluate
 from tidings.matching.rank_space.encoder import Encoder, in_micros
 from tidings.matching.rank_space.ranks import Codes
 from tidings.model import NotificationError

@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import astuple
 
-from tidings.filters.language.evaluation import term_value
-from tidings.filters.language.expression import Attribute, Expression, attributes_of
+from tidings.filters.language import Attribute, Expression, attributes_of, term_value
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.model import Event

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.language.expression import Expression
-from tidings.filters.values.sets import NUMBER, STRING, Cut, ValueSet
+from tidings.filters.language import Expression
+from tidings.filters.values import NUMBER, STRING, Cut, ValueSet
 from tidings.matching.rank_space.ranks import Ranks, asks_order
 
 Array = npt.NDArray[Any]

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters.values import sets
-from tidings.filters.values.sets import key
+from tidings.filters.values import key, sets
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.ranks import Codes

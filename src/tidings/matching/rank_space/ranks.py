@@ -24,10 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.values import sets
-from tidings.filters.values.sets import Cut, ValueSet, key
-from tidings.model import plain
-from tidings.model.values import INT_MAX, INT_MIN
+from tidings.filters.values import Cut, ValueSet, key, sets
+from tidings.model import INT_MAX, INT_MIN, plain
 
 Codes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]

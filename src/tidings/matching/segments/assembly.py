@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.language.expression import Expression
-from tidings.filters.values.sets import ValueSet, points
+from tidings.filters.language import Expression
+from tidings.filters.values import ValueSet, points
 from tidings.matching.rank_space.ranks import Ranks, merged as merged_ranks
 from tidings.matching.segments import segment as segments
 from tidings.matching.segments.access import ElementTest, choose_access

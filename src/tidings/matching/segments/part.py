@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters.language.evaluation import evaluate
-from tidings.filters.values.sets import Key
+from tidings.filters.language import evaluate
+from tidings.filters.values import Key
 from tidings.matching.jit import array_pool
 from tidings.matching.jit.pointer_table import book_of
 from tidings.matching.rank_space import columns, lists

@@ -19,12 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.filters.canonical.form import reads
-from tidings.filters.canonical.set_tree import is_opaque
-from tidings.filters.language.evaluation import evaluate, term_value
-from tidings.filters.language.expression import Expression, attributes_of
-from tidings.filters.values.sets import Key, ValueSet, key
-from tidings.filters.values.work import look
+from tidings.filters.canonical import is_opaque, reads
+from tidings.filters.language import Expression, attributes_of, evaluate, term_value
+from tidings.filters.values import Key, ValueSet, key, look
 from tidings.matching.rank_space import columns
 from tidings.matching.rank_space.arrow_functions import TRUTH, NotColumnar
 from tidings.matching.rank_space.columnar import Columnar

@@ -24,12 +24,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical.form import Form
-from tidings.filters.canonical.set_tree import is_opaque
-from tidings.filters.language.expression import Call, Expression, Literal
-from tidings.filters.language.sql_writer import text_of
-from tidings.filters.values import sets
-from tidings.filters.values.sets import ValueSet
+from tidings.filters.canonical import Form, is_opaque
+from tidings.filters.language import Call, Expression, Literal, text_of
+from tidings.filters.values import ValueSet, sets
 from tidings.matching.rank_space.gathering import Rows, TermTests
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments.access import choose_access

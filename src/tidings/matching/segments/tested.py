@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidings.filters.language.expression import Attribute, Expression, attributes_of
+from tidings.filters.language import Attribute, Expression, attributes_of
 from tidings.filters.values import sets
 from tidings.matching.segments.segment import Segment
 

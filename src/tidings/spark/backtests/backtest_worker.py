@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.notifications.texts import read_texts
+from tidings.notifications import read_texts
 from tidings.snapshots import View
 from tidings.spark.backtests.tally import NEVER, Part, Tally, TooMany
 from tidings.spark.backtests.time_buckets import Every

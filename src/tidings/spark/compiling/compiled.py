@@ -26,14 +26,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.files.durable import replace_file
+from tidings.files import replace_file
 from tidings.filters import Attributes
-from tidings.matching.disk.atomic_folder import as_array, read_table
-from tidings.matching.disk.manifest import SnapshotError, read_manifest
+from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
-from tidings.snapshots import Snapshot, need_whole
-from tidings.snapshots.building import Distinct, build_nodes
-from tidings.snapshots.snapshot import FORMAT, VERSION
+from tidings.snapshots import FORMAT, VERSION, Distinct, Snapshot, build_nodes, need_whole
 from tidings.spark.compiling.restated import Aside, Travelling, aside, numbers_of, unfit
 from tidings.spark.outbox.durable import sync
 from tidings.store import ChangeLog, LogError

@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 
 from tidings.files import make_private
 from tidings.filters import Attributes, Filter, parse
-from tidings.matching.covering.cover_folder import open_finder, pairs_path, write_pairs
-from tidings.matching.covering.coverage import Finder
-from tidings.matching.covering.hull_gathering import HullGathering
+from tidings.matching.covering import Finder, HullGathering, open_finder, pairs_path, write_pairs
 from tidings.model import FilterError
-from tidings.snapshots.building import Forms
+from tidings.snapshots import Forms
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches], Iterator[pa.RecordBatch]]

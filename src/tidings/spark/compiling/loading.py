@@ -34,16 +34,20 @@ import pyarrow.parquet as pq
 
 from tidings.files import make_folder
 from tidings.filters import Attributes
-from tidings.filters.dialects.registry import Context
-from tidings.filters.dialects.sql.dialect import parse_term
+from tidings.filters.dialects import Context
+from tidings.filters.dialects.sql import parse_term
 from tidings.matching import Matcher
-from tidings.matching.covering.cover_folder import pairs_path, read_pairs, write_finder
-from tidings.matching.covering.coverage import Block, Finder
-from tidings.matching.covering.hull_gathering import HullGathering
-from tidings.matching.disk.atomic_folder import need_place
+from tidings.matching.covering import (
+    Block,
+    Finder,
+    HullGathering,
+    pairs_path,
+    read_pairs,
+    write_finder,
+)
+from tidings.matching.disk import need_place
 from tidings.model import AttributesError, TidingsError
-from tidings.snapshots import Snapshot
-from tidings.snapshots.building import Forms, Graph, Nodes, build_graph, members_of
+from tidings.snapshots import Forms, Graph, Nodes, Snapshot, build_graph, members_of
 from tidings.spark.compiling.load_tasks import CHUNK, Task, gatherer, joiner, read_texts, reader
 
 if TYPE_CHECKING:

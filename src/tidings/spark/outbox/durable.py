@@ -14,8 +14,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from tidings.files import private_file
-from tidings.files.durable import make_durable_folder as make_folder, sync
+from tidings.files import make_durable_folder as make_folder, private_file, sync
 from tidings.model import TidingsError
 
 __all__ = ["digest_of", "make_folder", "read_sealed", "sync", "write_sealed", "write_whole"]

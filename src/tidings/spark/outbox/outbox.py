@@ -35,8 +35,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tidings.files import open_private
-from tidings.files.private import FOLDER
+from tidings.files import FOLDER, open_private
 from tidings.model import TidingsError
 from tidings.spark.outbox.checkpoint import STREAM
 from tidings.spark.outbox.commits import Commit, Commits, DataFile

@@ -10,7 +10,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from tidings.filters import Attributes
-from tidings.matching.segments.tested import Tested
+from tidings.matching.segments import Tested
 from tidings.model import AttributesError
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from zlib import crc32
 
 import msgspec
 
-from tidings.files import open_private
-from tidings.files.durable import sync as sync_names, write_at
+from tidings.files import open_private, sync as sync_names, write_at
 
 NAME = "end"
 SECTOR = 512

@@ -34,8 +34,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.files import open_private
-from tidings.files.durable import make_durable_folder, replace_file, sync, write_at
+from tidings.files import make_durable_folder, open_private, replace_file, sync, write_at
 from tidings.model import EnvironmentProblem
 from tidings.store.groups import layout
 from tidings.store.groups.end_mark import EndMark, Mark

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tidings.files.durable import sync
+from tidings.files import sync
 from tidings.model import EnvironmentProblem
-from tidings.routing.protocol.messages import Mark
-from tidings.routing.root.journal import Record
+from tidings.routing.protocol import Mark
+from tidings.routing.root import Record
 from tidings.store.groups import GroupLog
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.state import Counter, Node, State

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.files.durable import replace_file
+from tidings.files import replace_file
 from tidings.model import EnvironmentProblem
 from tidings.store.groups import Mark, Position, layout
 from tidings.store.journal.state import Counter, Node, State

@@ -30,14 +30,11 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.files import open_private
-from tidings.files.durable import make_durable_folder
+from tidings.files import make_durable_folder, open_private
 from tidings.model import EnvironmentProblem
-from tidings.routing.forwarding.cache import cost_of
-from tidings.routing.protocol.limits import work_of
-from tidings.routing.protocol.messages import Life, Notification, Range
-from tidings.routing.root.interests import Placed
-from tidings.routing.root.journal import Memory, Record
+from tidings.routing.forwarding import cost_of
+from tidings.routing.protocol import Life, Notification, Range, work_of
+from tidings.routing.root import Memory, Placed, Record
 from tidings.store.groups import START, Group, GroupLog, Position
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import take_over

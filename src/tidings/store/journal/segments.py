@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from tidings.routing.protocol.limits import Limits
+from tidings.routing.protocol import Limits
 from tidings.store.groups import Group, Place
 from tidings.store.journal import things as t
 from tidings.store.journal.mark_index import MarkIndex

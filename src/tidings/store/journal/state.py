@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from tidings.routing.root.journal import Record
+from tidings.routing.root import Record
 from tidings.store.groups import Position
 from tidings.store.journal import things as t
 

@@ -13,9 +13,8 @@ import struct
 
 import msgspec
 
-from tidings.routing.protocol.marks import in_turn
-from tidings.routing.protocol.messages import Mark
-from tidings.routing.root.journal import Record
+from tidings.routing.protocol import Mark, in_turn
+from tidings.routing.root import Record
 
 NOTIFICATION, THING = b"N", b"T"
 HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, marks, matched

@@ -17,7 +17,7 @@ import msgspec
 
 from tidings.filters import Filter, parse
 from tidings.graph import ContentGraph, Node
-from tidings.matching.covering.coverage import cover
+from tidings.matching.covering import cover
 from tidings.model import TidingsError
 from tidings.studies.engine.growth import exponent
 from tidings.studies.host.machine import Machine, machine

@@ -25,9 +25,8 @@ import msgspec
 import numpy as np
 
 from tidings.model import EnvironmentProblem
-from tidings.network.agent import connect
-from tidings.routing.protocol import frames, messages as m
-from tidings.routing.protocol.digests import digest
+from tidings.network import connect
+from tidings.routing.protocol import digest, frames, messages as m
 from tidings.studies.host.processes import running_seconds
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import connected, ended

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tidings.network.forwarding import Forwarder
-from tidings.routing.forwarding.router import Router
+from tidings.network import Forwarder
+from tidings.routing.forwarding import Router
 from tidings.routing.protocol import frames, messages as m
 from tidings.studies.workloads.scenarios import SCENARIOS, Scenario
 

@@ -15,10 +15,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from tidings.network.forwarding import Forwarder, measure_costs
-from tidings.routing.forwarding.downstream import Downstream
-from tidings.routing.forwarding.router import Router
-from tidings.routing.forwarding.ways import Forwarding, Mode, first_label, ways_of
+from tidings.network import Forwarder, measure_costs
+from tidings.routing.forwarding import Downstream, Forwarding, Mode, Router, first_label, ways_of
 from tidings.routing.protocol import frames, messages as m
 
 NEIGHBOURS = tuple("abcdefghij")

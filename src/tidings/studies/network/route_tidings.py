@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidings.model import EnvironmentProblem
-from tidings.routing.protocol import frames, messages as m
-from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol import digest, frames, messages as m
 from tidings.studies.network.route_flow import Receiver, System
 from tidings.studies.network.route_peers import connected, ended
 

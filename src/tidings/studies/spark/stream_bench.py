@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from tidings.spark.outbox.outbox import Commit, Outbox
-from tidings.spark.pipeline.pipeline import Pipeline
-from tidings.spark.pipeline.settings import load_settings
+from tidings.spark.outbox import Commit, Outbox
+from tidings.spark.pipeline import Pipeline, load_settings
 from tidings.store import ChangeLog
 from tidings.studies.host.machine import Machine, machine
 from tidings.studies.host.processes import family, resident

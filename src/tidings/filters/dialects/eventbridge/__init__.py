@@ -1,1 +1,8 @@
 """"""
+
+from tidings.filters.dialects.eventbridge.dialect import nested_attributes, without_nested
+
+__all__ = [
+    "nested_attributes",
+    "without_nested",
+]

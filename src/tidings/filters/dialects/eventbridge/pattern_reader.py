@@ -36,8 +36,7 @@ from tidings.filters.dialects.eventbridge.pattern import (
 from tidings.filters.language.expression import MAX_DEPTH
 from tidings.filters.language.tokens import MAX_FOREIGN
 from tidings.filters.values import inet
-from tidings.model import FilterError, plain
-from tidings.model.values import is_number
+from tidings.model import FilterError, is_number, plain
 
 MOST_COMBINATIONS = 1000
 MOST_CHOICES = 20  # one in another

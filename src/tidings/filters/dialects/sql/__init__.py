@@ -1,1 +1,7 @@
 """"""
+
+from tidings.filters.dialects.sql.dialect import parse_term
+
+__all__ = [
+    "parse_term",
+]

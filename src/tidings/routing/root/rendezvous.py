@@ -808,12 +808,13 @@ class Rendezvous(Downstream):
         """Retire nodes that nobody wanted for so long that nobody can still be about to; and forget
         them when nobody can still ask for their numbers: who is away for longer is told so."""
         late = self.now - 2 * self.times.expire
-        in_use = {node for record in self._records for node in record.matched}
-        for node, since in [*self._unwanted.items()]:
-            if since < late and node not in in_use:
-                del self._unwanted[node]
-                with self._careful(f"forget node {node}"):
-                    self._retire(node)
+        old = {node for node, since in self._unwanted.items() if since < late}
+        if old:
+            old.difference_update(*(record.matched for record in self._records))
+        for node in sorted(old):
+            del self._unwanted[node]
+            with self._careful(f"forget node {node}"):
+                self._retire(node)
         late, done = self.now - 3 * self.times.expire, self.done()
         many = len(self._retired) - self.limits.all_new_nodes
         for at, (node, one) in enumerate([*self._retired.items()]):

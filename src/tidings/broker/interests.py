@@ -55,6 +55,7 @@ class GraphInterests:
         self._most_long = limits.long_filter_bytes
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0
+        self._last_parsed: tuple[bytes, Filter] | None = None
         self.refused: dict[int, Aside] = {}
         """What is stored and refused now, by number; whoever still wants one is refused, asks anew
         and is told why."""
@@ -230,6 +231,9 @@ class GraphInterests:
             self._long_bytes += size
 
     def _parsed(self, interest: bytes) -> Filter:
+        """The filter of a text. One that is placed was looked up just before: it is read once."""
+        if self._last_parsed is not None and self._last_parsed[0] == interest:
+            return self._last_parsed[1]
         try:
             text = interest.decode()
         except UnicodeDecodeError:
@@ -237,6 +241,7 @@ class GraphInterests:
         found = parse(text, attributes=self.attributes, most_parts=self._most_parts)
         if len(interest) > LONG:
             found.slim()
+        self._last_parsed = interest, found
         return found
 
     def _stored(self, interests: Iterable[tuple[int, bytes]]) -> dict[int, Filter]:

@@ -44,7 +44,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     long_filter_bytes: Some = 8 << 20  # of filters beyond 4 KiB; they take up to 30 times that
     long_percent: Percent = 25  # of them, those of one subscriber
     content_bytes: Some = 1 << 20  # of what filters read of a notification; the payload is apart
-    match_millis: Some = 2  # that one subscriber's filters compute, and tenfold for each megabyte
+    match_millis: Some = 1  # that one subscriber's filters compute, and tenfold for each megabyte
     new_nodes: Some = 10_000  # that an owner asked for, and nobody wants yet
     all_new_nodes: Some = 100_000
     all_nodes: Some = 2_000_000

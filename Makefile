@@ -17,7 +17,7 @@ ROUNDS ?= 440
 SPARK_ROUNDS ?= 60
 SEED ?=
 
-.PHONY: help setup demo test check soak kills timemachine hostile bench build-5m backtest lock clean
+.PHONY: help setup demo test check soak kills timemachine hostile bench build-5m backtest pictures lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -59,6 +59,9 @@ build-5m: $(READY) ## compile 5,000,000 subscriptions on Spark, with time and me
 
 backtest: $(READY) ## test 1,000 filters on 100 million flights (1.5 GB in the cache)
 	$(BIN)/tidings bench backtest $(BACKTEST_ARGS)
+
+pictures: $(MADE) ## draw the pictures of the pages anew
+	$(BIN)/python -m tools.pictures
 
 lock: $(MADE) ## write constraints.txt anew, with the newest versions
 	$(BIN)/python tools/lock.py

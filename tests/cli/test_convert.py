@@ -44,7 +44,7 @@ def test_what_sql_cannot_say_is_refused_with_its_line(run: Run, write: Write) ->
     assert result.out == ""
     assert result.err.splitlines()[0] == (
         f"error: {path}, line 2: found attributes that may be nested, detail.state, source, which "
-        "SQL can't say; expected --types with single values, or --single"
+        "sql can't say; expected --types with single values, or --single"
     )
     assert "line 5" in result.err
 
@@ -88,3 +88,11 @@ def test_unknown_languages_are_refused(run: Run, write: Write) -> None:
     result = run("convert", "--from", "sql", "--to", "eventbridge", path)
     assert result.code == 2
     assert "--to: found 'eventbridge', expected one of sql" in result.err
+
+
+def test_a_pattern_inside_sql_is_written_out_where_values_are_single(
+    run: Run, write: Write
+) -> None:
+    path = write("f.sql", """x = 1 AND event_pattern('{"a": ["y", {"prefix": "z"}]}')\n""")
+    result = run("convert", "--from", "sql", "--single", path)
+    assert result.out == "x = 1 AND (a = 'y' OR startswith(a, 'z'))\n"

@@ -17,7 +17,7 @@ import pytest
 import sqlglot
 
 from tidings import ContentGraph, Filter, parse
-from tidings.filters.dialects.registry import Context, read
+from tidings.filters.dialects import Context, read
 from tidings.filters.dialects.sql.dialect import parse_fully
 
 pytestmark = pytest.mark.bench

@@ -246,8 +246,9 @@ def test_cesql_is_a_function_of_the_default_dialect() -> None:
 @pytest.mark.parametrize(
     ("text", "position", "reason"),
     [
-        ("cesql()", 0, "cesql takes one expression, such as 'INT(n) + 1', not 0"),
-        ("cesql('a', 'b')", 0, "cesql takes one expression, such as 'INT(n) + 1', not 2"),
+        ("cesql()", 0, "cesql takes one expression, such as 'INT(n) + 1', not 0 arguments"),
+        ("cesql('a', 'b')", 0, "cesql takes one expression, such as 'INT(n) + 1', not 2 "
+         "arguments"),
         ("cesql(a)", 6, "cesql takes a constant there, found a"),
         ("cesql('a =') = 1", 6, "in the expression of cesql: found the end of the filter, expected "
          "an attribute, a value or a bracket (at character 4)"),

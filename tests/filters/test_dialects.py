@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tidings import FilterError, parse
-from tidings.filters.dialects import registry
-from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects import Context, read
 from tidings.filters.language.expression import Attribute, Compare, Literal
 
 KNOWN = "cesql, cloudevents, eventbridge, sql"
@@ -16,7 +15,7 @@ KNOWN = "cesql, cloudevents, eventbridge, sql"
 
 def test_sql_is_the_default() -> None:
     expected = Compare("=", Attribute(("a",)), Literal(1))
-    assert registry.read("a = 1", "sql", Context()) == expected
+    assert read("a = 1", "sql", Context()) == expected
     assert parse("a = 1", "sql") == parse("a = 1")
 
 
@@ -63,15 +62,3 @@ def test_half_a_surrogate_pair_is_refused(text: str, position: int, code: str) -
         parse(text)
     assert refused.value.position == position
     assert refused.value.text == text
-
-
-def test_a_new_dialect_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    def equals(text: str, context: Context) -> Compare:
-        name, value = text.split(":")
-        return Compare("=", Attribute((name,)), Literal(value + str(len(context.functions))))
-
-    monkeypatch.setitem(registry.DIALECTS, "pairs", equals)
-    assert parse("a:x", "pairs", functions={"f": len}) == parse("a = 'x1'")
-    expected = "expected one of: cesql, cloudevents, eventbridge, pairs, sql"
-    with pytest.raises(FilterError, match=expected):
-        parse("a:x", "other")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.filters.language.evaluation import compared, evaluate, read, truth
 from tidings.filters.language.expression import (

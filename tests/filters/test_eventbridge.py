@@ -14,9 +14,9 @@ from tests.filters.eventbridge_draws import draw_event, draw_pattern
 from tidings import Attributes, ContentGraph, Filter, FilterError, NotificationError, parse
 from tidings.filters.canonical import form
 from tidings.filters.canonical.set_tree import Planter
+from tidings.filters.dialects import Context
 from tidings.filters.dialects.eventbridge.pattern import text_of_pattern
 from tidings.filters.dialects.eventbridge.pattern_reader import read_pattern
-from tidings.filters.dialects.registry import Context
 from tidings.matching import Matcher
 
 CASES = json.loads((Path(__file__).parent / "cases" / "eventbridge.json").read_text())

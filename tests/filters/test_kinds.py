@@ -10,7 +10,7 @@ import pytest
 from tests.filters import strategies
 
 from tidings import Attributes, parse
-from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.filters.language.attributes import family
 from tidings.filters.language.evaluation import evaluate

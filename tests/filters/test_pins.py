@@ -14,7 +14,7 @@ import pytest
 from tidings import parse
 from tidings.filters.canonical import point_images
 from tidings.filters.canonical.boxes import Box, Effort
-from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.filters.language.expression import Expression
 from tidings.filters.language.sql_writer import text_of

@@ -10,7 +10,7 @@ from tests.filters import strategies
 from tests.filters.test_fuzz import mutated
 
 from tidings import Attributes, FilterError, parse
-from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql import fast_sql
 from tidings.filters.dialects.sql.dialect import parse_fully
 from tidings.filters.language.expression import And, Attribute, Compare, Literal

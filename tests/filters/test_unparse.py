@@ -11,7 +11,7 @@ import pytest
 from tests.filters import strategies
 
 from tidings import parse
-from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.filters.language.expression import And, Attribute, Call, Compare, Literal, Not, Or
 from tidings.filters.language.sql_writer import RESERVED, literal_text, name_text, text_of

@@ -21,7 +21,7 @@ from tests.filters.strategies import (
 from tests.matching.tables import arrow_schema, arrow_type
 
 from tidings import FilterError, parse
-from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.language.expression import Attribute, Call, Expression, Literal, attributes_of

@@ -14,7 +14,7 @@ from tests.filters.strategies import Schema, Writer, event, schema
 from tests.matching import tables
 
 from tidings import Filter, FilterError, parse
-from tidings.filters.dialects.registry import Context
+from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.matching import Matcher
 from tidings.matching.covering import coverage

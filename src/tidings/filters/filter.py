@@ -13,6 +13,7 @@ from tidings.filters.dialects import registry
 from tidings.filters.explanation import Explanation
 from tidings.filters.language import evaluation, sql_writer
 from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.dialect import Context
 from tidings.filters.language.expression import Expression
 from tidings.model import Event, FilterError, NotificationError
 
@@ -36,7 +37,7 @@ def parse(
     `most_parts`: of attributes, comparisons and calls; LimitError for a filter of more. Without it
     there is no such limit.
     """
-    context = registry.Context(attributes, functions or {}, most_parts or 1 << 62)
+    context = Context(attributes, functions or {}, most_parts or 1 << 62)
     return Filter(registry.read(text, dialect, context), attributes)
 
 

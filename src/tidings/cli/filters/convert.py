@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from tidings import Filter
 from tidings.cli.common import options
 from tidings.cli.common.declared import Declared, read_types
 from tidings.cli.common.errors import BAD_INPUT, BadInput, cleaned, report
 from tidings.cli.common.screen import emit, say
 from tidings.cli.common.subscriptions import Subscription, read_subscriptions
 from tidings.filters.dialects import DIALECTS
-from tidings.filters.dialects.eventbridge import nested_attributes, without_nested
+from tidings.filters.language import Expression, nested_attributes, without_nested
 
 
 def convert_filters(
@@ -46,12 +44,13 @@ def convert_filters(
     Exit code: 0 when all filters are converted, 2 when one is refused.
     """
     _need(source, tuple(sorted(DIALECTS)), "--from")
-    _need(target, tuple(sorted(_WRITERS)), "--to")
+    writers = {name: one.write for name, one in DIALECTS.items() if one.write is not None}
+    _need(target, tuple(sorted(writers)), "--to")
     declared = read_types(types, others)
     code = 0
     for one in read_subscriptions(file, filters_format):
         try:
-            text = _converted(one, source, target, declared, single)
+            text = writers[target](_plain_expression(one, source, target, declared, single))
             if not json and cleaned(text) != text:
                 raise BadInput(
                     f"{one.where}: found characters that can't be shown, expected --json"
@@ -73,24 +72,17 @@ def _need(found: str, expected: tuple[str, ...], option: str) -> None:
         raise BadInput(f"{option}: found '{found}', expected one of {', '.join(expected)}")
 
 
-def _converted(
+def _plain_expression(
     one: Subscription, source: str, target: str, declared: Declared, single: bool
-) -> str:
+) -> Expression:
+    """The expression of a filter, if it needs nothing that only its own language can say."""
     parsed = one.parsed(source, declared)
-    if single:
-        parsed = Filter(without_nested(parsed.expression), declared.attributes)
-    return _WRITERS[target](parsed, one.where)
-
-
-def _sql(parsed: Filter, where: str) -> str:
-    nested = nested_attributes(parsed.expression)
+    expression = without_nested(parsed.expression) if single else parsed.expression
+    nested = nested_attributes(expression)
     if nested:
         several = "attributes" if len(nested) > 1 else "an attribute"
         raise BadInput(
-            f"{where}: found {several} that may be nested, {', '.join(nested)}, which SQL can't "
-            "say; expected --types with single values, or --single"
+            f"{one.where}: found {several} that may be nested, {', '.join(nested)}, which {target} "
+            "can't say; expected --types with single values, or --single"
         )
-    return parsed.sql()
-
-
-_WRITERS: dict[str, Callable[[Filter, str], str]] = {"sql": _sql}
+    return expression

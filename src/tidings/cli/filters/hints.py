@@ -12,7 +12,7 @@ from typing import Any
 
 from tidings import Filter
 from tidings.filters.canonical import Form, Node, Test, reads
-from tidings.filters.language import Attribute, Call, name_text, read
+from tidings.filters.language import FUNCTIONS, Attribute, Call, name_text, read
 from tidings.filters.values import sets
 
 LOOKED_AT = 1_000  # events
@@ -68,9 +68,9 @@ class Watch:
 
 
 def _read_as_they_are(form: Form) -> Iterator[tuple[str, ...]]:
-    """Attributes that a filter of another language reads whatever type they have."""
+    """Attributes that a filter reads whatever type they have, as those of other languages do."""
     for node in form.terms.values():
-        if isinstance(node, Call) and node.name in ("event_pattern", "isnested", "leaves", "cesql"):
+        if isinstance(node, Call) and FUNCTIONS[node.name].any_type:
             yield from (arg.path for arg in node.args if isinstance(arg, Attribute))
 
 

@@ -24,7 +24,8 @@ from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.set_tree import All, Any, Node, Planter, Test, settled, simple_test
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.evaluation import term_value
-from tidings.filters.language.expression import And, Attribute, Call, Expression, Or, attributes_of
+from tidings.filters.language.expression import And, Attribute, Expression, Or, attributes_of
+from tidings.filters.language.foreign import program_of
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.filters.values import sets
 from tidings.filters.values.sets import Key, ValueSet, intersect, key
@@ -93,7 +94,7 @@ def form_of(node: Expression, attributes: Attributes | None) -> Form:
     quick = _quick_form(node, attributes)
     if quick is not None:
         return quick
-    found = _pattern_form(node, attributes) or _full_form(node, Planter(attributes))
+    found = _nested_form(node, attributes) or _full_form(node, Planter(attributes))
     return msgspec.structs.replace(found, weight=_weight(found))
 
 
@@ -141,38 +142,35 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
     return Form((box,), None, box, {term: terms[term] for term in box})
 
 
-def _pattern_form(node: Expression, attributes: Attributes | None) -> Form | None:
-    """The form of an event pattern on values that may be nested, where its values are one box:
-    that box, and for each attribute one in which it is nested and the pattern itself decides."""
+def _nested_form(node: Expression, attributes: Attributes | None) -> Form | None:
+    """The form of a plain condition on single values and a program on nested ones, where the plain
+    one is one box: that box, and for each attribute one in which it is nested and the program
+    decides."""
     if type(node) is not Or or not isinstance(node.items[-1], And):
         return None
     last = node.items[-1].items[-1]
-    if not isinstance(last, Call) or last.name != "event_pattern":
+    program = program_of(last)
+    split = None if program is None else program.split_nested(node, attributes)
+    if split is None:
         return None
-    from tidings.filters.dialects.eventbridge import dialect  # which most processes never need
-
-    found = dialect.nested_pattern(node)
-    if found is None:
+    if attributes is not None and any(attributes.type(path) for path in split.nested):
         return None
-    plain, nested, pattern = found
-    if attributes is not None and any(attributes.type(path) for path in nested):
-        return None
-    values = form_of(plain, attributes)
+    values = form_of(split.plain, attributes)
     if values.boxes is None or len(values.boxes) != 1:
         return None
     (box,) = values.boxes
-    around = {text_of(pattern): sets.TRUE}
-    for path in dialect.on_the_value(pattern, attributes):
+    around = {text_of(last): sets.TRUE}
+    for path in split.bounded:
         term = name_text(path)
         wide = box.get(term, sets.EVERYTHING) | sets.LISTS
         if attributes is not None:
             wide = _settled_as(attributes.type(path), wide)
         if not wide.is_everything:
             around[term] = wide
-    union = [box, *({**around, name_text(path): sets.LISTS} for path in nested)]
+    union = [box, *({**around, name_text(path): sets.LISTS} for path in split.nested)]
     final = tuple(_in_order(one) for one in sorted(union, key=algebra.sort_key))
-    terms = {**values.terms, text_of(pattern): pattern}
-    terms |= {name_text(path): Attribute(path) for path in nested}
+    terms = {**values.terms, text_of(last): last}
+    terms |= {name_text(path): Attribute(path) for path in split.nested}
     return Form(final, None, _in_order(algebra.hull(final)), _in_order(terms))
 
 

@@ -21,6 +21,7 @@ from tidings.filters.language.expression import (
     Literal,
     Or,
 )
+from tidings.filters.language.foreign import program_of
 from tidings.filters.language.sql_writer import text_of
 from tidings.filters.values import geography, inet, like
 
@@ -174,10 +175,9 @@ def necessary(node: Expression, attributes: Attributes | None = None) -> list[Ex
     """Indexable conditions that hold whenever this opaque one is true."""
     if not isinstance(node, Call):
         return []
-    if node.name == "event_pattern":
-        from tidings.filters.dialects.eventbridge import dialect
-
-        return dialect.necessary(node.bound, attributes)
+    program = program_of(node)
+    if program is not None:
+        return program.necessary(attributes)
     if node.name == "array_contains":
         return _leaf_of(node.args[0], attributes)
     if node.name == "like" and isinstance(node.args[1], Literal):

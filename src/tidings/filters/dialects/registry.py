@@ -1,43 +1,80 @@
-"""The languages that a filter can be written in: name -> text to expression.
+"""The dialects there are, one line each, and reading a text in one of them.
 
-A dialect is one function from a text and a Context to an Expression, raising FilterError for what
-it refuses; adding one is a module with that function and a line here.
+A dialect is a folder here and a line in the table below. Its `dialect.py` has
+
+    parse(text, context) -> Expression       the expression of a text, or FilterError
+    embed(text, context) -> Embedded         the same for a text inside SQL; only with a function
+
+and is loaded when the first text of it is read, so a process pays for the dialects that it uses.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Any
 
-import msgspec
-
-from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.dialect import (
+    DIALECTS,
+    Context,
+    Dialect,
+    Embedded,
+    SqlFunction,
+    register,
+)
 from tidings.filters.language.expression import Expression
+from tidings.filters.language.sql_writer import text_of
 from tidings.model import FilterError
 
-
-class Context(msgspec.Struct, frozen=True):
-    """What a text is read against: the channel's attributes, the application's own functions."""
-
-    attributes: Attributes | None = None
-    functions: Mapping[str, Callable[..., Any]] = {}
-    most_parts: int = 1 << 62  # attributes, comparisons and calls; LimitError for more
-
-
-Dialect = Callable[[str, Context], Expression]
 Source = str | dict[str, Any] | list[Any]  # objects for dialects whose texts are JSON
+
+
+@cache
+def _load(folder: str) -> Any:
+    return import_module(f"tidings.filters.dialects.{folder}.dialect")
+
+
+def _in_folder(
+    folder: str,
+    *,
+    takes_json: bool = False,
+    function: tuple[str, str] | None = None,
+    write: Callable[[Expression], str] | None = None,
+) -> Dialect:
+    """The dialect of a folder, with its name. `function`: the name of SQL's function for texts of
+    it, and what that takes."""
+
+    def parse(text: str, context: Context) -> Expression:
+        node: Expression = _load(folder).parse(text, context)
+        return node
+
+    def embed(text: str, context: Context) -> Embedded:
+        found: Embedded = _load(folder).embed(text, context)
+        return found
+
+    sql_function = None if function is None else SqlFunction(*function, embed)
+    return Dialect(folder, parse, takes_json, sql_function, write)
+
+
+register(_in_folder("sql", write=text_of))
+register(_in_folder("cesql", function=("cesql", "one expression, such as 'INT(n) + 1'")))
+register(_in_folder("cloudevents", takes_json=True))
+register(
+    _in_folder("eventbridge", function=("event_pattern", "one pattern as JSON"), takes_json=True)
+)
 
 
 def read(text: Source, dialect: str, context: Context) -> Expression:
     """The expression of a text in a dialect."""
-    reader = DIALECTS.get(dialect)
-    if reader is None:
+    found = DIALECTS.get(dialect)
+    if found is None:
         known = ", ".join(sorted(DIALECTS))
         shown = text if isinstance(text, str) else ""
         raise FilterError(f"there is no dialect '{dialect}', expected one of: {known}", shown)
-    if dialect in JSON and isinstance(text, (dict, list)):
-        text = _as_json(text)
+    if found.takes_json and isinstance(text, (dict, list)):
+        text = _write_json(text)
     if not isinstance(text, str):
         raise FilterError(f"found {type(text).__name__}, expected the text of a filter")
     try:
@@ -48,43 +85,18 @@ def read(text: Source, dialect: str, context: Context) -> Expression:
             text,
             bad.start,
         ) from None
-    return reader(text, context)
+    return found.parse(text, context)
 
 
-def _as_json(value: Source) -> str:
+def parse_term(text: str, context: Context) -> Expression:
+    """The expression that `text_of` wrote: a term, which need not be a condition."""
+    node: Expression = _load("sql").parse_term(text, context)
+    return node
+
+
+def _write_json(value: Source) -> str:
     try:
-        # not msgspec's, which makes null of a number that is none
+        # not msgspec, which writes NaN as null
         return json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as problem:
         raise FilterError(f"the object can't be written as JSON: {problem}") from None
-
-
-def _sql(text: str, context: Context) -> Expression:
-    from tidings.filters.dialects.sql.dialect import parse_sql
-
-    return parse_sql(text, context)
-
-
-def _cesql(text: str, context: Context) -> Expression:
-    from tidings.filters.dialects.cesql.dialect import parse_cesql
-
-    return parse_cesql(text, context)
-
-
-def _cloudevents(text: str, context: Context) -> Expression:
-    from tidings.filters.dialects.cloudevents.dialect import parse_cloudevents
-
-    return parse_cloudevents(text, context)
-
-
-def _eventbridge(text: str, context: Context) -> Expression:
-    from tidings.filters.dialects.eventbridge.dialect import parse_eventbridge
-
-    return parse_eventbridge(text, context)
-
-
-DIALECTS: dict[str, Dialect] = {
-    "sql": _sql, "cesql": _cesql, "cloudevents": _cloudevents, "eventbridge": _eventbridge,
-}  # fmt: skip
-JSON = frozenset({"cloudevents", "eventbridge"})
-"""Those whose texts are JSON: they take objects too."""

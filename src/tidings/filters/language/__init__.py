@@ -19,6 +19,7 @@ from tidings.filters.language.expression import (
     attributes_of,
 )
 from tidings.filters.language.functions import FUNCTIONS, MOST_TEXT
+from tidings.filters.language.nested import nested_attributes, without_nested
 from tidings.filters.language.sql_writer import name_text, text_of
 
 __all__ = [
@@ -43,7 +44,9 @@ __all__ = [
     "conform",
     "evaluate",
     "name_text",
+    "nested_attributes",
     "read",
     "term_value",
     "text_of",
+    "without_nested",
 ]

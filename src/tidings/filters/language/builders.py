@@ -13,8 +13,8 @@ import math
 import struct
 from typing import Any, NoReturn
 
-from tidings.filters.dialects.registry import Context
 from tidings.filters.language.attributes import article, family
+from tidings.filters.language.dialect import Context, SqlFunction, sql_functions
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.language.expression import (
     CONDITIONS,
@@ -41,10 +41,9 @@ TYPE_NAMES: dict[str, Type] = {
     "smallint": "integer", "tinyint": "integer", "string": "string", "boolean": "boolean",
 }  # fmt: skip
 _CASTS: dict[str, Type] = {**TYPE_NAMES, "to_date": "date", "to_timestamp": "timestamp"}
-_PRIVATE = frozenset({"apply", "subject_matches", "negative"}) | OPERATORS
+_PRIVATE = frozenset({"apply", "foreign", "subject_matches", "negative"}) | OPERATORS
 _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
-                      "isnull", "isnotnull", "like", "ilike", "cesql",
-                      "event_pattern"})  # fmt: skip
+                      "isnull", "isnotnull", "like", "ilike"})  # fmt: skip
 
 
 class Builder:
@@ -263,11 +262,14 @@ class Builder:
             return self.cast(lower, args, at)
         if lower in FUNCTIONS and (lower not in _PRIVATE or lower == "%"):
             return self.call(lower, args, places, at)
+        foreign = sql_functions()
+        if lower in foreign:
+            return self._embed(foreign[lower], args, places, at)
         if name in self.functions:
             for arg, where in zip(args, places, strict=True):
                 self.need_value(arg, where, f"for {name}")
             return Call("apply", (Literal(name), *args), self.functions[name])
-        known = [*FUNCTIONS, *ALIASES, *_SPECIAL, *_CASTS, *self.functions]
+        known = [*FUNCTIONS, *ALIASES, *_SPECIAL, *_CASTS, *foreign, *self.functions]
         close = [f for f in difflib.get_close_matches(lower[:80], known, n=3) if f not in _PRIVATE]
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         self.fail(f"there is no function '{name[:40]}'{hint}", at)
@@ -319,14 +321,10 @@ class Builder:
             return self.like(name, args[0], args[1], escape, places[:2])  # type: ignore[arg-type]
         if name == "subject":
             return self._subject(args, places, at)
-        if name == "event_pattern":
-            return self._event_pattern(args, places, at)
         if name in ("isa", "preorder"):
             return self._topic(name, args, places, at)
         if name == "cidr":
             return self._network(args, places, at)
-        if name == "cesql":
-            return self._cesql(args, places, at)
         return self._place(name, args, places, at)
 
     def _constant(self, name: str, node: Expression, at: int) -> Any:
@@ -379,36 +377,21 @@ class Builder:
             self.fail(f"there is no topic '{topic[:60]}' under {name_text(path)}{hint}", places[1])
         return Call(name, args, ontology)
 
-    def _cesql(self, args: tuple[Expression, ...], places: tuple[int, ...], at: int) -> Expression:
-        from tidings.filters.dialects.cesql import parser, program, syntax
-
-        if len(args) != 1:
-            self.fail(f"cesql takes one expression, such as 'INT(n) + 1', not {len(args)}", at)
-        text = self._string("cesql", args[0], places[0])
-        try:
-            node = parser.read(text, self.attributes, most_parts=self._context.most_parts)
-            self.count(at, syntax.count(node))
-            return program.called(node)
-        except FilterError as problem:
-            raise type(problem)(
-                f"in the expression of cesql: {problem}", self.text, places[0]
-            ) from None
-
-    def _event_pattern(
-        self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
+    def _embed(
+        self, function: SqlFunction, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        from tidings.filters.dialects.eventbridge.dialect import bound_pattern, residual
-
+        """A text of another dialect, as the argument of its function."""
+        self.count(at)
+        name = function.name
         if len(args) != 1:
-            self.fail(f"event_pattern takes one pattern as JSON, not {len(args)} arguments", at)
+            self.fail(f"{name} takes {function.argument}, not {len(args)} arguments", at)
+        text = self._string(name, args[0], places[0])
         try:
-            pattern = bound_pattern(
-                self._string("event_pattern", args[0], places[0]), self.attributes
-            )
+            found = function.read(text, self._context)
         except FilterError as problem:
             raise type(problem)(problem.reason, self.text, places[0]) from None
-        self.count(at, sum(len(one.alternatives) for one in pattern.pattern.all_fields()))
-        return residual(pattern)
+        self.count(at, found.parts)
+        return found.node
 
     def _network(
         self, args: tuple[Expression, ...], places: tuple[int, ...], at: int

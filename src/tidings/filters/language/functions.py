@@ -33,6 +33,7 @@ class Function(msgspec.Struct, frozen=True):
     takes: tuple[str, ...] = ()  # families of the arguments, for messages and checks
     strict: bool = True
     spark: bool = True  # whether Spark SQL has it under the same name
+    any_type: bool = False  # whether it has a meaning for values of every type
 
 
 def _integer(value: int) -> int | None:
@@ -234,7 +235,7 @@ def _preorder(tree: Any, name: Any, _fingerprint: Any = None) -> int | None:
     return found
 
 
-def _cesql(program: Any, _text: Any, *values: Any) -> Any:
+def _foreign(program: Any, _text: str, *values: Any) -> Any:
     return program.value(values)
 
 
@@ -266,11 +267,6 @@ def _leaves(value: Any) -> list[Any] | None:
 
 def _is_nested(value: Any) -> bool:
     return value is not None and sets.key(value)[0] == sets.OTHER
-
-
-def _event_pattern(pattern: Any, _text: str, *values: Any) -> bool:
-    found: bool = pattern.holds(values)
-    return found
 
 
 def _table() -> dict[str, Function]:
@@ -306,8 +302,8 @@ def _table() -> dict[str, Function]:
         Function("get", _get, 2, 2, None, (*many, *number)),
         Function("array_contains", _array_contains, 2, 2, "boolean", many),
         Function("arrays_overlap", _arrays_overlap, 2, 2, "boolean", many * 2),
-        Function("isnested", _is_nested, 1, 1, "boolean", strict=False, spark=False),
-        Function("leaves", _leaves, 1, 1, "list", spark=False),
+        Function("isnested", _is_nested, 1, 1, "boolean", strict=False, spark=False, any_type=True),
+        Function("leaves", _leaves, 1, 1, "list", spark=False, any_type=True),
         Function("coalesce", _coalesce, 1, 64, None, strict=False),
         Function("year", _part(lambda t: t.year), 1, 1, "integer", time),
         Function("month", _part(lambda t: t.month), 1, 1, "integer", time),
@@ -326,15 +322,15 @@ def _table() -> dict[str, Function]:
         Function("subject_matches", subjects.matches, 2, 2, "boolean", text * 2, spark=False),
         Function("isa", subjects.isa, 2, 2, "boolean", text * 2, spark=False),
         Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
-        Function("cesql", _cesql, 1, 64, None, text, strict=False, spark=False),
-        Function("event_pattern", _event_pattern, 1, 65, "boolean", strict=False, spark=False),
+        # a text of another language, with its attributes: see foreign.py
+        Function("foreign", _foreign, 1, 65, None, text, strict=False, spark=False, any_type=True),
         Function("apply", _applied, 0, 64, None, spark=False),
     ]
     return {row.name: row for row in rows}
 
 
 FUNCTIONS = _table()
-BOUND = frozenset({"isa", "preorder", "cesql", "apply", "event_pattern"})
+BOUND = frozenset({"isa", "preorder", "foreign", "apply"})
 """Bodies that get Call.bound first."""
 
 ALIASES = {

@@ -152,8 +152,8 @@ def _call(node: Call, no: str) -> tuple[str, int]:
         return f"{_inside(args[0], _SUM)} {no}{_LIKES[name]} {_inside(args[1], _SUM)}", _PREDICATE
     if name == "subject_matches":
         return f"subject({text_of(args[1])})", _ATOM
-    if name in ("cesql", "event_pattern"):
-        args = args[:1]  # the attributes that follow are those that the text names
+    if name == "foreign":
+        name, args = node.bound.function, args[:1]  # the text names the attributes that follow
     if name == "apply":
         name, args = str(args[0].value), args[1:]  # type: ignore[union-attr]
     return f"{name}(" + ", ".join(text_of(a) for a in args) + ")", _ATOM

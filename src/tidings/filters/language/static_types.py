@@ -11,6 +11,7 @@ from tidings.filters.language.expression import (
     Literal,
     children,
 )
+from tidings.filters.language.foreign import FOREIGN
 from tidings.filters.language.functions import FUNCTIONS, OPERATORS
 from tidings.model import type_of
 
@@ -36,7 +37,7 @@ def _kind_of_call(node: Call, attributes: Attributes | None) -> str | None:
         return _JOINED.get(families.pop() or "") if len(families) == 1 else None
     if node.name == "reverse":
         return kind_of(node.args[0], attributes)
-    if node.name == "cesql":
+    if node.name == FOREIGN:
         kind: str | None = node.bound.kind
         return kind
     return "number" if node.name in OPERATORS or node.name == "abs" else None
@@ -50,7 +51,9 @@ def is_condition(node: Expression) -> bool:
     """Whether a node is true, false or unknown by what it is, not by what an attribute holds."""
     if isinstance(node, Call):
         returns = FUNCTIONS[node.name].returns
-        return returns == "boolean" or (node.name == "cesql" and node.bound.kind == "boolean")
+        if node.name == FOREIGN:
+            returns = node.bound.kind
+        return returns == "boolean"
     return isinstance(node, CONDITIONS)
 
 

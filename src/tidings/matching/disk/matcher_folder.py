@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import NEVER
-from tidings.filters.dialects import Context
-from tidings.filters.dialects.sql import parse_term
+from tidings.filters.dialects import Context, parse_term
 from tidings.filters.language import Literal
 from tidings.filters.values import ValueSet
 from tidings.matching.disk.atomic_folder import (

@@ -34,8 +34,7 @@ import pyarrow.parquet as pq
 
 from tidings.files import make_folder
 from tidings.filters import Attributes
-from tidings.filters.dialects import Context
-from tidings.filters.dialects.sql import parse_term
+from tidings.filters.dialects import Context, parse_term
 from tidings.matching import Matcher
 from tidings.matching.covering import (
     Block,

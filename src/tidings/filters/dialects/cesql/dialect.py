@@ -12,14 +12,15 @@ translate  nodes to an expression of tidings: sets where there are some, program
 from __future__ import annotations
 
 from tidings.filters.dialects.cesql import parser, syntax
+from tidings.filters.dialects.cesql.program import called
 from tidings.filters.dialects.cesql.translate import Translator
-from tidings.filters.dialects.registry import Context
 from tidings.filters.language.attributes import article
+from tidings.filters.language.dialect import Context, Embedded
 from tidings.filters.language.expression import Attribute, Compare, Expression, Literal
 from tidings.model import FilterError
 
 
-def parse_cesql(text: str, context: Context) -> Expression:
+def parse(text: str, context: Context) -> Expression:
     """The expression of a text; FilterError with a position for anything else."""
     node = parser.read(text, context.attributes, most_parts=context.most_parts)
     translator = Translator(context.attributes)
@@ -37,3 +38,12 @@ def parse_cesql(text: str, context: Context) -> Expression:
             )
         return Compare("=", Attribute((node.name,)), Literal(True))
     return translator.true(node)
+
+
+def embed(text: str, context: Context) -> Embedded:
+    """The program of a text, for `cesql('...')`."""
+    try:
+        node = parser.read(text, context.attributes, most_parts=context.most_parts)
+    except FilterError as problem:
+        raise type(problem)(f"in the expression of cesql: {problem}", text) from None
+    return Embedded(called(node), syntax.count(node))

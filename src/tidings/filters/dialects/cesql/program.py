@@ -6,27 +6,31 @@ has an error, so as a condition it is true, false or unknown like any other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
 from tidings.filters.dialects.cesql.machine import Trouble, static_kind, value_of
 from tidings.filters.dialects.cesql.syntax import Node, Scalar, names_of, text_of
 from tidings.filters.dialects.cesql.values import Kind, typed
-from tidings.filters.language.expression import Attribute, Call, Expression, Literal
+from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.expression import Expression, Literal
+from tidings.filters.language.foreign import call_program
 
 _NESTED = (list, tuple, Mapping)
 
 
 class Program(msgspec.Struct, frozen=True):
-    """What `Call("cesql", ...)` is bound to."""
+    """An expression with the names that it reads; a ForeignProgram."""
+
+    function: ClassVar[str] = "cesql"
 
     node: Node
     names: tuple[str, ...]
     kind: Kind | None
 
-    def value(self, values: tuple[Any, ...]) -> Scalar | None:
+    def value(self, values: Sequence[Any]) -> Scalar | None:
         """What it is worth on values of the attributes; null for an error."""
         try:
             # what is nested is written once, however often it is read
@@ -35,6 +39,16 @@ class Program(msgspec.Struct, frozen=True):
         except Trouble:
             return None
 
+    def necessary(self, attributes: Attributes | None) -> list[Expression]:
+        """None: the translator has already made sets of what an index can use."""
+        return []
+
+    def split_nested(self, node: Expression, attributes: Attributes | None) -> None:
+        """None: a nested value is its JSON, so a program treats all values alike."""
+
+    def where_single(self) -> None:
+        """None: single values need the program too."""
+
 
 def called(node: Node) -> Expression:
     """The call of a node's program; its value where it reads no attribute."""
@@ -42,5 +56,4 @@ def called(node: Node) -> Expression:
     program = Program(node, names, static_kind(node))
     if not names:
         return Literal(program.value(()))
-    attributes = [Attribute((name,)) for name in names]
-    return Call("cesql", (Literal(text_of(node)), *attributes), program)
+    return call_program(program, text_of(node), ((name,) for name in names))

@@ -15,7 +15,7 @@ import msgspec
 
 from tidings.filters.dialects.cesql import parser, syntax
 from tidings.filters.dialects.cesql.translate import Translator
-from tidings.filters.dialects.registry import Context
+from tidings.filters.language.dialect import Context
 from tidings.filters.language.expression import And, Expression, IsTruth, Literal, Not, Or
 from tidings.filters.values import like
 from tidings.model import FilterError
@@ -26,7 +26,7 @@ _ANY = (like.ANY, like.ANY)
 _KINDS = "exact, prefix, suffix, all, any, not, sql"
 
 
-def parse_cloudevents(text: str, context: Context) -> Expression:
+def parse(text: str, context: Context) -> Expression:
     """The expression of a filter; FilterError with the JSON pointer of the place for all else."""
     try:
         value = msgspec.json.decode(text)

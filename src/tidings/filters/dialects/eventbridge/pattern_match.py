@@ -11,20 +11,12 @@ any other has settled on an element must be absent from all of them; after that,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from tidings.filters.dialects.eventbridge.conditions import condition
-from tidings.filters.dialects.eventbridge.pattern import (
-    ABSENT,
-    Field,
-    Path,
-    Pattern,
-    combinations,
-    text_of_pattern,
-)
+from tidings.filters.dialects.eventbridge.pattern import ABSENT, Field, Path
 from tidings.filters.language.evaluation import truth
 from tidings.filters.language.expression import Attribute, Expression
 from tidings.filters.language.functions import flattened
@@ -42,34 +34,8 @@ class Need(msgspec.Struct, frozen=True):
     may_be_absent: bool
 
 
-class BoundPattern:
-    """A pattern ready to be held against the values of its roots; equal by its text."""
-
-    def __init__(self, pattern: Pattern) -> None:
-        self.pattern = pattern
-        self.text = text_of_pattern(pattern)
-        self.roots = pattern.roots()
-
-    def holds(self, values: Sequence[Any]) -> bool:
-        """Whether the pattern holds; `values` are those of the roots, in their order."""
-        found = dict(zip(self.roots, values, strict=True))
-        return any(
-            all(_fits(found[root], needs) for root, needs in by_root.items())
-            for by_root in self._needs
-        )
-
-    @cached_property
-    def _needs(self) -> list[dict[str, tuple[Need, ...]]]:
-        return [_by_root(fields) for fields in combinations(self.pattern)]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BoundPattern) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-
-def _by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
+def needs_by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
+    """What fields ask for, by the attribute that their paths begin with."""
     out: dict[str, list[Need]] = {}
     for field in sorted(fields, key=lambda one: ".".join(one.path)):
         present = tuple(one for one in field.alternatives if one.kind != ABSENT)
@@ -78,7 +44,8 @@ def _by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
     return {root: tuple(needs) for root, needs in out.items()}
 
 
-def _fits(value: Any, needs: Sequence[Need]) -> bool:
+def fits(value: Any, needs: Sequence[Need]) -> bool:
+    """Whether the value of an attribute meets all needs below it."""
     value = plain(value)
     if isinstance(value, list):
         return _fits_array(flattened(value), needs)
@@ -90,7 +57,7 @@ def _fits(value: Any, needs: Sequence[Need]) -> bool:
                 below.setdefault(need.path[0], []).append(deeper)
             elif not need.may_be_absent:
                 return False
-        return all(_fits(value.get(name), some) for name, some in below.items())
+        return all(fits(value.get(name), some) for name, some in below.items())
     return all(_fits_leaf(value, need) for need in needs)
 
 
@@ -111,9 +78,9 @@ def _fits_array(elements: list[Any], needs: Sequence[Need]) -> bool:
             return False
         # from here on in one element, and this one is in it
         rest = (Need(need.path, need.condition, False), *needs[at + 1 :])
-        return any(_fits(one, rest) for one in elements)
+        return any(fits(one, rest) for one in elements)
     return True
 
 
 def _lacks(value: Any, path: Path) -> bool:
-    return _fits(value, (Need(path, None, True),))
+    return fits(value, (Need(path, None, True),))

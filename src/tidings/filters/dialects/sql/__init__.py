@@ -1,7 +1,1 @@
 """"""
-
-from tidings.filters.dialects.sql.dialect import parse_term
-
-__all__ = [
-    "parse_term",
-]

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tidings.filters.dialects.registry import Context
 from tidings.filters.dialects.sql import fast_sql
 from tidings.filters.language import builders
+from tidings.filters.language.dialect import Context
 from tidings.filters.language.expression import (
     COMPARISONS,
     MAX_DEPTH,
@@ -49,7 +49,7 @@ _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _OPERAND = "an attribute, a value or a bracket"
 
 
-def parse_sql(text: str, context: Context) -> Expression:
+def parse(text: str, context: Context) -> Expression:
     """The expression of a text; FilterError with a position for anything else."""
     node = fast_sql.read(text, context)
     return node if node is not None else parse_fully(text, context)

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
-from tidings.filters.dialects.registry import Context
 from tidings.filters.language.attributes import Attributes, family
+from tidings.filters.language.dialect import Context
 from tidings.filters.language.expression import (
     COMPARISONS,
     And,

@@ -1,0 +1,62 @@
+"""An event pattern as a plain condition on attributes whose values are not nested."""
+
+from __future__ import annotations
+
+from tidings.filters.dialects.eventbridge.conditions import condition
+from tidings.filters.dialects.eventbridge.pattern import Path, Pattern
+from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.expression import And, Attribute, Expression, IsNull, Literal, Or
+
+NEVER = Literal(False)
+_NESTED = ("list", "struct")
+
+
+def plain_condition(pattern: Pattern, attributes: Attributes | None) -> Expression:
+    """True of the events that match and whose values are not nested; NEVER when there are none."""
+    return _join(_tests(pattern, attributes))
+
+
+def _tests(pattern: Pattern, attributes: Attributes | None) -> list[Expression]:
+    tests: list[Expression] = []
+    for field in pattern.fields:
+        item = Attribute(field.path)
+        if _is_nested(field.path, attributes):
+            tests.append(IsNull(item) if field.may_be_absent else NEVER)
+            continue
+        single = is_single(field.path, attributes)
+        test = condition(field.alternatives, item, single=single, typed=single)
+        tests += test.items if isinstance(test, And) else (test,)
+    for choice in pattern.choices:
+        options = [plain_condition(one, attributes) for one in choice.options]
+        some = tuple(option for option in options if option is not NEVER)
+        tests.append(Or(some) if len(some) > 1 else some[0] if some else NEVER)
+    return tests
+
+
+def _join(tests: list[Expression]) -> Expression:
+    if any(test is NEVER for test in tests):
+        return NEVER
+    return tests[0] if len(tests) == 1 else And(tuple(tests))
+
+
+def is_single(path: Path, attributes: Attributes | None) -> bool:
+    """Whether the declaration says that a path leads to one value."""
+    if attributes is None or attributes.type(path) in (None, *_NESTED):
+        return False
+    return list_above(path, attributes) is None
+
+
+def _is_nested(path: Path, attributes: Attributes | None) -> bool:
+    """Whether the declaration says that the value at a path is always nested."""
+    if attributes is None:
+        return False
+    return attributes.type(path) in _NESTED or list_above(path, attributes) is not None
+
+
+def list_above(path: Path, attributes: Attributes | None) -> Path | None:
+    """The declared list that a path leads through: values in it are nested, whatever their type."""
+    if attributes is not None:
+        for size in range(1, len(path)):
+            if attributes.type(path[:size]) == "list":
+                return path[:size]
+    return None

@@ -1,0 +1,69 @@
+"""Filters on values that may be nested, and what is left of them where none is.
+
+A value is nested when it is a list, or a struct where a value is looked for. A dialect whose
+conditions reach into lists writes `plain OR isnested(a) AND program`; see foreign.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidings.filters.language.expression import (
+    And,
+    Attribute,
+    Call,
+    Expression,
+    Literal,
+    Not,
+    Or,
+    children,
+)
+from tidings.filters.language.foreign import program_of
+from tidings.filters.language.sql_writer import name_text
+
+
+def nested_attributes(node: Expression) -> list[str]:
+    """The attributes that may be nested, where a program would look into them; none where the
+    filter is a plain condition without any program for nested values."""
+    calls = list(_find_calls(node))
+    programs = [program for call in calls if (program := program_of(call)) is not None]
+    if all(program.where_single() is None for program in programs):
+        return []
+    guards = [call.args[0] for call in calls if call.name in ("isnested", "leaves")]
+    return sorted({name_text(item.path) for item in guards if isinstance(item, Attribute)})
+
+
+def _find_calls(node: Expression) -> Iterator[Call]:
+    if isinstance(node, Call):
+        yield node
+    for child in children(node):
+        yield from _find_calls(child)
+
+
+def without_nested(node: Expression) -> Expression:
+    """The condition where no value is nested."""
+    match node:
+        case Call("isnested") | Call("array_contains", (Call("leaves"), *_)):
+            return Literal(False)
+        case Call():
+            program = program_of(node)
+            single = None if program is None else program.where_single()
+            return node if single is None else without_nested(single)
+        case And(items):
+            return _fold(items, Literal(True), Literal(False), And)
+        case Or(items):
+            return _fold(items, Literal(False), Literal(True), Or)
+        case Not(item):
+            inner = without_nested(item)
+            return Literal(not inner.value) if isinstance(inner, Literal) else Not(inner)
+        case _:
+            return node
+
+
+def _fold(
+    items: tuple[Expression, ...], empty: Literal, absorbing: Literal, kind: type[And] | type[Or]
+) -> Expression:
+    left = [one for one in map(without_nested, items) if one != empty]
+    if absorbing in left:
+        return absorbing
+    return left[0] if len(left) == 1 else kind(tuple(left)) if left else empty

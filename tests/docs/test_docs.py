@@ -30,7 +30,7 @@ import pytest
 from tidings import FilterError, parse
 from tidings.cli.common.ending import INTERRUPTED
 from tidings.cli.pipelines.pipeline import run_pipeline
-from tidings.filters.canonical import boxes, covering, form, point_images, rewrites
+from tidings.filters.canonical import boxes, covering, point_images, rewrites, rules
 from tidings.filters.dialects.sql import dialect
 from tidings.filters.language import builders, expression, functions, tokens
 from tidings.filters.language.dialect import sql_functions
@@ -332,9 +332,9 @@ BOUNDS = {
     "text that `concat` makes": functions.MOST_TEXT,
     "tests, with values of lists and computed texts, of forms that a graph looks": (covering.HEAVY),
     "boxes of a form | 64, or the number of tests if that is more, but not over": (
-        form.MOST_OF_TESTS
+        rules.MOST_OF_TESTS
     ),
-    "boxes of a form": form.MOST_BOXES,
+    "boxes of a form": rules.MOST_BOXES,
     "text of a value that IN or `arrays_overlap` repeats for each option (rule 2)": (
         rewrites.MOST_WRITTEN
     ),

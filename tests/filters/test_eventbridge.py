@@ -12,8 +12,8 @@ from tests.filters import eventbridge_oracle
 from tests.filters.eventbridge_draws import draw_event, draw_pattern
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, NotificationError, parse
-from tidings.filters.canonical import form
-from tidings.filters.canonical.set_tree import Planter
+from tidings.filters.canonical import form, rules
+from tidings.filters.canonical.set_tree import SetTreeBuilder
 from tidings.filters.dialects import Context
 from tidings.filters.dialects.eventbridge.pattern import text_of_pattern
 from tidings.filters.dialects.eventbridge.pattern_reader import read_pattern
@@ -276,10 +276,10 @@ def test_the_short_way_to_a_form_gives_the_form(attributes: Attributes | None, s
             one = bridge(draw_pattern(dice, choices=False), attributes)
         except FilterError:
             continue
-        quick = form._pattern_form(one.expression, attributes)
+        quick = rules._nested_form(one.expression, attributes)
         if quick is not None:
             short += 1
-            full = form._full_form(one.expression, Planter(attributes))
+            full = rules._full_form(one.expression, SetTreeBuilder(attributes))
             assert form.encode(quick) == form.encode(full), one
             assert quick.hull == full.hull
             assert dict(quick.terms) == dict(full.terms)

@@ -12,8 +12,9 @@ import pytest
 from tests.filters import strategies
 
 from tidings import Attributes, Filter, FilterError, Ontology, parse
-from tidings.filters.canonical import form as module, set_tree
-from tidings.filters.canonical.form import ENCODING, MOST_OF_TESTS, Form
+from tidings.filters.canonical import rules, set_tree
+from tidings.filters.canonical.form import ENCODING, Form
+from tidings.filters.canonical.rules import MOST_OF_TESTS
 from tidings.filters.language.evaluation import truth
 from tidings.filters.language.expression import And, Expression, IsTruth, Literal, Not, Or
 from tidings.filters.values import sets
@@ -296,10 +297,10 @@ def test_short_ways_give_what_the_long_way_gives(
 
     monkeypatch.setattr(set_tree, "simple_test", lambda _: None)
     monkeypatch.setattr(set_tree, "_lies_inside", lambda *_: False)
-    monkeypatch.setattr(module, "simple_test", lambda _: None)
-    monkeypatch.setattr(module, "_single_form", lambda *_: None)
+    monkeypatch.setattr(rules, "simple_test", lambda _: None)
+    monkeypatch.setattr(rules, "_single_form", lambda *_: None)
     for one, form in zip(filters, short, strict=True):
-        long = module.form_of(one.expression, one._attributes)
+        long = rules.form_of(one.expression, one._attributes)
         # how heavy they are is measured where it may matter, not on the short ways
         form, long = (msgspec.structs.replace(both, weight=0) for both in (form, long))
         assert repr(form) == repr(long), one.sql()
@@ -315,6 +316,6 @@ def test_sets_within_a_type_are_settled_already(
     places = sorted({sets.key(value) for value in values})
     cuts = sorted({cut for place in places for cut in sets.points([place]).cuts})
     pairs = [tuple(sorted(rng.sample(cuts, 2))) for _ in range(3000)]
-    quickly = [set_tree.settled(ValueSet(pair), kind) for pair in pairs]
+    quickly = [set_tree.narrow_to_type(ValueSet(pair), kind) for pair in pairs]
     monkeypatch.setattr(set_tree, "_lies_inside", lambda *_: False)
-    assert quickly == [set_tree.settled(ValueSet(pair), kind) for pair in pairs]
+    assert quickly == [set_tree.narrow_to_type(ValueSet(pair), kind) for pair in pairs]

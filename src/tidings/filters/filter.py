@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from tidings.filters import explanation
-from tidings.filters.canonical import covering, form, form_to_expression
+from tidings.filters.canonical import covering, form, form_to_expression, rules
 from tidings.filters.canonical.set_tree import is_opaque
 from tidings.filters.dialects import registry
 from tidings.filters.explanation import Explanation
@@ -84,7 +84,7 @@ class Filter:
     @cached_property
     def form(self) -> form.Form:
         """The canonical form, for the rooms that index it."""
-        return form.form_of(self.expression, self._attributes)
+        return rules.form_of(self.expression, self._attributes)
 
     @cached_property
     def encoded(self) -> bytes:

@@ -22,12 +22,12 @@ from tidings.filters.values.sets import EVERYTHING, Cut, ValueSet, unite
 
 Box = dict[str, ValueSet]
 Union = list[Box]
-Settled = Callable[[str, ValueSet], ValueSet]
+Narrow = Callable[[str, ValueSet], ValueSet]
 
 EFFORT = 16_384  # intersections that expanding one tree may take
 
 
-def _as_it_is(_term: str, values: ValueSet) -> ValueSet:
+def _keep(_term: str, values: ValueSet) -> ValueSet:
     return values
 
 
@@ -109,15 +109,15 @@ def _expand_all(node: All, most: int, effort: Effort) -> Union | None:
     return union
 
 
-def simplify(union: Iterable[Box], settled: Settled = _as_it_is) -> Union:
+def simplify(union: Iterable[Box], narrow: Narrow = _keep) -> Union:
     """No box inside another, none that differ in one term only; in one order.
 
     The result depends on the set of boxes, not on their order: each pass merges whole groups, and
     terms are taken in the order of their names. Passes repeat until nothing merges; a pass looks
-    only at groups with a box that the pass before has made. `settled` writes a set that came from
+    only at groups with a box that the pass before has made. `narrow` writes a set that came from
     a merge in the one way that the term's type asks for.
     """
-    heap = _Heap(absorb(list(union)), settled)
+    heap = _Heap(absorb(list(union)), narrow)
     fresh = set(heap.boxes)
     while len(heap.boxes) > 1 and fresh:
         fresh = heap.merge_around(fresh)
@@ -135,9 +135,9 @@ class _Heap:
     box is hashed once per term.
     """
 
-    def __init__(self, boxes: Union, settled: Settled) -> None:
+    def __init__(self, boxes: Union, narrow: Narrow) -> None:
         self.boxes: dict[int, Box] = {}
-        self._settled = settled
+        self._narrow = narrow
         self._sums: dict[int, int] = {}
         self._alike: dict[tuple[str, int], dict[int, None]] = {}
         self._count = 0
@@ -194,7 +194,7 @@ class _Heap:
 
     def _merge(self, term: str, group: list[int]) -> int:
         box = dict(self.boxes[group[0]])
-        values = self._settled(term, unite([self.boxes[number][term] for number in group]))
+        values = self._narrow(term, unite([self.boxes[number][term] for number in group]))
         for number in group:
             self._drop(number)
         if values.is_everything:

@@ -1,32 +1,39 @@
-"""Conditions that are short for others, written out: one function per name.
+"""Conditions in plainer words. A rewrite keeps the value in all three of SQL's truths, so it may
+stand under NOT. A condition that has no plainer words comes back as the same object.
 
-Each rewrite keeps the value in all three of SQL's truths, so it may stand under NOT. What has no
-rewrite stays as it is. `necessary` adds what must hold when an opaque condition is true, for the
-index: the prefix of a pattern, the box around a circle.
+    x LIKE 'abc%'        expand_short_forms    startswith(x, 'abc')
+    (x > 5) = false      shape_conditions      NOT (x > 5)
+
+An opaque condition must come back as itself, and so must `condition IS NULL` around it: that is why
+the text of a canonical form reads as that form again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import (
+    FLIPPED,
     And,
-    Attribute,
     Between,
     Call,
     Compare,
     Comparison,
     Expression,
+    In,
+    IsNull,
+    IsTruth,
     Literal,
+    Not,
     Or,
 )
-from tidings.filters.language.foreign import program_of
 from tidings.filters.language.sql_writer import text_of
-from tidings.filters.values import geography, inet, like
+from tidings.filters.language.static_types import is_condition
+from tidings.filters.values import inet, like
 
 MOST_ELEMENTS = 512  # of a list that is written out element by element
-MOST_WRITTEN = 1_000_000
+MOST_WRITTEN = 1_000_000  # characters of a value that is repeated for each element
+LISTS = (tuple, list)
 
 
 def affordable(item: Expression, times: int) -> bool:
@@ -145,7 +152,7 @@ def _arrays_overlap(node: Call) -> Expression:
     return tests[0] if len(tests) == 1 else Or(tests)
 
 
-_REWRITES: dict[str, Callable[[Call], Expression]] = {
+_EXPANSIONS: dict[str, Callable[[Call], Expression]] = {
     "like": _like,
     "ilike": _ilike,
     "subject_matches": _subject,
@@ -156,44 +163,91 @@ _REWRITES: dict[str, Callable[[Call], Expression]] = {
 }
 
 
-def written_out(node: Call) -> Expression:
-    """The condition that a call is short for; the call itself when it is short for none."""
-    rewrite = _REWRITES.get(node.name)
-    return rewrite(node) if rewrite else node
+def expand_short_forms(node: Expression) -> Expression:
+    """The tests that a condition is short for.
+
+    x BETWEEN 1 AND 5   ->   x >= 1 AND x <= 5
+    x LIKE 'abc%'       ->   startswith(x, 'abc')
+    x IN (y, 2)         ->   x = y OR x = 2
+    """
+    match node:
+        case Call(name):
+            expand = _EXPANSIONS.get(name)
+            return node if expand is None else expand(node)
+        case Between(item, low, high) if not is_condition(item):
+            return And((Compare(">=", item, low), Compare("<=", item, high)))
+        case In(item, options) if not (are_constants(options) or is_condition(item)):
+            if affordable(item, len(options)):
+                return Or(tuple(Compare("=", item, option) for option in options))
+    return node
 
 
-def _leaf_of(values: Expression, attributes: Attributes | None) -> list[Expression]:
-    """Where something is found among the leaves of a value, that is nested."""
-    if not isinstance(values, Call) or values.name != "leaves":
-        return []
-    item = values.args[0]
-    typed = isinstance(item, Attribute) and attributes is not None and attributes.type(item.path)
-    return [] if typed else [Call("isnested", (item,))]
+def are_constants(options: tuple[Expression, ...]) -> bool:
+    """Whether all options of an IN are constants, and none is a list."""
+    return all(isinstance(o, Literal) and not isinstance(o.value, LISTS) for o in options)
 
 
-def necessary(node: Expression, attributes: Attributes | None = None) -> list[Expression]:
-    """Indexable conditions that hold whenever this opaque one is true."""
-    if not isinstance(node, Call):
-        return []
-    program = program_of(node)
-    if program is not None:
-        return program.necessary(attributes)
-    if node.name == "array_contains":
-        return _leaf_of(node.args[0], attributes)
-    if node.name == "like" and isinstance(node.args[1], Literal):
-        pattern = _constant_text(node.args[1])
-        parts = like.split(pattern) if pattern is not None else ()
-        ends: list[Expression] = []
-        if parts and parts[0][0] == "text":
-            ends.append(Call("startswith", (node.args[0], Literal(parts[0][1]))))
-        if len(parts) > 1 and parts[-1][0] == "text":
-            ends.append(Call("endswith", (node.args[0], Literal(parts[-1][1]))))
-        return ends
-    if node.name == "within_km":
-        lat, lon, *centre = node.args
-        lat0, lon0, km = (c.value for c in centre if isinstance(c, Literal))
-        (south, north), wide = geography.circle_box(lat0, lon0, km)
-        box: list[Expression] = [Between(lat, Literal(south), Literal(north))]
-        box.extend(Between(lon, Literal(west), Literal(east)) for west, east in wide)
-        return box
-    return []
+def shape_conditions(node: Expression) -> Expression:
+    """A comparison, an IN of truths or an IS NULL in the one shape that it has.
+
+    5 < price                ->   price > 5
+    (volume > 10) = false    ->   NOT (volume > 10)
+    (NOT (a > 1)) IS NULL    ->   (a > 1) IS NULL
+    """
+    match node:
+        case Compare():
+            return _shape_comparison(node)
+        case In(item) if is_condition(item):
+            return _shape_truths(node)
+        case IsNull(Not(item)) if is_condition(item):
+            return IsNull(item)
+        case IsNull(IsNull() | IsTruth()):
+            return Literal(False)
+        case IsNull(Compare() | In() | Between() | Call() as item) if is_condition(item):
+            plain = rewrite(item)
+            return node if plain is item or isinstance(plain, (And, Or)) else IsNull(plain)
+    return node
+
+
+# `condition op constant`, where that is the condition itself or its negation
+_KEEPS = {("=", True), (">=", True), ("!=", False), (">", False)}
+_NEGATES = {("!=", True), ("<", True), ("=", False), ("<=", False)}
+
+
+def _shape_comparison(node: Compare) -> Expression:
+    """The constant on the right; a condition compared with a constant is that condition, or not."""
+    op, left, right = node.op, node.left, node.right
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        return Compare(FLIPPED[op], right, left)
+    if not isinstance(right, Literal) or not is_condition(left):
+        return node
+    if right.value is None:
+        return IsNull(left) if op == "<=>" else Literal(None)
+    if op == "<=>":
+        return IsTruth(left, right.value)
+    if (op, right.value) in _KEEPS:
+        return left
+    return Not(left) if (op, right.value) in _NEGATES else node
+
+
+def _shape_truths(node: In) -> Expression:
+    """A condition in a list of constants; with both true and false among them it stays opaque."""
+    truths = {option.value for option in node.options if isinstance(option, Literal)}
+    if not all(isinstance(option, Literal) for option in node.options) or {True, False} <= truths:
+        return node
+    if truths == {None}:
+        return Literal(None)
+    plain = node.item if True in truths else Not(node.item)
+    return Or((plain, Literal(None))) if None in truths else plain
+
+
+REWRITES: tuple[Callable[[Expression], Expression], ...] = (expand_short_forms, shape_conditions)
+
+
+def rewrite(node: Expression) -> Expression:
+    """What the first rewrite that applies makes of a condition; itself when none does."""
+    for rule in REWRITES:
+        plainer = rule(node)
+        if plainer is not node:
+            return plainer
+    return node

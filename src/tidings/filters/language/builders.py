@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 from tidings.filters.language.attributes import article, family
 from tidings.filters.language.dialect import Context, SqlFunction, sql_functions
-from tidings.filters.language.evaluation import evaluate
 from tidings.filters.language.expression import (
     CONDITIONS,
     Attribute,
@@ -28,6 +27,7 @@ from tidings.filters.language.expression import (
     Literal,
     Not,
 )
+from tidings.filters.language.folding import fold_constants
 from tidings.filters.language.functions import ALIASES, FUNCTIONS, OPERATORS
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.filters.language.static_types import kind_of
@@ -219,14 +219,7 @@ class Builder:
             self._check_like(args[1], places[1])
         if name == "rlike":
             self._check_regular(args[1], places[1])
-        node = Call(name, args)
-        if function.strict and any(isinstance(arg, Literal) and arg.value is None for arg in args):
-            return Literal(None)
-        # a regular expression waits for an event, however constant: identities rest on that
-        if name != "rlike" and all(isinstance(arg, Literal) for arg in args):
-            value = evaluate(node, {})
-            return Literal(tuple(value) if isinstance(value, list) else value)
-        return node
+        return fold_constants(Call(name, args))
 
     def _check_like(self, pattern: Literal, at: int) -> None:
         if isinstance(pattern.value, str):

@@ -1,0 +1,164 @@
+"""Where a condition is true and where it is false, as sets of the values of one term.
+
+    price > 5         price    true in (5, NaN]      false in [-Infinity, 5]
+    endswith(x, 'b')  reverse(x)   true in the strings from 'b' up to 'c', false in all others
+
+On the rest of the line it is unknown. A condition that no set describes is a *residual*: a term of
+its own, with the sets {true} and {false}.
+"""
+
+from __future__ import annotations
+
+from tidings.filters.canonical.rewrites import LISTS, are_constants, rewrite
+from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.expression import (
+    FLIPPED,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+)
+from tidings.filters.language.sql_writer import text_of
+from tidings.filters.language.static_types import is_condition
+from tidings.filters.values import sets
+from tidings.filters.values.sets import ValueSet
+
+Sets = tuple[Expression, ValueSet, ValueSet]
+"""A term, where the condition is true, where it is false."""
+
+
+def sets_of(node: Expression) -> Sets:
+    """The sets of a condition that no rewrite applies to."""
+    return make_sets(node) or make_residual(node)
+
+
+def make_sets(node: Expression) -> Sets | None:
+    """The sets of a condition on one term; None when no set of values describes it.
+
+    price > 5       ->   price in (5, NaN]
+    price IS NULL   ->   price in {absent}
+    """
+    match node:
+        case Compare(op, term, Literal(value)) if not (
+            isinstance(value, LISTS) or is_condition(term)
+        ):
+            return (term, *_comparison_sets(op, value))
+        case In(item, options) if are_constants(options) and not is_condition(item):
+            return (item, *_membership_sets([evaluate(o, {}) for o in options]))
+        case IsNull(item) if not is_condition(item):
+            return item, sets.NULL, sets.NOT_NULL
+        case IsNull(Compare() | In() | Between() | Call() as inner) if rewrite(inner) is inner:
+            term, true, false = sets_of(inner)
+            return term, ~(true | false), true | false
+        case Call("startswith", (item, Literal(str() as text))):
+            start = sets.prefix(text)
+            return item, start, sets.STRINGS - start
+        case Call("endswith", (item, Literal(str() as text))):
+            start = sets.prefix(text[::-1])
+            return Call("reverse", (item,)), start, sets.STRINGS - start
+        case Call("isnan", (item,)):
+            return item, sets.IS_NAN, ~sets.IS_NAN
+        case Call("isnested", (item,)) if not is_condition(item):
+            return item, sets.LISTS, ~sets.LISTS
+    return None
+
+
+def make_residual(node: Expression) -> Sets:
+    """The condition as a term of its own; a comparison of two terms in one way of writing it.
+
+    b >= a          ->   a > b in {false}
+    x RLIKE '^a'    ->   x RLIKE '^a' in {true}
+    """
+    if not isinstance(node, Compare):
+        return node, sets.TRUE, sets.FALSE
+    op, left, right = node.op, node.left, node.right
+    if text_of(right) < text_of(left):
+        op, left, right = FLIPPED[op], right, left
+    positive: dict[Comparison, Comparison] = {"!=": "=", ">=": "<", "<=": ">"}
+    if op in positive:
+        return Compare(positive[op], left, right), sets.FALSE, sets.TRUE
+    return Compare(op, left, right), sets.TRUE, sets.FALSE
+
+
+def _comparison_sets(op: Comparison, value: object) -> tuple[ValueSet, ValueSet]:
+    if op == "<=>":
+        true = sets.points([sets.key(value)])
+        return true, ~true
+    if value is None:
+        return sets.NOTHING, sets.NOTHING
+    place = sets.key(value)
+    domain = sets.comparable(place)
+    match op:
+        case "=" | "!=":
+            true = sets.points([place])
+        case "<" | ">=":
+            true = sets.below(place, inclusive=False)
+        case "<=" | ">":
+            true = sets.below(place, inclusive=True)
+    false = domain - true
+    return (true, false) if op in ("=", "<", "<=") else (false, true)
+
+
+def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
+    """IN: true on any of the values; false where the item compares with all and equals none."""
+    places = [sets.key(value) for value in values if value is not None]
+    true = sets.points(places)
+    if len(places) < len(values):
+        return true, sets.NOTHING
+    domains = {sets.comparable(place) for place in places}
+    return true, (domains.pop() - true if len(domains) == 1 else sets.NOTHING)
+
+
+def simple_test(node: Expression) -> tuple[Attribute, ValueSet] | None:
+    """The attribute and the set of a test that most filters are made of: where it is true.
+
+    The short way for `attribute op constant`, BETWEEN, IN and IS NULL; None for everything else,
+    and the long way gives the same for these.
+    """
+    kind = type(node)
+    if kind is Compare:
+        return _simple_comparison(node)  # type: ignore[arg-type]
+    if kind is Between:
+        return _simple_between(node)  # type: ignore[arg-type]
+    if isinstance(node, In) and type(node.item) is Attribute and are_constants(node.options):
+        values = [option.value for option in node.options if isinstance(option, Literal)]
+        return node.item, sets.points(sets.key(v) for v in values if v is not None)
+    if isinstance(node, IsNull) and type(node.item) is Attribute:
+        return node.item, sets.NULL
+    if isinstance(node, Not) and isinstance(node.item, IsNull):
+        item = node.item.item
+        return (item, sets.NOT_NULL) if type(item) is Attribute else None
+    return None
+
+
+def _simple_comparison(node: Compare) -> tuple[Attribute, ValueSet] | None:
+    attribute, right, op = node.left, node.right, node.op
+    if type(attribute) is not Attribute or type(right) is not Literal or op == "<=>":
+        return None
+    value = right.value
+    if value is None or isinstance(value, LISTS):
+        return None
+    place = sets.key(value)
+    if op == "=":
+        return attribute, sets.point(place)
+    if op == "!=":
+        return attribute, sets.comparable(place) - sets.point(place)
+    if op in ("<", "<="):
+        return attribute, sets.below(place, op == "<=")
+    return attribute, sets.above(place, op == ">=")
+
+
+def _simple_between(node: Between) -> tuple[Attribute, ValueSet] | None:
+    attribute, low, high = node.item, node.low, node.high
+    if type(attribute) is not Attribute or type(low) is not Literal or type(high) is not Literal:
+        return None
+    first, last = low.value, high.value
+    if first is None or last is None or isinstance(first, LISTS) or isinstance(last, LISTS):
+        return None
+    return attribute, sets.between(sets.key(first), sets.key(last))

@@ -1,0 +1,49 @@
+"""What must hold when an opaque condition is true, for the index: the prefix of a pattern, the box
+around a circle."""
+
+from __future__ import annotations
+
+from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.expression import Attribute, Between, Call, Expression, Literal
+from tidings.filters.language.foreign import program_of
+from tidings.filters.values import geography, like
+
+
+def add_implied(node: Expression, attributes: Attributes | None = None) -> list[Expression]:
+    """Conditions on simpler terms that hold whenever this opaque one is true.
+
+    name LIKE 'A_c%e'   ->   startswith(name, 'A'), endswith(name, 'e')
+    """
+    if not isinstance(node, Call):
+        return []
+    program = program_of(node)
+    if program is not None:
+        return program.necessary(attributes)
+    if node.name == "array_contains":
+        return _nested_around(node.args[0], attributes)
+    if node.name == "like" and isinstance(node.args[1], Literal):
+        pattern = node.args[1].value
+        parts = like.split(pattern) if isinstance(pattern, str) else ()
+        ends: list[Expression] = []
+        if parts and parts[0][0] == "text":
+            ends.append(Call("startswith", (node.args[0], Literal(parts[0][1]))))
+        if len(parts) > 1 and parts[-1][0] == "text":
+            ends.append(Call("endswith", (node.args[0], Literal(parts[-1][1]))))
+        return ends
+    if node.name == "within_km":
+        lat, lon, *centre = node.args
+        lat0, lon0, km = (c.value for c in centre if isinstance(c, Literal))
+        (south, north), wide = geography.circle_box(lat0, lon0, km)
+        box: list[Expression] = [Between(lat, Literal(south), Literal(north))]
+        box.extend(Between(lon, Literal(west), Literal(east)) for west, east in wide)
+        return box
+    return []
+
+
+def _nested_around(values: Expression, attributes: Attributes | None) -> list[Expression]:
+    """A value with something among its leaves is nested; that helps where no type is declared."""
+    if not isinstance(values, Call) or values.name != "leaves":
+        return []
+    item = values.args[0]
+    typed = isinstance(item, Attribute) and attributes is not None and attributes.type(item.path)
+    return [] if typed else [Call("isnested", (item,))]

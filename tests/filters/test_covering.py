@@ -28,7 +28,7 @@ from tidings.filters.language.expression import (
     attributes_of,
     children,
 )
-from tidings.model import plain, type_of
+from tidings.model import normalise, type_of
 
 Report = Callable[[str], None]
 
@@ -232,7 +232,7 @@ def corner_events(
 
 
 def fits(value: Any, kind: str | None) -> bool:
-    return value is None or type_of(plain(value)) == kind  # an integer has 64 bits
+    return value is None or type_of(normalise(value)) == kind  # an integer has 64 bits
 
 
 def beside(value: Any) -> list[Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from tidings.filters.dialects import Context
 from tidings.filters.dialects.sql.dialect import parse_term
-from tidings.filters.language.evaluation import compared, evaluate, read, truth
+from tidings.filters.language.evaluation import apply_comparison, evaluate, read, truth
 from tidings.filters.language.expression import (
     And,
     Attribute,
@@ -113,10 +113,12 @@ NEGATIONS: list[tuple[Comparison, Comparison]] = [("=", "!="), ("<", ">="), ("<=
 @pytest.mark.parametrize(("left", "right", "equal", "less", "not_more"), COMPARED)
 def test_comparisons(left: Any, right: Any, equal: Any, less: Any, not_more: Any) -> None:
     for (op, opposite), expected in zip(NEGATIONS, (equal, less, not_more), strict=True):
-        assert compared(op, left, right) is expected
-        assert compared(opposite, left, right) is (None if expected is None else not expected)
-    assert compared(">", right, left) is less
-    assert compared(">=", right, left) is not_more
+        assert apply_comparison(op, left, right) is expected
+        assert apply_comparison(opposite, left, right) is (
+            None if expected is None else not expected
+        )
+    assert apply_comparison(">", right, left) is less
+    assert apply_comparison(">=", right, left) is not_more
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_comparisons(left: Any, right: Any, equal: Any, less: Any, not_more: Any
     ],
 )
 def test_null_safe_equality_is_never_unknown(left: Any, right: Any, same: bool) -> None:
-    assert compared("<=>", left, right) is same
+    assert apply_comparison("<=>", left, right) is same
 
 
 @pytest.mark.parametrize(

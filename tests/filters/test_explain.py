@@ -10,7 +10,7 @@ import pytest
 from tests.filters import strategies
 
 from tidings import parse
-from tidings.filters.explanation import shown
+from tidings.filters.explanation import format_value
 
 EVENT = {"symbol": "SNE", "price": 95.0, "n": 3, "day": dt.date(2024, 2, 29), "tags": ["a", None]}
 
@@ -179,4 +179,4 @@ def test_it_says_what_matching_says(seed: int) -> None:
     ],
 )
 def test_values_as_a_person_reads_them(value: Any, text: str) -> None:
-    assert shown(value) == text
+    assert format_value(value) == text

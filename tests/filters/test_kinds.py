@@ -15,7 +15,7 @@ from tidings.filters.dialects.sql.dialect import parse_term
 from tidings.filters.language.attributes import family
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.language.expression import Expression, Literal, children
-from tidings.filters.language.static_types import is_condition, kind_of
+from tidings.filters.language.static_types import is_condition, static_type_of
 from tidings.model import type_of
 
 DECLARED = Attributes(
@@ -69,7 +69,7 @@ CLOSED = Context(DECLARED, {"own": len})
     ],
 )
 def test_the_type_of_an_expression(text: str, kind: str | None) -> None:
-    assert kind_of(parse_term(text, CLOSED), DECLARED) == kind
+    assert static_type_of(parse_term(text, CLOSED), DECLARED) == kind
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_type_of_an_expression(text: str, kind: str | None) -> None:
     ],
 )
 def test_without_a_declaration(text: str, kind: str | None) -> None:
-    assert kind_of(parse_term(text, OPEN), None) == kind
+    assert static_type_of(parse_term(text, OPEN), None) == kind
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_without_a_declaration(text: str, kind: str | None) -> None:
     ],
 )
 def test_constants(value: Any, kind: str | None) -> None:
-    assert kind_of(Literal(value), DECLARED) == kind
+    assert static_type_of(Literal(value), DECLARED) == kind
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_values_are_of_the_type_that_was_foretold(seed: int) -> None:
         while stack:
             node = stack.pop()
             stack.extend(children(node))
-            kind = kind_of(node, declared)
+            kind = static_type_of(node, declared)
             for event in events:
                 found = evaluate(node, event)
                 if kind is not None and found is not None:

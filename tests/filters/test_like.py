@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tidings.filters.values.like import ANY, ONE, Part, PatternError, compiled, join, split
+from tidings.filters.values.like import ANY, ONE, Part, PatternError, compile_pattern, join, split
 
 
 def parts(*words: str) -> tuple[Part, ...]:
@@ -79,7 +79,7 @@ def test_escapes_of_nothing_are_refused(pattern: str, escape: str, reason: str) 
 
 
 def test_a_broken_pattern_compiles_to_nothing() -> None:
-    assert compiled(r"a\b") is None
+    assert compile_pattern(r"a\b") is None
 
 
 def slow_match(text: str, pattern: tuple[Part, ...]) -> bool:
@@ -95,7 +95,7 @@ def slow_match(text: str, pattern: tuple[Part, ...]) -> bool:
 
 
 def matches(text: str, pattern: str) -> bool:
-    found = compiled(pattern)
+    found = compile_pattern(pattern)
     assert found is not None
     held = found.holds(text)
     assert held is not None

@@ -15,7 +15,7 @@ from tidings.filters import parse
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.values.overlap import overlap
 from tidings.filters.values.work import WorkError, metered
-from tidings.model import compare, plain
+from tidings.model import compare, normalise
 
 SCALARS = st.sampled_from(
     [None, True, False, 0, -0.0, 1, 1.0, 1.5, math.nan, 2**53, 2.0**53, 2**53 + 1, "", "a", "b",
@@ -35,7 +35,7 @@ NUMBERS = st.lists(st.lists(st.sampled_from([0, 0.0, 1, None, math.nan]), max_si
 
 
 def each_with_each(left: list[Any], right: list[Any]) -> bool | None:
-    orders = [compare(plain(a), plain(b)) for a in left for b in right]
+    orders = [compare(normalise(a), normalise(b)) for a in left for b in right]
     if 0 in orders:
         return True
     return None if None in orders else False

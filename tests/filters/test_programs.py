@@ -9,13 +9,13 @@ from collections.abc import Hashable
 import pytest
 
 from tidings.filters.values import like, regular
-from tidings.filters.values.programs import Programs
+from tidings.filters.values.programs import ProgramCache
 
 
 def test_no_more_bytes_are_kept_than_fit(seed: int) -> None:
     rng = random.Random(seed)
     sizes: dict[Hashable, int] = {key: rng.randrange(1, 40) for key in range(200)}
-    programs: Programs[int] = Programs(500, lambda key: sizes[key])
+    programs: ProgramCache[int] = ProgramCache(500, lambda key: sizes[key])
     for _ in range(2_000):
         key = rng.randrange(200)
         assert programs.get(key, lambda key=key: key) == key  # type: ignore[misc]
@@ -25,7 +25,7 @@ def test_no_more_bytes_are_kept_than_fit(seed: int) -> None:
 
 def test_one_turn_too_many_finds_most(seed: int) -> None:
     made: list[int] = []
-    programs: Programs[int] = Programs(100, lambda _: 1)
+    programs: ProgramCache[int] = ProgramCache(100, lambda _: 1)
 
     def make(key: int) -> int:
         made.append(key)
@@ -39,7 +39,7 @@ def test_one_turn_too_many_finds_most(seed: int) -> None:
 
 
 def test_threads_that_make_the_same_keep_one() -> None:
-    programs: Programs[int] = Programs(1_000, lambda _: 1)
+    programs: ProgramCache[int] = ProgramCache(1_000, lambda _: 1)
     gate = threading.Barrier(4)
 
     def ask() -> None:
@@ -58,15 +58,15 @@ def test_what_is_refused_is_not_kept() -> None:
     regular.forget()
     for _ in range(2):
         with pytest.raises(regular.RegularError):
-            regular.compiled("(")
+            regular.compile_pattern("(")
     assert len(regular._programs) == 0
 
 
 def test_patterns_of_both_kinds_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regular, "_programs", Programs(10 << 20, lambda one: one.bytes))
+    monkeypatch.setattr(regular, "_programs", ProgramCache(10 << 20, lambda one: one.bytes))
     for number in range(300):
-        assert regular.compiled(f"^a{number}$").found(f"a{number}")
-        one = like.compiled(f"%a_{number}%")
+        assert regular.compile_pattern(f"^a{number}$").found(f"a{number}")
+        one = like.compile_pattern(f"%a_{number}%")
         assert one is not None
         assert one.holds(f"xab{number}")
         assert not one.holds("x")

@@ -113,11 +113,11 @@ def test_a_pattern_that_is_no_constant_is_refused(text: str) -> None:
     ],
 )
 def test_what_is_found(pattern: str, text: str, found: bool) -> None:
-    assert regular.compiled(pattern).found(text) is found
+    assert regular.compile_pattern(pattern).found(text) is found
 
 
 def test_a_text_beyond_the_steps_is_null() -> None:
-    one = regular.compiled("a[ab]{500}c")
+    one = regular.compile_pattern("a[ab]{500}c")
     assert one.positions > 500
     longest = "a" * one.longest
     assert one.found(longest) is False
@@ -132,7 +132,7 @@ def test_a_text_beyond_the_steps_is_null() -> None:
 @pytest.mark.timeout(30)
 def test_the_worst_pattern_takes_the_steps_that_it_has() -> None:
     rng = random.Random(5)
-    one = regular.compiled("a[ab]{900}c")
+    one = regular.compile_pattern("a[ab]{900}c")
     text = "".join(rng.choices("ab", k=one.longest))
     began = time.perf_counter()
     assert one.found(text) is False
@@ -140,8 +140,8 @@ def test_the_worst_pattern_takes_the_steps_that_it_has() -> None:
 
 
 def test_a_class_of_unicode_is_one_position() -> None:
-    assert regular.compiled(r"\pL{3}\pN").positions < 50
-    assert regular.compiled(r"[\x{4e00}-\x{9fff}]+").positions < 20
+    assert regular.compile_pattern(r"\pL{3}\pN").positions < 50
+    assert regular.compile_pattern(r"[\x{4e00}-\x{9fff}]+").positions < 20
 
 
 def test_like_with_a_run_that_is_too_large_is_refused() -> None:
@@ -150,22 +150,22 @@ def test_like_with_a_run_that_is_too_large_is_refused() -> None:
     with pytest.raises(LimitError, match="a _ between two %"):
         parse(f"s LIKE '%{'a_' * 800}%'", "cesql")
     assert parse(f"s LIKE '{'a_' * 800}%'").matches({"s": "ab" * 801})
-    assert like.compiled(f"%{'a_' * 800}%") is None
+    assert like.compile_pattern(f"%{'a_' * 800}%") is None
 
 
 @pytest.mark.parametrize("code", ["41", "1F600", "10400", "10FFFF"])
 def test_the_braces_of_a_code_are_no_count(code: str) -> None:
     for pattern in (rf"\x{{{code}}}", rf"[\x{{{code}}}]", rf"(?:\x{{{code}}}){{2}}"):
-        one = regular.compiled(pattern)
+        one = regular.compile_pattern(pattern)
         assert one.found(chr(int(code, 16)) * 2)
         assert not one.found("-")
         assert one.positions < 10
 
 
 def test_after_an_escaped_backslash_there_is_no_code() -> None:
-    assert regular.compiled(r"\\x{500}").positions > 500
-    assert regular.compiled(r"\\x{500}").found("\\" + "x" * 500)
-    assert regular.compiled(r"\Q\x{500}\E").positions > len(r"\x{500}")
-    assert regular.compiled(r"\Q\x{500}\E").found(r"\x{500}")
+    assert regular.compile_pattern(r"\\x{500}").positions > 500
+    assert regular.compile_pattern(r"\\x{500}").found("\\" + "x" * 500)
+    assert regular.compile_pattern(r"\Q\x{500}\E").positions > len(r"\x{500}")
+    assert regular.compile_pattern(r"\Q\x{500}\E").found(r"\x{500}")
     with pytest.raises(regular.RegularError, match="positions"):
-        regular.compiled(r"\\x{1000}\\x{1000}")
+        regular.compile_pattern(r"\\x{1000}\\x{1000}")

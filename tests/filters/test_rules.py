@@ -72,11 +72,11 @@ def after_rule(name: str, node: Expression, attributes: Attributes | None) -> Ex
     builder = set_tree.SetTreeBuilder(attributes)
     tree = builder.build(node)
     if rules.RULES[at].stage == "tree":
-        return form_to_expression.spell_tree(tree, builder.terms)
+        return form_to_expression.express_tree(tree, builder.terms)
     if name == "keep_tree":
         kept = rules.keep_tree(tree, builder)
         assert rules.multiply_out(kept) is None
-        return form_to_expression.spell_tree(kept, builder.terms)
+        return form_to_expression.express_tree(kept, builder.terms)
     union = rules.multiply_out(tree)
     assert union is not None
     for rule in rules.REPEATED[: max(0, at - NAMES.index("multiply_out"))]:
@@ -87,7 +87,7 @@ def after_rule(name: str, node: Expression, attributes: Attributes | None) -> Ex
 
 
 def spell_union(union: Union, builder: set_tree.SetTreeBuilder) -> Expression:
-    return form_to_expression.expression_of(Form(tuple(union), None, {}, builder.terms))
+    return form_to_expression.express_form(Form(tuple(union), None, {}, builder.terms))
 
 
 def rewrite_everywhere(node: Expression, rewrites: list[Any]) -> Expression:

@@ -43,7 +43,7 @@ def test_one_by_one_is_as_in_batches(seed: int) -> None:
     for _ in range(2_000):
         pattern = random_pattern(rng)
         try:
-            one = regular.compiled(pattern)
+            one = regular.compile_pattern(pattern)
         except regular.RegularError:
             continue
         texts = [random_text(rng) for _ in range(20)]
@@ -91,7 +91,7 @@ def test_all_ways_agree_on_patterns(seed: int) -> None:
 
 
 def test_long_texts_are_null_in_batches_too() -> None:
-    one = regular.compiled("a[ab]{500}c")
+    one = regular.compile_pattern("a[ab]{500}c")
     texts = ["b" * (one.longest + 1), "a" + "b" * 500 + "c", "é" * (one.longest // 2 + 1), None, ""]
     columns: Columns = {("s",): pa.array(texts, pa.large_string())}
     node = parse("s RLIKE 'a[ab]{500}c'").expression

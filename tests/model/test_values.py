@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.model import compare, micros, moment, plain
+from tidings.model import compare, from_micros, micros, normalise
 from tidings.model.values import INT_MAX, INT_MIN, is_number
 
 NAN, INF = math.nan, math.inf
@@ -59,7 +59,7 @@ FAMILIES: dict[str, list[list[Any]]] = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_order_within_a_family(family: str) -> None:
-    rows = [[plain(value) for value in row] for row in FAMILIES[family]]
+    rows = [[normalise(value) for value in row] for row in FAMILIES[family]]
     for row in rows:
         for left, right in product(row, row):
             assert compare(left, right) == 0, (left, right)
@@ -73,7 +73,7 @@ OTHERS: list[Any] = [None, {"a": 1}, {}, b"a", object(), dt.time(1), dt.timedelt
 
 
 def test_families_do_not_compare() -> None:
-    firsts = [[plain(v) for v in rows[0]] for rows in FAMILIES.values()]
+    firsts = [[normalise(v) for v in rows[0]] for rows in FAMILIES.values()]
     for some, more in combinations([*firsts, OTHERS], 2):
         for left, right in product(some, more):
             assert compare(left, right) is None, (left, right)
@@ -166,21 +166,21 @@ PLAIN: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "expected"), PLAIN, ids=repr)
 def test_plain(value: Any, expected: Any) -> None:
-    found = plain(value)
+    found = normalise(value)
     assert found == expected or (found != found and expected != expected)
     assert isinstance(found, type(expected))
     assert isinstance(found, bool) is isinstance(expected, bool)
-    assert plain(found) is found
+    assert normalise(found) is found
 
 
 @pytest.mark.parametrize("value", [b"a", 1j, dt.timedelta(1), object()], ids=repr)
 def test_what_is_none_of_ours_stays(value: object) -> None:
-    assert plain(value) is value
+    assert normalise(value) is value
 
 
 def test_nothing_of_the_other_type_is_left() -> None:
-    assert type(plain(pd.Timestamp("2024-01-01"))) is dt.datetime
-    assert type(plain(Level.HIGH)) is int
+    assert type(normalise(pd.Timestamp("2024-01-01"))) is dt.datetime
+    assert type(normalise(Level.HIGH)) is int
 
 
 MICROS: list[tuple[dt.date, int]] = [
@@ -199,13 +199,13 @@ MICROS: list[tuple[dt.date, int]] = [
 @pytest.mark.parametrize(("value", "count"), MICROS)
 def test_micros(value: dt.date, count: int) -> None:
     assert micros(value) == count
-    assert compare(moment(count), value) == 0
+    assert compare(from_micros(count), value) == 0
 
 
 def test_moment_is_a_date_at_midnight_only() -> None:
-    assert moment(0) == dt.date(1970, 1, 1)
-    assert type(moment(-86_400_000_000)) is dt.date
-    assert moment(1) == utc(1970, 1, 1, 0, 0, 0, 1)
+    assert from_micros(0) == dt.date(1970, 1, 1)
+    assert type(from_micros(-86_400_000_000)) is dt.date
+    assert from_micros(1) == utc(1970, 1, 1, 0, 0, 0, 1)
 
 
 def test_moment_is_the_inverse_of_micros(seed: int) -> None:
@@ -215,7 +215,7 @@ def test_moment_is_the_inverse_of_micros(seed: int) -> None:
         count = rng.choice(
             (rng.randint(first, last), rng.randint(-719_162, 2_932_896) * 86_400_000_000)
         )
-        assert micros(moment(count)) == count
+        assert micros(from_micros(count)) == count
 
 
 @pytest.mark.parametrize(
@@ -235,5 +235,5 @@ def test_is_number(value: object, expected: bool) -> None:
     ],
 )
 def test_plain_of_what_others_call_a_time_or_nothing(value: Any, expected: Any) -> None:
-    found = plain(value)
+    found = normalise(value)
     assert found == expected or (expected is None and found != found)

@@ -8,7 +8,7 @@ import msgspec
 
 from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.form import Form
-from tidings.filters.canonical.form_to_expression import spell, spell_tree
+from tidings.filters.canonical.form_to_expression import express_test, express_tree
 from tidings.filters.canonical.set_tree import All, Node, Test
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.language.expression import Attribute, attributes_of
@@ -75,12 +75,12 @@ class Explanation(msgspec.Struct, frozen=True):
 def explain(form: Form, event: Event) -> Explanation:
     """Every test of every box on this notification."""
     if form.boxes is not None:
-        reports = [BoxReport([_test(form, event, Test(t, v)) for t, v in _tests(box)])
+        reports = [BoxReport([_report_test(form, event, Test(t, v)) for t, v in _tests(box)])
                    for box in form.boxes]  # fmt: skip
     else:
         assert form.tree is not None
         clauses = form.tree.items if isinstance(form.tree, All) else (form.tree,)
-        reports = [BoxReport([_test(form, event, clause) for clause in clauses])]
+        reports = [BoxReport([_report_test(form, event, clause) for clause in clauses])]
     reports.sort(key=lambda box: (len(box.failed), len(box.tests)))
     return Explanation(any(not box.failed for box in reports), reports)
 
@@ -89,20 +89,20 @@ def _tests(box: Box) -> list[tuple[str, Any]]:
     return list(box.items())
 
 
-def _test(form: Form, event: Event, node: Node) -> TestReport:
+def _report_test(form: Form, event: Event, node: Node) -> TestReport:
     if isinstance(node, Test):
         term = form.terms[node.term]
         value = evaluate(term, event)
-        actual = "unknown" if value is None and is_condition(term) else shown(value)
+        actual = "unknown" if value is None and is_condition(term) else format_value(value)
         if not isinstance(term, Attribute):
-            actual += f" ({_given(form, [node.term], event)})"
-        expected = text_of(spell(term, node.values))
-        return TestReport(node.term, _short(expected), actual, key(value) in node.values)
+            actual += f" ({_list_values(form, [node.term], event)})"
+        expected = text_of(express_test(term, node.values))
+        return TestReport(node.term, _shorten(expected), actual, key(value) in node.values)
     passed = Form(None, node, {}, form.terms).holds(event)
-    expected = text_of(spell_tree(node, form.terms))
+    expected = text_of(express_tree(node, form.terms))
     terms = sorted(_terms(node))
-    return TestReport(_short("one of " + ", ".join(terms)), _short(expected),
-                      _short(_given(form, terms, event)), passed)  # fmt: skip
+    return TestReport(_shorten("one of " + ", ".join(terms)), _shorten(expected),
+                      _shorten(_list_values(form, terms, event)), passed)  # fmt: skip
 
 
 def _terms(node: Node) -> set[str]:
@@ -111,24 +111,24 @@ def _terms(node: Node) -> set[str]:
     return set().union(*(_terms(item) for item in node.items))
 
 
-def _given(form: Form, terms: list[str], event: Event) -> str:
+def _list_values(form: Form, terms: list[str], event: Event) -> str:
     paths = sorted(set().union(*(attributes_of(form.terms[term]) for term in terms)))
-    values = (f"{name_text(p)} = {shown(evaluate(Attribute(p), event))}" for p in paths)
+    values = (f"{name_text(p)} = {format_value(evaluate(Attribute(p), event))}" for p in paths)
     return ", ".join(values)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as a person reads it."""
     if value is None:
         return "absent"
     inside = value if isinstance(value, list) else [value]
     if any(type_of(one) in (None, "struct", "list") and one is not None for one in inside):
-        return _short(repr(value))
+        return _shorten(repr(value))
     try:
-        return _short(literal_text(value))
+        return _shorten(literal_text(value))
     except (TypeError, ValueError, OverflowError):
-        return _short(repr(value))
+        return _shorten(repr(value))
 
 
-def _short(text: str, width: int = 120) -> str:
+def _shorten(text: str, width: int = 120) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."

@@ -69,7 +69,7 @@ class Filter:
     def expression(self) -> Expression:
         """The expression tree, for the rooms that compile it."""
         return (
-            form_to_expression.expression_of(self.form)
+            form_to_expression.express_form(self.form)
             if self._expression is None
             else self._expression
         )
@@ -111,7 +111,7 @@ class Filter:
 
     def canonical(self) -> Filter:
         """The same filter, written in canonical form."""
-        same = Filter(form_to_expression.expression_of(self.form), self._attributes)
+        same = Filter(form_to_expression.express_form(self.form), self._attributes)
         same.__dict__["form"] = self.form
         return same
 

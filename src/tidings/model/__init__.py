@@ -18,10 +18,10 @@ from tidings.model.values import (
     Scalar,
     Value,
     compare,
+    from_micros,
     is_number,
     micros,
-    moment,
-    plain,
+    normalise,
 )
 
 __all__ = [
@@ -41,12 +41,12 @@ __all__ = [
     "Type",
     "Value",
     "compare",
+    "from_micros",
     "id_pairs",
     "is_number",
     "micros",
-    "moment",
     "need_id",
-    "plain",
+    "normalise",
     "read_value",
     "type_of",
 ]

@@ -30,7 +30,7 @@ _MICRO = dt.timedelta(microseconds=1)
 _DAY_MICROS = 86_400_000_000
 
 
-def plain(value: Any) -> Any:
+def normalise(value: Any) -> Any:
     """The value as one of the types above; what is none of them comes back as it is.
 
     Integers beyond 64 bits become the nearest double, decimals an integer where they are whole and
@@ -43,24 +43,24 @@ def plain(value: Any) -> Any:
         return value if INT_MIN <= value <= INT_MAX else _as_double(value)
     if kind is dt.datetime or kind is dt.date or kind is list or kind is dict:
         return value
-    return _plain_of_other(value)
+    return _normalise_other(value)
 
 
-def _plain_of_other(value: Any) -> Any:
+def _normalise_other(value: Any) -> Any:
     if isinstance(value, Decimal):
         if value.is_nan():
             return float("nan")
         if value.is_finite() and value == value.to_integral_value():
-            return plain(int(value)) if value.adjusted() < 400 else float(value)
+            return normalise(int(value)) if value.adjusted() < 400 else float(value)
         return float(value)
     if isinstance(value, dt.datetime):
-        return _datetime_of(value)
+        return _normalise_datetime(value)
     if isinstance(value, dt.time):  # of no type of ours: as it is written
         return value.isoformat()
     if isinstance(value, (dt.date, str, float, Mapping)):
         return value
     if isinstance(value, int):
-        return plain(int(value))
+        return normalise(int(value))
     if isinstance(value, (tuple, set, frozenset)):
         return list(value)
     if type(value).__name__ == "NAType":  # pandas.NA
@@ -70,12 +70,12 @@ def _plain_of_other(value: Any) -> Any:
     item = getattr(value, "item", None)  # a NumPy or Arrow-like scalar
     if callable(item) and getattr(value, "ndim", None) == 0:
         inner = item()
-        return plain(inner) if type(inner) is not type(value) else value
+        return normalise(inner) if type(inner) is not type(value) else value
     tolist = getattr(value, "tolist", None)  # a NumPy array
     return tolist() if callable(tolist) else value
 
 
-def _datetime_of(value: dt.datetime) -> Any:
+def _normalise_datetime(value: dt.datetime) -> Any:
     if value != value:  # pandas.NaT is a datetime that is not equal to itself
         return None
     to_pydatetime = getattr(value, "to_pydatetime", None)
@@ -98,7 +98,7 @@ def micros(value: dt.date) -> int:
     return (value.toordinal() - _EPOCH_DAY) * _DAY_MICROS
 
 
-def moment(count: int) -> dt.date:
+def from_micros(count: int) -> dt.date:
     """The date (at midnight) or timestamp of a number of microseconds: the inverse of micros."""
     stamp = _EPOCH + count * _MICRO
     return stamp.date() if count % _DAY_MICROS == 0 else stamp
@@ -140,7 +140,7 @@ def _compare_numbers(left: float, right: float) -> int:
 def _compare_lists(left: list[Any], right: list[Any]) -> int | None:
     """Element by element, then by length; null is below every element and equal to itself."""
     for a, b in zip(left, right, strict=False):
-        a, b = plain(a), plain(b)
+        a, b = normalise(a), normalise(b)
         if isinstance(a, list) or isinstance(b, list):
             return None  # lists hold scalars
         if a is None or b is None:

@@ -28,9 +28,9 @@ import pyarrow as pa
 from tidings.filters import Attributes
 from tidings.model import NotificationError
 from tidings.notifications.decoded import Decoded, assemble
-from tidings.notifications.json_rows import Refused, read_line
+from tidings.notifications.json_rows import BadLine, read_line
 from tidings.notifications.records import Record
-from tidings.notifications.schema import Unknown, refuses, schema_of
+from tidings.notifications.schema import Unknown, is_closed, schema_of
 
 Decode = Callable[[Any], Any]
 
@@ -51,8 +51,8 @@ def decode_json(
     declared makes its row bad, or is left out. No row raises: each is good or has a reason.
     """
     schema = schema_of(declared)
-    reader = _reader(schema, refuses(unknown))
-    rows = _as_bytes(lines)
+    reader = _reader_of(schema, is_closed(unknown))
+    rows = _to_bytes(lines)
     bad: dict[int, str] = {}
     pieces = [
         reader.read(rows.slice(start, PIECE), start, bad)
@@ -62,12 +62,12 @@ def decode_json(
     return assemble(arrays, schema, len(rows), bad)
 
 
-def _as_bytes(lines: Any) -> Any:
+def _to_bytes(lines: Any) -> Any:
     if isinstance(lines, pa.ChunkedArray):
         lines = lines.combine_chunks()
     kind = getattr(lines, "type", None)
     if kind is not None and pa.types.is_dictionary(kind):
-        return _as_bytes(lines.dictionary_decode())
+        return _to_bytes(lines.dictionary_decode())
     if kind in (pa.string(), pa.binary(), pa.string_view(), pa.binary_view()):
         return lines.cast(pa.binary())
     if kind in (pa.large_string(), pa.large_binary()):
@@ -89,19 +89,19 @@ class _Reader:
         lines = piece.to_pylist()
         # what msgspec skips it does not decode
         decode = self.decode if self.closed or _is_utf8(piece) else self._decode_utf8
-        records, refused = self._records(lines, decode)
+        records, refused = self._read_records(lines, decode)
         arrays, wrong = self.record.columns(records)
         if len(wrong):
             kept = [at for at in range(len(lines)) if at not in refused]
             for at in wrong.tolist():
-                refused[kept[at]] = self._reason(lines[kept[at]])
+                refused[kept[at]] = self._find_reason(lines[kept[at]])
             keep = np.ones(len(records), np.bool_)
             keep[wrong] = False
             arrays = [array.filter(pa.array(keep)) for array in arrays]
         bad.update((start + at, reason) for at, reason in refused.items())
         return arrays
 
-    def _records(self, lines: list[Any], decode: Decode) -> tuple[list[Any], dict[int, str]]:
+    def _read_records(self, lines: list[Any], decode: Decode) -> tuple[list[Any], dict[int, str]]:
         try:
             return list(map(decode, lines)), {}
         except _REFUSALS:
@@ -110,12 +110,12 @@ class _Reader:
         refused: dict[int, str] = {}
         for at, line in enumerate(lines):
             try:
-                records.append(self._record(line, decode))
-            except Refused as reason:
+                records.append(self._read_record(line, decode))
+            except BadLine as reason:
                 refused[at] = str(reason)
         return records, refused
 
-    def _record(self, line: Any, decode: Decode) -> Any:
+    def _read_record(self, line: Any, decode: Decode) -> Any:
         try:
             return decode(line)
         except _REFUSALS:
@@ -124,10 +124,10 @@ class _Reader:
     def _decode_utf8(self, line: bytes) -> Any:
         return self.decode(line.decode())
 
-    def _reason(self, line: bytes | None) -> str:
+    def _find_reason(self, line: bytes | None) -> str:
         try:
             read_line(line, self.record, closed=self.closed)
-        except Refused as reason:
+        except BadLine as reason:
             return str(reason)
         return "a value does not fit, expected those of the declared types"
 
@@ -141,5 +141,5 @@ def _is_utf8(lines: Any) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _reader(schema: pa.Schema, closed: bool) -> _Reader:
+def _reader_of(schema: pa.Schema, closed: bool) -> _Reader:
     return _Reader(schema, closed)

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from tidings.notifications.records import Record, Slot
-from tidings.notifications.schema import expected, no_column, place
+from tidings.notifications.schema import describe_path, describe_type, describe_unknown_column
 from tidings.notifications.texts import fit
 
 Place = tuple[str | int, ...]
@@ -32,7 +32,7 @@ _AS_VALUE = msgspec.json.Decoder()
 _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)  # msgspec's other errors are these
 
 
-class Refused(Exception):
+class BadLine(Exception):
     """The reason why a line is no notification."""
 
 
@@ -42,24 +42,24 @@ def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:
     Times are left as the texts that they are, once they have been read as what is declared.
     """
     if line is None:
-        raise Refused("the row is null, expected an object")
+        raise BadLine("the row is null, expected an object")
     line = line.removeprefix(_BOM)
     if not line.strip():
-        raise Refused("the line is empty, expected an object")
+        raise BadLine("the line is empty, expected an object")
     try:
         line.decode()
         fields = _AS_FIELDS.decode(line)
     except UnicodeDecodeError as problem:
         byte = line[problem.start]
-        raise Refused(f"found 0x{byte:02x} at byte {problem.start}, expected UTF-8") from None
+        raise BadLine(f"found 0x{byte:02x} at byte {problem.start}, expected UTF-8") from None
     except msgspec.ValidationError:
-        raise Refused(f"found {_shown(line)}, expected an object") from None
+        raise BadLine(f"found {_shorten(line)}, expected an object") from None
     except _REFUSALS as problem:
-        raise Refused(_broken(line, problem)) from None
+        raise BadLine(_describe_broken(line, problem)) from None
     return _read_fields(fields, record, (), closed)
 
 
-def _broken(line: bytes, problem: Exception) -> str:
+def _describe_broken(line: bytes, problem: Exception) -> str:
     if isinstance(problem, RecursionError):
         return f"found an object of {len(line):,} bytes, expected one that is less deeply nested"
     text = str(problem).removeprefix("JSON is malformed: ")
@@ -72,7 +72,7 @@ def _broken(line: bytes, problem: Exception) -> str:
     return f"the line is not JSON: {text}, expected an object"
 
 
-def _shown(raw: bytes) -> str:
+def _shorten(raw: bytes) -> str:
     text = raw[:240].decode(errors="replace").strip()
     return f"{text[:60]}..." if len(text) > 60 else text
 
@@ -80,16 +80,16 @@ def _shown(raw: bytes) -> str:
 def _read_fields(fields: dict[str, Any], record: Record, path: Place, closed: bool) -> Any:
     if closed and not fields.keys() <= record.slots.keys():
         unknown = next(name for name in fields if name not in record.slots)
-        raise Refused(no_column((*path, unknown), record.slots))
+        raise BadLine(describe_unknown_column((*path, unknown), record.slots))
     return record.make(
         [
-            _read(fields.get(name, _NULL), slot, (*path, name), closed)
+            _read_slot(fields.get(name, _NULL), slot, (*path, name), closed)
             for name, slot in record.slots.items()
         ]
     )
 
 
-def _read(raw: Any, slot: Slot, path: Place, closed: bool) -> Any:
+def _read_slot(raw: Any, slot: Slot, path: Place, closed: bool) -> Any:
     value: Any
     try:
         if slot.record is not None:
@@ -106,9 +106,9 @@ def _read(raw: Any, slot: Slot, path: Place, closed: bool) -> Any:
             read = fit(value, slot.kind, slot.name)
             return value if slot.name in ("date", "timestamp") else read
     except _REFUSALS:
-        found = f"found {_shown(bytes(raw))}, expected {expected(slot.kind)}"
-        raise Refused(f"column '{place(path)}': {found}") from None
+        found = f"found {_shorten(bytes(raw))}, expected {describe_type(slot.kind)}"
+        raise BadLine(f"column '{describe_path(path)}': {found}") from None
     if slot.record is not None:
         return _read_fields(value, slot.record, path, closed)
     assert slot.element is not None
-    return [_read(one, slot.element, (*path, at), closed) for at, one in enumerate(value)]
+    return [_read_slot(one, slot.element, (*path, at), closed) for at, one in enumerate(value)]

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.notifications.decoded import Positions
-from tidings.notifications.schema import kind_name
+from tidings.notifications.schema import type_name
 from tidings.notifications.texts import fit, read_texts
 
 _WHOLE = Annotated[float, msgspec.Meta(multiple_of=1.0)]  # Arrow would cut a fraction off
@@ -41,7 +41,7 @@ class Slot:
     def __init__(self, field: Any, *, closed: bool) -> None:
         self.nullable: bool = field.nullable
         self.kind = field.type
-        self.name = str(kind_name(field.type))
+        self.name = str(type_name(field.type))
         self.record = Record(field.type, closed=closed) if self.name == "struct" else None
         self.element = Slot(field.type.value_field, closed=closed) if self.name == "list" else None
 
@@ -58,17 +58,17 @@ class Slot:
     def column(self, values: list[Any]) -> tuple[Any, Positions]:
         """The values as an array, and the positions of those that do not fit."""
         if self.record is not None:
-            return self._structs(values, self.record)
+            return self._read_structs(values, self.record)
         if self.element is not None:
-            return self._lists(values, self.element)
+            return self._read_lists(values, self.element)
         if self.name in ("date", "timestamp"):
             return read_texts(pa.array(values, pa.string()), self.kind)
         try:
             return pa.array(values, self.kind), _NONE
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            return self._mixed(values)
+            return self._read_mixed(values)
 
-    def _mixed(self, values: list[Any]) -> tuple[Any, Positions]:
+    def _read_mixed(self, values: list[Any]) -> tuple[Any, Positions]:
         """Texts are read together, other values one by one."""
         is_text = np.array([type(value) is str for value in values])
         texts, bad_texts = read_texts(
@@ -85,7 +85,7 @@ class Slot:
         whole = pc.replace_with_mask(pa.array(others, self.kind), pa.array(is_text), texts)
         return whole, np.array(bad, np.int64)
 
-    def _structs(self, values: list[Any], record: Record) -> tuple[Any, Positions]:
+    def _read_structs(self, values: list[Any], record: Record) -> tuple[Any, Positions]:
         there = [at for at, value in enumerate(values) if value is not None]
         arrays, bad = record.columns([values[at] for at in there])
         whole = pa.StructArray.from_arrays(arrays, fields=list(self.kind))
@@ -96,7 +96,7 @@ class Slot:
         spread = whole.take(pa.array(indices, mask=indices < 0))
         return spread, np.array(there, np.int64)[bad]
 
-    def _lists(self, values: list[Any], element: Slot) -> tuple[Any, Positions]:
+    def _read_lists(self, values: list[Any], element: Slot) -> tuple[Any, Positions]:
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum([len(value) if value else 0 for value in values], out=offsets[1:])
         child, bad = element.column(list(chain.from_iterable(filter(None, values))))

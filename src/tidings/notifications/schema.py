@@ -37,10 +37,10 @@ def arrow_schema(attributes: Attributes) -> pa.Schema:
     below: dict[Path, list[str]] = {}
     for path in attributes:
         below.setdefault(path[:-1], []).append(path[-1])
-    return pa.schema([(name, _arrow(attributes, (name,), below)) for name in below[()]])
+    return pa.schema([(name, _arrow_type(attributes, (name,), below)) for name in below[()]])
 
 
-def _arrow(attributes: Attributes, path: Path, below: dict[Path, list[str]]) -> Any:
+def _arrow_type(attributes: Attributes, path: Path, below: dict[Path, list[str]]) -> Any:
     kind = attributes.type(path)
     if kind not in ("list", "struct"):
         return _ARROW[str(kind)]
@@ -50,7 +50,7 @@ def _arrow(attributes: Attributes, path: Path, below: dict[Path, list[str]]) -> 
             f"'{name_text(path)}' is a {what} no declared type, expected a pyarrow.Schema instead"
         )
     names = below[path]
-    inner = pa.struct([(name, _arrow(attributes, (*path, name), below)) for name in names])
+    inner = pa.struct([(name, _arrow_type(attributes, (*path, name), below)) for name in names])
     return pa.list_(inner) if kind == "list" else inner
 
 
@@ -81,9 +81,9 @@ def _check_fields(path: Path, fields: Iterable[Any]) -> None:
 
 
 def _check_type(path: Path, kind: Any) -> None:
-    while kind_name(kind) == "list":
+    while type_name(kind) == "list":
         kind = kind.value_type
-    if kind_name(kind) is None:
+    if type_name(kind) is None:
         raise AttributesError(
             f"'{name_text(path)}' has the type {kind}, expected one of {_EXPECTED}"
         )
@@ -93,7 +93,7 @@ def _check_type(path: Path, kind: Any) -> None:
         _check_fields(path, kind)
 
 
-def kind_name(kind: Any) -> Type | None:
+def type_name(kind: Any) -> Type | None:
     """The type of ours that an Arrow type is; None when it is none."""
     is_ = pa.types
     if is_.is_boolean(kind):
@@ -113,20 +113,20 @@ def kind_name(kind: Any) -> Type | None:
     return "struct" if is_.is_struct(kind) else None
 
 
-def refuses(unknown: Unknown) -> bool:
+def is_closed(unknown: Unknown) -> bool:
     """Whether what is not declared is refused; ValueError for a word that is neither of the two."""
     if unknown not in get_args(Unknown):
         raise ValueError(f"unknown is '{unknown}', expected 'refuse' or 'keep out'")
     return unknown == "refuse"
 
 
-def expected(kind: Any) -> str:
+def describe_type(kind: Any) -> str:
     """An Arrow type in a sentence: `an integer of 32 bits`."""
-    name = kind_name(kind) or "value"
+    name = type_name(kind) or "value"
     return f"an integer of {kind.bit_width} bits" if name == "integer" else article(name)
 
 
-def place(path: tuple[str | int, ...]) -> str:
+def describe_path(path: tuple[str | int, ...]) -> str:
     """A path in a sentence; an integer in it is the position in a list: `legs[2].to`."""
     text = ""
     for step in path:
@@ -135,22 +135,22 @@ def place(path: tuple[str | int, ...]) -> str:
     return text
 
 
-def no_column(path: tuple[str | int, ...], known: Iterable[str]) -> str:
+def describe_unknown_column(path: tuple[str | int, ...], known: Iterable[str]) -> str:
     """One sentence on a name that is not declared, with names that are spelt nearly like it."""
     above, name = path[:-1], str(path[-1])[:100]
     names = tuple(known)
-    near = " or ".join(place((*above, one)) for one in _near(name, names))
-    hint = f"did you mean {near}?" if near else f"expected {_some(names)}"
-    return f"there is no column '{place((*above, name))}'; {hint}"
+    near = " or ".join(describe_path((*above, one)) for one in _find_near(name, names))
+    hint = f"did you mean {near}?" if near else f"expected {_list_some(names)}"
+    return f"there is no column '{describe_path((*above, name))}'; {hint}"
 
 
 @lru_cache(maxsize=1024)  # a field that is new to us comes with every row
-def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _find_near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = {one.lower(): one for one in known}
     return tuple(names[one] for one in difflib.get_close_matches(name.lower(), names, n=3))
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _list_some(names: tuple[str, ...]) -> str:
     if not names:
         return "no fields"
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""

@@ -22,12 +22,12 @@ from tidings.model import AttributesError, NotificationError
 from tidings.notifications.decoded import Decoded, Positions, assemble
 from tidings.notifications.schema import (
     Unknown,
-    expected,
-    kind_name,
-    no_column,
-    place,
-    refuses,
+    describe_path,
+    describe_type,
+    describe_unknown_column,
+    is_closed,
     schema_of,
+    type_name,
 )
 from tidings.notifications.texts import read_texts
 
@@ -44,14 +44,14 @@ def decode_text_columns(
     A column that is not declared concerns all rows: it raises NotificationError, or is left out.
     Rows in which the column `corrupt` is set are bad; it has to be there. No row raises.
     """
-    schema, closed = schema_of(declared), refuses(unknown)
+    schema, closed = schema_of(declared), is_closed(unknown)
     names = [name for name in batch.schema.names if name != corrupt]
     for name in names:
         if closed and name not in schema.names:
-            raise NotificationError(no_column((name,), schema.names))
+            raise NotificationError(describe_unknown_column((name,), schema.names))
         if names.count(name) > 1:
             raise NotificationError(f"there are several columns '{name}', expected one")
-    bad = {} if corrupt is None else _corrupt_rows(batch, corrupt)
+    bad = {} if corrupt is None else _find_corrupt_rows(batch, corrupt)
     arrays = []
     for field in schema:
         values, wrong = _read_column(batch, field)
@@ -65,19 +65,19 @@ def decode_text_columns(
     return assemble(arrays, schema, batch.num_rows, bad)
 
 
-def _corrupt_rows(batch: pa.RecordBatch, corrupt: str) -> dict[int, str]:
+def _find_corrupt_rows(batch: pa.RecordBatch, corrupt: str) -> dict[int, str]:
     at = batch.schema.get_field_index(corrupt)
     if at < 0:  # without it rows that could not be split would pass as rows of nulls
-        raise NotificationError(no_column((corrupt,), batch.schema.names))
-    column, _ = _valid_text(batch.column(at).cast(pa.large_binary()))
+        raise NotificationError(describe_unknown_column((corrupt,), batch.schema.names))
+    column, _ = _decode_text(batch.column(at).cast(pa.large_binary()))
     return {
-        row: f"the row could not be split into columns: found {_shown(column[row].as_py())}, "
+        row: f"the row could not be split into columns: found {_quote(column[row].as_py())}, "
         "expected one text for each column"
         for row in np.flatnonzero(np.asarray(batch.column(at).is_valid())).tolist()
     }
 
 
-def _shown(text: str | None) -> str:
+def _quote(text: str | None) -> str:
     if text is None:
         return "bytes that are not UTF-8"
     return f"'{text[:60]}...'" if len(text) > 60 else f"'{text}'"
@@ -85,9 +85,10 @@ def _shown(text: str | None) -> str:
 
 def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]]:
     """The values, and a reason for each row whose text is none."""
-    if kind_name(field.type) in ("list", "struct"):
+    if type_name(field.type) in ("list", "struct"):
         raise AttributesError(
-            f"'{field.name}' is {expected(field.type)}, expected a type that a text can be read as"
+            f"'{field.name}' is {describe_type(field.type)}, expected a type that a text can be "
+            "read as"
         )
     at = batch.schema.get_field_index(field.name)
     column = pa.nulls(batch.num_rows, pa.string()) if at < 0 else batch.column(at)
@@ -96,23 +97,23 @@ def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]
     kinds = (pa.string(), pa.large_string(), pa.string_view(), pa.null())
     if column.type not in kinds:
         raise NotificationError(
-            f"column '{place((field.name,))}' has the type {column.type}, expected string"
+            f"column '{describe_path((field.name,))}' has the type {column.type}, expected string"
         )
-    texts, undecoded = _valid_text(column.cast(pa.large_binary()))
+    texts, undecoded = _decode_text(column.cast(pa.large_binary()))
     values, wrong = read_texts(texts, field.type)
-    what = f"column '{place((field.name,))}': found"
+    what = f"column '{describe_path((field.name,))}': found"
     told = {
-        row: f"{what} {_shown(texts[row].as_py())}, expected {expected(field.type)}"
+        row: f"{what} {_quote(texts[row].as_py())}, expected {describe_type(field.type)}"
         for row in wrong.tolist()
     }
     told |= dict.fromkeys(undecoded.tolist(), f"{what} bytes that are not UTF-8, expected a text")
     if not field.nullable:
         for row in np.flatnonzero(np.asarray(values.is_null())).tolist():
-            told.setdefault(row, f"{what} null, expected {expected(field.type)}")
+            told.setdefault(row, f"{what} null, expected {describe_type(field.type)}")
     return values, told
 
 
-def _valid_text(raw: Any) -> tuple[Any, Positions]:
+def _decode_text(raw: Any) -> tuple[Any, Positions]:
     """Bytes as strings, and the positions of those that are not UTF-8; they become null."""
     try:
         return raw.cast(pa.large_string()), np.zeros(0, np.int64)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tidings.filters.language import conform
 from tidings.model import NotificationError, Type
 from tidings.notifications.decoded import Positions
-from tidings.notifications.schema import kind_name
+from tidings.notifications.schema import type_name
 
 _DAY = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _SHAPES = {
@@ -52,11 +52,11 @@ def fit(value: Any, kind: Any, name: str) -> Any:
 
 def read_texts(texts: Any, kind: Any) -> tuple[Any, Positions]:
     """The values, and the positions of texts that are none; there the values are null."""
-    name = str(kind_name(kind))
+    name = str(type_name(kind))
     if name == "string":
         return texts.cast(kind), _NONE
     if name not in _SHAPES:
-        return _by_distinct(texts, kind, name)
+        return _read_distinct(texts, kind, name)
     has_shape = pc.match_substring_regex(texts, _SHAPES[name])
     odd = pc.invert(has_shape).fill_null(False)
     some_odd = bool(pc.any(odd).as_py())
@@ -64,10 +64,10 @@ def read_texts(texts: Any, kind: Any) -> tuple[Any, Positions]:
         plain = pc.if_else(has_shape, texts, None) if some_odd else texts
         values = _cast(plain, kind)
     except pa.ArrowInvalid:
-        return _by_halves(texts, kind, name)
+        return _read_halves(texts, kind, name)
     if not some_odd:
         return values, _NONE
-    others, bad = _by_distinct(texts.filter(odd), kind, name)
+    others, bad = _read_distinct(texts.filter(odd), kind, name)
     positions: Positions = np.flatnonzero(np.asarray(odd))
     return pc.replace_with_mask(values, odd, others), positions[bad]
 
@@ -79,16 +79,16 @@ def _cast(texts: Any, kind: Any) -> Any:
     return in_utc.cast(_UTC).cast(kind)
 
 
-def _by_halves(texts: Any, kind: Any, name: str) -> tuple[Any, Positions]:
+def _read_halves(texts: Any, kind: Any, name: str) -> tuple[Any, Positions]:
     half = len(texts) // 2
     if half < _SMALL:
-        return _by_distinct(texts, kind, name)
+        return _read_distinct(texts, kind, name)
     first, bad_first = read_texts(texts.slice(0, half), kind)
     second, bad_second = read_texts(texts.slice(half), kind)
     return pa.concat_arrays([first, second]), np.concatenate([bad_first, bad_second + half])
 
 
-def _by_distinct(texts: Any, kind: Any, name: str) -> tuple[Any, Positions]:
+def _read_distinct(texts: Any, kind: Any, name: str) -> tuple[Any, Positions]:
     encoded = texts.dictionary_encode()
     values: list[Any] = []
     bad: list[int] = []

@@ -5,8 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from tidings import Filter
-from tidings.filters import shown
-from tidings.filters.canonical import All, Form, Node, Test, is_opaque, reads, spell, spell_tree
+from tidings.filters import format_value
+from tidings.filters.canonical import (
+    All,
+    Form,
+    Node,
+    Test,
+    express_test,
+    express_tree,
+    is_opaque,
+    reads,
+)
 from tidings.filters.language import name_text, read, text_of
 from tidings.model import Event
 
@@ -81,11 +90,11 @@ def _boxes(form: Form) -> list[list[Part]]:
 def _part(form: Form, node: Node) -> Part:
     if isinstance(node, Test):
         term = form.terms[node.term]
-        return Part(node.term, text_of(spell(term, node.values)), is_opaque(term))
-    return Part(SEVERAL, text_of(spell_tree(node, form.terms)), False)
+        return Part(node.term, text_of(express_test(term, node.values)), is_opaque(term))
+    return Part(SEVERAL, text_of(express_tree(node, form.terms)), False)
 
 
 def values_read(filter_: Filter, event: Event) -> str:
     """The attributes that a filter looks at, with their values in an event."""
     paths = sorted(reads(filter_.form))
-    return ", ".join(f"{name_text(path)} = {shown(read(event, path))}" for path in paths)
+    return ", ".join(f"{name_text(path)} = {format_value(read(event, path))}" for path in paths)

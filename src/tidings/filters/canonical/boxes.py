@@ -27,7 +27,7 @@ Narrow = Callable[[str, ValueSet], ValueSet]
 EFFORT = 16_384  # intersections that expanding one tree may take
 
 
-def _keep(_term: str, values: ValueSet) -> ValueSet:
+def _keep_set(_term: str, values: ValueSet) -> ValueSet:
     return values
 
 
@@ -109,7 +109,7 @@ def _expand_all(node: All, most: int, effort: Effort) -> Union | None:
     return union
 
 
-def simplify(union: Iterable[Box], narrow: Narrow = _keep) -> Union:
+def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
     """No box inside another, none that differ in one term only; in one order.
 
     The result depends on the set of boxes, not on their order: each pass merges whole groups, and
@@ -117,17 +117,17 @@ def simplify(union: Iterable[Box], narrow: Narrow = _keep) -> Union:
     only at groups with a box that the pass before has made. `narrow` writes a set that came from
     a merge in the one way that the term's type asks for.
     """
-    heap = _Heap(absorb(list(union)), narrow)
-    fresh = set(heap.boxes)
-    while len(heap.boxes) > 1 and fresh:
-        fresh = heap.merge_around(fresh)
+    pool = _BoxPool(absorb(list(union)), narrow)
+    fresh = set(pool.boxes)
+    while len(pool.boxes) > 1 and fresh:
+        fresh = pool.merge_around(fresh)
         for number in fresh:
-            heap.absorb_into(number)
-        fresh &= heap.boxes.keys()
-    return sorted(heap.boxes.values(), key=sort_key)
+            pool.absorb_into(number)
+        fresh &= pool.boxes.keys()
+    return sorted(pool.boxes.values(), key=sort_key)
 
 
-class _Heap:
+class _BoxPool:
     """Boxes by number, and by what is left of them without one term.
 
     Two boxes merge on a term when they are alike in all others. `_alike` finds them by a hash that
@@ -148,7 +148,7 @@ class _Heap:
         number = self._count
         self._count += 1
         self.boxes[number] = box
-        self._sums[number] = sum(map(_mark, box.items()))
+        self._sums[number] = sum(map(_hash_test, box.items()))
         for place in self._places(number):
             self._alike.setdefault(place, {})[number] = None
         return number
@@ -161,14 +161,14 @@ class _Heap:
     def _places(self, number: int) -> Iterator[tuple[str, int]]:
         total = self._sums[number]
         for test in self.boxes[number].items():
-            yield test[0], total - _mark(test)
+            yield test[0], total - _hash_test(test)
 
     def merge_around(self, fresh: set[int]) -> set[int]:
         """Merge, term by term, what can be merged with these boxes; the numbers of the results."""
         made: set[int] = set()
         for term in sorted({term for number in fresh for term in self.boxes[number]}):
             places = {
-                (term, self._sums[number] - _mark((term, self.boxes[number][term])))
+                (term, self._sums[number] - _hash_test((term, self.boxes[number][term])))
                 for number in fresh | made
                 if number in self.boxes and term in self.boxes[number]
             }
@@ -217,7 +217,7 @@ class _Heap:
             self._drop(other)
 
 
-def _mark(test: tuple[str, ValueSet]) -> int:
+def _hash_test(test: tuple[str, ValueSet]) -> int:
     """A hash that may be summed: squared, since hashes of tuples are nearly sums themselves."""
     return hash(test) ** 2
 

@@ -93,7 +93,7 @@ def _comparison_sets(op: Comparison, value: object) -> tuple[ValueSet, ValueSet]
     if value is None:
         return sets.NOTHING, sets.NOTHING
     place = sets.key(value)
-    domain = sets.comparable(place)
+    domain = sets.comparable_with(place)
     match op:
         case "=" | "!=":
             true = sets.points([place])
@@ -111,7 +111,7 @@ def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
     true = sets.points(places)
     if len(places) < len(values):
         return true, sets.NOTHING
-    domains = {sets.comparable(place) for place in places}
+    domains = {sets.comparable_with(place) for place in places}
     return true, (domains.pop() - true if len(domains) == 1 else sets.NOTHING)
 
 
@@ -148,7 +148,7 @@ def _simple_comparison(node: Compare) -> tuple[Attribute, ValueSet] | None:
     if op == "=":
         return attribute, sets.point(place)
     if op == "!=":
-        return attribute, sets.comparable(place) - sets.point(place)
+        return attribute, sets.comparable_with(place) - sets.point(place)
     if op in ("<", "<="):
         return attribute, sets.below(place, op == "<=")
     return attribute, sets.above(place, op == ">=")

@@ -34,7 +34,7 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
     if outer.never or inner.always:
         return False
     if budget is None:
-        return hull_allows(outer, inner) and _looked_into(outer, inner, Effort(EFFORT))
+        return hull_allows(outer, inner) and _look_into(outer, inner, Effort(EFFORT))
     if not budget.spend(1 + len(outer.hull) // 16) or not hull_allows(outer, inner):
         return False
     if outer.weight > HEAVY or inner.weight > HEAVY:
@@ -42,7 +42,7 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
         return boxes is not None and len(boxes) == 1 and algebra.contains(boxes[0], inner.hull)
     effort = Effort(min(EFFORT, AMONG_OTHERS, budget.left))
     before = effort.left
-    answer = _looked_into(outer, inner, effort)
+    answer = _look_into(outer, inner, effort)
     budget.spend(8 * (before - effort.left))  # such a step may merge sets, which takes longer
     return answer
 
@@ -67,17 +67,17 @@ def covers_among(outer: Form, inner: Form) -> bool:
             return True
     if outer.weight > HEAVY or inner.weight > HEAVY:
         return False
-    return _looked_into(outer, inner, Effort(AMONG_OTHERS))
+    return _look_into(outer, inner, Effort(AMONG_OTHERS))
 
 
-def _looked_into(outer: Form, inner: Form, effort: Effort) -> bool:
+def _look_into(outer: Form, inner: Form, effort: Effort) -> bool:
     if inner.boxes is not None:
-        return all(_box_covered(box, outer, effort) for box in inner.boxes)
+        return all(_covers_box(box, outer, effort) for box in inner.boxes)
     assert inner.tree is not None
     one_box = outer.boxes[0] if outer.boxes is not None and len(outer.boxes) == 1 else None
     if one_box is not None and algebra.contains(one_box, inner.hull):
         return True  # also where the tree is too large to look into
-    return _tree_covered(inner.tree, outer, {}, effort)
+    return _covers_tree(inner.tree, outer, {}, effort)
 
 
 def hull_allows(outer: Form, inner: Form) -> bool:
@@ -111,7 +111,7 @@ def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: 
     return True
 
 
-def _box_covered(box: Box, outer: Form, effort: Effort) -> bool:
+def _covers_box(box: Box, outer: Form, effort: Effort) -> bool:
     if outer.tree is not None:
         return _box_in_tree(box, outer.tree, outer.terms, effort)
     assert outer.boxes is not None
@@ -119,7 +119,7 @@ def _box_covered(box: Box, outer: Form, effort: Effort) -> bool:
         return False
     if any(algebra.contains(one, box) for one in outer.boxes):
         return True
-    known = _with_images(box, outer.terms, effort)
+    known = _add_images(box, outer.terms, effort)
     if known is None:
         return True  # its points contradict its computed terms: no notification is in it
     if known is not box and any(algebra.contains(one, known) for one in outer.boxes):
@@ -136,38 +136,38 @@ def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: 
     return any(_box_in_tree(box, item, terms, effort) for item in node.items)
 
 
-def _tree_covered(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
+def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
     """Whether what is in a tree is in the outer form: by its hull, or by its parts."""
     if id(node) in seen:
         return seen[id(node)]
-    answer = _parts_covered(node, outer, seen, effort)
+    answer = _covers_parts(node, outer, seen, effort)
     if not answer and effort.spend(1):
         around = algebra.hull_of_tree(node)
-        answer = around is None or _box_covered(around, outer, effort)
+        answer = around is None or _covers_box(around, outer, effort)
     if not answer and isinstance(outer.tree, All):
         answer = all(
-            _tree_covered(node, Form(None, part, {}, outer.terms), {}, effort)
+            _covers_tree(node, Form(None, part, {}, outer.terms), {}, effort)
             for part in outer.tree.items
         )
     seen[id(node)] = answer
     return answer
 
 
-def _parts_covered(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
+def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
     if effort.left < 0:
         return False
     if isinstance(node, Any):
-        return all(_tree_covered(item, outer, seen, effort) for item in node.items)
+        return all(_covers_tree(item, outer, seen, effort) for item in node.items)
     if isinstance(node, All):
         unions = (item for item in node.items if isinstance(item, Any))
-        return any(_tree_covered(item, outer, seen, effort) for item in unions)
+        return any(_covers_tree(item, outer, seen, effort) for item in unions)
     return False
 
 
 # -- terms computed from points ----------------------------------------------------------------
 
 
-def _with_images(box: Box, terms: Mapping[str, Expression], effort: Effort) -> Box | None:
+def _add_images(box: Box, terms: Mapping[str, Expression], effort: Effort) -> Box | None:
     """The box with a test on every term that its points decide; None when one becomes empty."""
     out = box
     for text, term in terms.items():

@@ -30,35 +30,35 @@ from tidings.filters.language.expression import (
 from tidings.filters.language.static_types import is_condition
 from tidings.filters.values import inet, sets
 from tidings.filters.values.sets import Cut, Key, ValueSet
-from tidings.model import moment
+from tidings.model import from_micros
 
 _FAMILIES = (sets.BOOLEANS, sets.NUMBERS, sets.STRINGS, sets.TIMES)
 _EPOCH = dt.date(1970, 1, 1)
 
 
-def expression_of(form: Form) -> Expression:
+def express_form(form: Form) -> Expression:
     """The form as an expression: an OR of ANDs, or the tree as it stands."""
     if form.tree is not None:
-        return spell_tree(form.tree, form.terms)
+        return express_tree(form.tree, form.terms)
     assert form.boxes is not None
     if not form.boxes:
         return Literal(False)
-    return _any([spell_box(box, form.terms) for box in form.boxes])
+    return _join_any([express_box(box, form.terms) for box in form.boxes])
 
 
-def spell_box(box: Box, terms: Mapping[str, Expression]) -> Expression:
-    tests = [spell(terms[term], values) for term, values in box.items()]
-    return _all(tests) if tests else Literal(True)
+def express_box(box: Box, terms: Mapping[str, Expression]) -> Expression:
+    tests = [express_test(terms[term], values) for term, values in box.items()]
+    return _join_all(tests) if tests else Literal(True)
 
 
-def spell_tree(node: Node, terms: Mapping[str, Expression]) -> Expression:
+def express_tree(node: Node, terms: Mapping[str, Expression]) -> Expression:
     if isinstance(node, Test):
-        return spell(terms[node.term], node.values)
-    parts = [spell_tree(item, terms) for item in node.items]
-    return _all(parts) if isinstance(node, All) else _any(parts)
+        return express_test(terms[node.term], node.values)
+    parts = [express_tree(item, terms) for item in node.items]
+    return _join_all(parts) if isinstance(node, All) else _join_any(parts)
 
 
-def spell(term: Expression, values: ValueSet) -> Expression:
+def express_test(term: Expression, values: ValueSet) -> Expression:
     """A condition on the term that is true exactly when its value is in the set."""
     if values.is_everything:
         return Literal(True)
@@ -69,22 +69,22 @@ def spell(term: Expression, values: ValueSet) -> Expression:
     if values.cuts[-1] == (sets.OTHER,) and len(values.cuts) % 2 == 1 and not is_condition(term):
         nested = Call("isnested", (term,))
         rest = ValueSet(values.cuts[:-1])
-        return _any([spell(term, rest), nested]) if rest else nested
+        return _join_any([express_test(term, rest), nested]) if rest else nested
     if len(values.cuts) % 2 == 1:  # reaches to the end of the line: say what is not in it
-        missing = spell(term, sets.NOT_NULL - values)
+        missing = express_test(term, sets.NOT_NULL - values)
         other = Not(IsTruth(missing, True))
-        return other if sets.NULL_KEY in values else _all([Not(IsNull(term)), other])
+        return other if sets.NULL_KEY in values else _join_all([Not(IsNull(term)), other])
     if is_condition(term):
-        return _spell_outcome(term, values)
+        return _express_outcome(term, values)
     pieces: list[Expression] = []
     if sets.NULL_KEY in values:
         pieces.append(IsNull(term))
     for family in _FAMILIES:
-        pieces.extend(_spell_family(term, values & family, family))
-    return _any(pieces)
+        pieces.extend(_express_family(term, values & family, family))
+    return _join_any(pieces)
 
 
-def _spell_outcome(term: Expression, values: ValueSet) -> Expression:
+def _express_outcome(term: Expression, values: ValueSet) -> Expression:
     """Which outcomes of a condition are wanted: true, false, unknown, or two of them."""
     null = sets.NULL_KEY in values
     if values >= sets.TRUE:
@@ -94,11 +94,11 @@ def _spell_outcome(term: Expression, values: ValueSet) -> Expression:
     return IsNull(term)
 
 
-def _spell_family(term: Expression, values: ValueSet, family: ValueSet) -> list[Expression]:
+def _express_family(term: Expression, values: ValueSet, family: ValueSet) -> list[Expression]:
     if not values:
         return []
     if values == family:
-        return [_whole(term, family)]
+        return [_express_whole_family(term, family)]
     missing = (family - values).points()
     most = max(1, len(values.cuts) // 2 - 1) if family != sets.BOOLEANS else 0
     if missing is not None and len(missing) <= most:
@@ -112,12 +112,12 @@ def _spell_family(term: Expression, values: ValueSet, family: ValueSet) -> list[
             points.extend(places)
         else:
             assert high is not None
-            ranges.append(_range(term, low, high))
+            ranges.append(_express_range(term, low, high))
     equal = [_is_one_of(term, points)] if points else []
     return equal + ranges
 
 
-def _whole(term: Expression, family: ValueSet) -> Expression:
+def _express_whole_family(term: Expression, family: ValueSet) -> Expression:
     if family == sets.BOOLEANS:
         return In(term, (Literal(False), Literal(True)))
     if family == sets.NUMBERS:
@@ -127,10 +127,10 @@ def _whole(term: Expression, family: ValueSet) -> Expression:
     return Or((Compare("<", term, Literal(_EPOCH)), Compare(">=", term, Literal(_EPOCH))))
 
 
-def _value(place: Key | Cut) -> Anything:
+def _value_at(place: Key | Cut) -> Anything:
     if place[0] == sets.NAN:
         return float("nan")
-    return moment(place[1]) if place[0] == sets.TIME else place[1]
+    return from_micros(place[1]) if place[0] == sets.TIME else place[1]
 
 
 def _is_one_of(term: Expression, points: list[Key]) -> Expression:
@@ -140,26 +140,26 @@ def _is_one_of(term: Expression, points: list[Key]) -> Expression:
         if network is not None:
             return Call("cidr", (term.args[0], Literal(network)))
     if len(points) == 1:
-        return Compare("=", term, Literal(_value(points[0])))
-    return In(term, tuple(Literal(_value(place)) for place in points))
+        return Compare("=", term, Literal(_value_at(points[0])))
+    return In(term, tuple(Literal(_value_at(place)) for place in points))
 
 
 def _is_none_of(term: Expression, points: list[Key]) -> Expression:
     if len(points) == 1:
-        return Compare("!=", term, Literal(_value(points[0])))
-    return Not(In(term, tuple(Literal(_value(place)) for place in points)))
+        return Compare("!=", term, Literal(_value_at(points[0])))
+    return Not(In(term, tuple(Literal(_value_at(place)) for place in points)))
 
 
-def _range(term: Expression, low: Cut, high: Cut) -> Expression:
+def _express_range(term: Expression, low: Cut, high: Cut) -> Expression:
     starts_at_text = len(low) == 3 and low[0] == sets.STRING and low[2] == 0
     if starts_at_text and sets.prefix(low[1]) == ValueSet((low, high)):
-        return _starts(term, low[1])
+        return _express_prefix(term, low[1])
     if isinstance(term, Call) and term.name == "inet":
         network = inet.network_between(low[1:], high[1:])
         if network is not None:
             return Call("cidr", (term.args[0], Literal(network)))
-    below = _end(term, high, ("<=", "<"))
-    above = _end(term, low, (">", ">="))
+    below = _express_end(term, high, ("<=", "<"))
+    above = _express_end(term, low, (">", ">="))
     if below is None or above is None:
         found = below or above
         assert found is not None  # a whole family is spelt elsewhere
@@ -169,29 +169,29 @@ def _range(term: Expression, low: Cut, high: Cut) -> Expression:
     return And((above, below))
 
 
-def _end(term: Expression, cut: Cut, ops: tuple[Comparison, Comparison]) -> Compare | None:
+def _express_end(term: Expression, cut: Cut, ops: tuple[Comparison, Comparison]) -> Compare | None:
     """The comparison of one end of a range; None when the family ends there."""
     if len(cut) == 3:
-        return Compare(ops[0] if cut[2] else ops[1], term, Literal(_value(cut)))
+        return Compare(ops[0] if cut[2] else ops[1], term, Literal(_value_at(cut)))
     if cut == (sets.NAN,):  # all numbers on one side, NaN on the other
         return Compare(ops[1], term, Literal(float("nan")))
     return None
 
 
-def _starts(term: Expression, text: str) -> Expression:
+def _express_prefix(term: Expression, text: str) -> Expression:
     if isinstance(term, Call) and term.name == "reverse":
         return Call("endswith", (term.args[0], Literal(text[::-1])))
     return Call("startswith", (term, Literal(text)))
 
 
-def _all(items: list[Expression]) -> Expression:
+def _join_all(items: list[Expression]) -> Expression:
     flat: list[Expression] = []
     for item in items:
         flat.extend(item.items if isinstance(item, And) else [item])
     return flat[0] if len(flat) == 1 else And(tuple(flat))
 
 
-def _any(items: list[Expression]) -> Expression:
+def _join_any(items: list[Expression]) -> Expression:
     flat: list[Expression] = []
     for item in items:
         flat.extend(item.items if isinstance(item, Or) else [item])

@@ -17,7 +17,7 @@ from tidings.filters.language.sql_writer import name_text
 from tidings.filters.language.static_types import is_unbounded
 from tidings.filters.values import sets
 from tidings.filters.values.sets import Key, ValueSet
-from tidings.model import moment
+from tidings.model import from_micros
 
 MOST_POINTS = 64  # combinations of points that a term is computed on
 MOST_WORK = 1 << 15  # of one term: 0.2 ms where it is a pattern
@@ -31,24 +31,24 @@ Choices = tuple[list[Path], list[list[Any]], int]  # attributes, their values, a
 def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -> ValueSet | None:
     """The values that a computed term can take in a box; None when the box leaves it open, or when
     it takes too much work to say. `text` is that of the term."""
-    chosen = _chosen(text, term, box)
+    chosen = _choose_points(text, term, box)
     if chosen is None:
         return None
     paths, choices, work = chosen
     if effort is not None and not effort.spend(work // WORK_OF_STEP):
         return None
-    places = [_computed(term, paths, combination) for combination in product(*choices)]
+    places = [_compute(term, paths, combination) for combination in product(*choices)]
     return sets.points(places) if all(p[0] != sets.OTHER for p in places) else None
 
 
-def _chosen(text: str, term: Expression, box: Box) -> Choices | None:
+def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
     """What a term is computed on. The work is the characters of all combinations, times those of
     the term: a pattern may follow each of its places for each character."""
     if isinstance(term, Attribute):
         return None
     names = _read_names.get(text)
     if names is None:
-        names = _names_of(text, term)
+        names = _remember_names(text, term)
     for name in names:
         if name not in box:
             return None
@@ -83,7 +83,7 @@ def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
         for text in box.keys() & computed:
             if work > MOST_OF_UNION:
                 return True
-            chosen = _chosen(text, terms[text], box)
+            chosen = _choose_points(text, terms[text], box)
             work += 0 if chosen is None else chosen[2]
     return work > MOST_OF_UNION
 
@@ -92,7 +92,7 @@ def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
 _read_names: dict[str, tuple[str, ...]] = {}
 
 
-def _names_of(text: str, term: Expression) -> tuple[str, ...]:
+def _remember_names(text: str, term: Expression) -> tuple[str, ...]:
     names = tuple(name_text(path) for path in attributes_of(term))
     if len(text) <= sets.LONGEST_REMEMBERED and len(names) <= 8:
         if len(_read_names) >= sets.MOST_REMEMBERED:
@@ -101,7 +101,7 @@ def _names_of(text: str, term: Expression) -> tuple[str, ...]:
     return names
 
 
-def _computed(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Key:
+def _compute(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Key:
     event: dict[str, Any] = {}
     for path, value in zip(paths, values, strict=True):
         level = event
@@ -119,7 +119,7 @@ def values_at(place: Key) -> Iterator[Any]:
     elif family == sets.NAN:
         yield float("nan")
     elif family == sets.TIME:
-        yield moment(value)
+        yield from_micros(value)
     else:
         yield value
         if family == sets.NUMBER and isinstance(value, int) and float(value) == value:

@@ -36,7 +36,7 @@ MOST_WRITTEN = 1_000_000  # characters of a value that is repeated for each elem
 LISTS = (tuple, list)
 
 
-def affordable(item: Expression, times: int) -> bool:
+def is_affordable(item: Expression, times: int) -> bool:
     """Whether a value may be written this many times: that is how text explodes."""
     return times * len(text_of(item)) <= MOST_WRITTEN
 
@@ -52,14 +52,14 @@ def _like(node: Call) -> Expression:
 
 def _ilike(node: Call) -> Expression:
     """As Spark defines it: LIKE between both in lower case."""
-    item, pattern = _lowered(node.args[0]), _constant_text(node.args[1])
+    item, pattern = _lower(node.args[0]), _constant_text(node.args[1])
     if pattern is None:
-        return Call("like", (item, _lowered(node.args[1])))
+        return Call("like", (item, _lower(node.args[1])))
     lowered = Call("like", (item, Literal(pattern.lower())))
     return _pattern(lowered, item, like.split(pattern.lower()))
 
 
-def _lowered(node: Expression) -> Expression:
+def _lower(node: Expression) -> Expression:
     text = _constant_text(node)
     return Call("lower", (node,)) if text is None else Literal(text.lower())
 
@@ -146,7 +146,7 @@ def _arrays_overlap(node: Call) -> Expression:
         left, right = right, left
     if not isinstance(right, Literal) or not right.value or None in right.value:
         return node
-    if len(right.value) > MOST_ELEMENTS or not affordable(left, len(right.value)):
+    if len(right.value) > MOST_ELEMENTS or not is_affordable(left, len(right.value)):
         return node
     tests = tuple(Call("array_contains", (left, Literal(value))) for value in right.value)
     return tests[0] if len(tests) == 1 else Or(tests)
@@ -177,7 +177,7 @@ def expand_short_forms(node: Expression) -> Expression:
         case Between(item, low, high) if not is_condition(item):
             return And((Compare(">=", item, low), Compare("<=", item, high)))
         case In(item, options) if not (are_constants(options) or is_condition(item)):
-            if affordable(item, len(options)):
+            if is_affordable(item, len(options)):
                 return Or(tuple(Compare("=", item, option) for option in options))
     return node
 

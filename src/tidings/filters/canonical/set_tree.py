@@ -31,7 +31,7 @@ from tidings.filters.language.expression import (
     reads_any,
 )
 from tidings.filters.language.sql_writer import text_of
-from tidings.filters.language.static_types import is_unbounded, kind_of
+from tidings.filters.language.static_types import is_unbounded, static_type_of
 from tidings.filters.values import sets
 from tidings.filters.values.sets import ValueSet
 from tidings.model import INT_MAX, INT_MIN
@@ -133,7 +133,7 @@ class SetTreeBuilder:
         text = text_of(term)
         if text not in self.terms:
             self.terms[text] = term
-            self._kinds[text] = kind_of(term, self.attributes)
+            self._kinds[text] = static_type_of(term, self.attributes)
             if _never_null(term):
                 self._never_null.add(text)
         return self._make_test(text, values)
@@ -233,5 +233,5 @@ def _never_null(term: Expression) -> bool:
 def is_opaque(term: Expression) -> bool:
     """Whether a term is a condition that only evaluation can decide (a *residual*)."""
     if isinstance(term, Call):
-        return kind_of(term, None) == "boolean" and term.name != "array_contains"
+        return static_type_of(term, None) == "boolean" and term.name != "array_contains"
     return isinstance(term, CONDITIONS)

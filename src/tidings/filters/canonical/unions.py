@@ -45,43 +45,43 @@ class UnionIndex(Generic[Item]):
         self._hidden: dict[Item, None] = {}  # items without a witness
 
     def add(self, item: Item, form: Form) -> None:
-        witness = _witness(form)
+        witness = _witness_of(form)
         if witness is None:
             self._hidden[item] = None
         else:
-            _put(self._witnesses, _found_at(witness), item)
+            _put(self._witnesses, _places_of(witness), item)
         if not form.hull:
             self.free[item] = None
-            tests = _accesses(form)
+            tests = _access_tests(form)
             if tests is None:
                 self._anywhere[item] = None
             else:
-                _put(self._boxes, _found_at(tests), item)
+                _put(self._boxes, _places_of(tests), item)
 
     def discard(self, item: Item, form: Form) -> None:
-        for place in _found_at(_witness(form) or ()):
+        for place in _places_of(_witness_of(form) or ()):
             drop(self._witnesses, place, item)
-        for place in _found_at(_accesses(form) or () if not form.hull else ()):
+        for place in _places_of(_access_tests(form) or () if not form.hull else ()):
             drop(self._boxes, place, item)
         for group in (self._hidden, self.free, self._anywhere):
             group.pop(item, None)
 
     def may_cover(self, form: Form) -> Iterator[Item]:
         """Items with a free hull whose form may cover this one; an item may come twice."""
-        witness = _witness(form)
+        witness = _witness_of(form)
         if witness is None:
             yield from self.free
             return
         yield from self._anywhere
         for test in witness:
-            for group in _looked_up(self._boxes, test):
+            for group in _look_up(self._boxes, test):
                 yield from group
 
     def may_be_covered(self, form: Form) -> list[dict[Item, None]] | None:
         """Groups of items whose form this one may cover; None where all may be."""
         found = [self._hidden]
         for box in form.boxes or ({},):
-            groups = (_looked_up(self._witnesses, test) for test in _tests(box, form))
+            groups = (_look_up(self._witnesses, test) for test in _tests(box, form))
             best = min(groups, key=count_of, default=None)
             if best is None:
                 return None
@@ -89,7 +89,7 @@ class UnionIndex(Generic[Item]):
         return found
 
 
-def _witness(form: Form) -> list[Tested] | None:
+def _witness_of(form: Form) -> list[Tested] | None:
     """Each attribute with its value, where that is known, in a box that tests attributes alone,
     and few of them."""
     terms = form.terms
@@ -103,7 +103,7 @@ def _witness(form: Form) -> list[Tested] | None:
     return [(term, some and some[:1]) for term, some in points]
 
 
-def _accesses(form: Form) -> list[Tested] | None:
+def _access_tests(form: Form) -> list[Tested] | None:
     """The tests by which the boxes of a union are found; None where one has none."""
     found = []
     for box in form.boxes or ({},):
@@ -121,14 +121,14 @@ def _tests(box: Box, form: Form) -> Iterator[Tested]:
             yield term, values.points(MOST_POINTS)
 
 
-def _found_at(tests: Iterable[Tested]) -> Iterator[Place]:
+def _places_of(tests: Iterable[Tested]) -> Iterator[Place]:
     for term, points in tests:
         yield (term,)
         for point in points or (WIDE,):
             yield (term, point)
 
 
-def _looked_up(places: Places[Item], test: Tested) -> list[dict[Item, None]]:
+def _look_up(places: Places[Item], test: Tested) -> list[dict[Item, None]]:
     """What has a value in common with a test."""
     term, points = test
     there: list[Place] = [(term, one) for one in (*points, WIDE)] if points else [(term,)]

@@ -20,9 +20,9 @@ from tidings.model import (
     Event,
     NotificationError,
     Type,
+    from_micros,
     micros,
-    moment,
-    plain,
+    normalise,
     read_value,
     type_of,
 )
@@ -127,10 +127,10 @@ class Attributes:
         if any(path[:size] in self._open for size in range(1, len(path))):
             return None
         near = self.near(path)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"expected {self._some_names()}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"expected {self._list_names()}"
         return f"there is no attribute '{name_text(path)}'; {hint}"
 
-    def _some_names(self) -> str:
+    def _list_names(self) -> str:
         names = sorted(name_text(p) for p, kind in self._types.items() if kind != "struct")
         rest = len(names) - 8
         return "one of " + ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
@@ -144,7 +144,7 @@ class Attributes:
         out = dict(event)
         for path, kind in self._types.items():
             if len(path) == 1 and out.get(path[0]) is not None:
-                out[path[0]] = conform(plain(out[path[0]]), kind, path)
+                out[path[0]] = conform(normalise(out[path[0]]), kind, path)
             elif len(path) > 1 and kind != "struct" and path[0] in out:
                 out[path[0]] = _conform_below(out[path[0]], path, kind, 1)
         return out
@@ -157,11 +157,11 @@ def _conform_below(value: Any, path: Path, kind: Type, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [_conform_below(one, path, kind, depth) for one in value]
     if not isinstance(value, Mapping):
-        return conform(plain(value), "struct", path[:depth])
+        return conform(normalise(value), "struct", path[:depth])
     out, name = dict(value), path[depth]
     if out.get(name) is not None:
         if depth == len(path) - 1:
-            out[name] = conform(plain(out[name]), kind, path)
+            out[name] = conform(normalise(out[name]), kind, path)
         else:
             out[name] = _conform_below(out[name], path, kind, depth + 1)
     return out
@@ -189,8 +189,8 @@ def conform(value: Any, kind: Type, path: Path) -> Any:
         return int(value)
     if kind == "timestamp" and have == "date":
         return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
-    if kind == "date" and have == "timestamp" and type_of(moment(micros(value))) == "date":
-        return moment(micros(value))  # a midnight
+    if kind == "date" and have == "timestamp" and type_of(from_micros(micros(value))) == "date":
+        return from_micros(micros(value))  # a midnight
     text = str(value) if isinstance(value, dt.date) else repr(value)
     found = f"{text[:60]}, {article(have)}" if have else text[:60]
     raise NotificationError(

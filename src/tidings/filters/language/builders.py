@@ -30,7 +30,7 @@ from tidings.filters.language.expression import (
 from tidings.filters.language.folding import fold_constants
 from tidings.filters.language.functions import ALIASES, FUNCTIONS, OPERATORS
 from tidings.filters.language.sql_writer import name_text, text_of
-from tidings.filters.language.static_types import kind_of
+from tidings.filters.language.static_types import static_type_of
 from tidings.filters.language.tokens import Token
 from tidings.filters.values import inet, like, regular, subjects
 from tidings.model import INT_MAX, FilterError, LimitError, Type, is_number, read_value, type_of
@@ -60,7 +60,7 @@ class Builder:
         """Take note of parts of the filter, and refuse it when they are too many."""
         self._parts += parts
         if self._parts > self._context.most_parts:
-            self.beyond(
+            self.exceed(
                 f"the filter has more than {self._context.most_parts:,} parts, that is attributes, "
                 "comparisons and calls; use several filters",
                 at,
@@ -69,7 +69,7 @@ class Builder:
     def fail(self, reason: str, position: int) -> NoReturn:
         raise FilterError(reason, self.text, position)
 
-    def beyond(self, reason: str, position: int) -> NoReturn:
+    def exceed(self, reason: str, position: int) -> NoReturn:
         """Refuse what is right and more than is done for a filter."""
         raise LimitError(reason, self.text, position)
 
@@ -85,15 +85,15 @@ class Builder:
     def number(self, token: Token, negative: bool = False) -> int | float:
         sign = "-" if negative else ""
         if token.word in _BITS:
-            return self._whole(sign, token)
+            return self._read_whole(sign, token)
         if token.text.isdigit() and not token.word and abs(int(token.text)) <= INT_MAX + negative:
             return int(sign + token.text)
         value = float(sign + token.text)
         if math.isinf(value):
             self.fail(f"found {token.text[:40]}, beyond the largest double", token.position)
-        return _single(value) if token.word == "F" else value
+        return _round_to_single(value) if token.word == "F" else value
 
-    def _whole(self, sign: str, token: Token) -> int:
+    def _read_whole(self, sign: str, token: Token) -> int:
         """A number with one of SQL's suffixes for integers."""
         shown = f"{sign}{token.text}{token.word}"
         if not token.text.isdigit():
@@ -103,7 +103,7 @@ class Builder:
             self.fail(f"found {shown}, beyond {bits} bits", token.position)
         return whole
 
-    def typed(self, word: str, kind: Type, at: int) -> Any:
+    def read_typed(self, word: str, kind: Type, at: int) -> Any:
         try:
             return read_value(word, kind)
         except ValueError as problem:
@@ -113,7 +113,7 @@ class Builder:
 
     def type(self, node: Expression) -> str | None:
         """The type of an expression where it is known before any notification is."""
-        return kind_of(node, self.attributes)
+        return static_type_of(node, self.attributes)
 
     def need_condition(self, node: Expression, at: int) -> None:
         if isinstance(node, Literal) and node.value is None:
@@ -121,7 +121,7 @@ class Builder:
         kind = self.type(node)
         if kind not in (None, "boolean"):
             self.fail(
-                f"found {_described(node)}, {article(kind)}, expected a condition such as x > 5", at
+                f"found {_describe(node)}, {article(kind)}, expected a condition such as x > 5", at
             )
 
     def need_value(self, node: Expression, at: int, where: str) -> None:
@@ -134,10 +134,10 @@ class Builder:
         self, op: str, left: Expression, right: Expression, left_at: int, right_at: int
     ) -> Expression:
         self.count(right_at)
-        left, right = self._comparable(left, right, left_at, right_at)
+        left, right = self._make_comparable(left, right, left_at, right_at)
         return Compare(op, left, right)  # type: ignore[arg-type]
 
-    def _comparable(
+    def _make_comparable(
         self, left: Expression, right: Expression, left_at: int, right_at: int
     ) -> tuple[Expression, Expression]:
         """Both sides, a string literal read as the type of the other side where it must be."""
@@ -149,7 +149,7 @@ class Builder:
         if a == "string" and isinstance(left, Literal):
             return self._read_as(left, b, right, left_at), right
         self.fail(
-            f"{_described(left)} is {article(a)} and can't be compared with {_described(right)}, "
+            f"{_describe(left)} is {article(a)} and can't be compared with {_describe(right)}, "
             f"{article(b)}",
             right_at,
         )
@@ -159,7 +159,7 @@ class Builder:
             return Literal(read_value(node.value, "double" if kind == "number" else kind))  # type: ignore[arg-type]
         except ValueError:
             self.fail(
-                f"{_described(other)} is {article(kind)} and can't be compared with "
+                f"{_describe(other)} is {article(kind)} and can't be compared with "
                 f"{text_of(node)[:60]}; expected {article(kind)}",
                 at,
             )
@@ -172,15 +172,15 @@ class Builder:
             return In(item, tuple(option for option, _ in pairs))
         options = []
         for option, at in pairs:
-            item, option = self._comparable(item, option, start, at)
+            item, option = self._make_comparable(item, option, start, at)
             options.append(option)
         return In(item, tuple(options))
 
     def between(
         self, item: Expression, low: Expression, high: Expression, at: tuple[int, int, int]
     ) -> Expression:
-        item, low = self._comparable(item, low, at[0], at[1])
-        item, high = self._comparable(item, high, at[0], at[2])
+        item, low = self._make_comparable(item, low, at[0], at[1])
+        item, high = self._make_comparable(item, high, at[0], at[2])
         return Between(item, low, high)
 
     def like(
@@ -207,13 +207,16 @@ class Builder:
         self.count(at)
         function = FUNCTIONS[name]
         if not function.least <= len(args) <= function.most:
-            self.fail(f"{name} takes {_count(function.least, function.most)}, not {len(args)}", at)
+            self.fail(
+                f"{name} takes {_describe_count(function.least, function.most)}, not {len(args)}",
+                at,
+            )
         for place, (arg, where) in enumerate(zip(args, places, strict=True)):
             self.need_value(arg, where, f"for {name}")
             wanted = function.takes[place] if place < len(function.takes) else None
             kind = family(self.type(arg))
             if wanted and kind and kind != wanted:
-                found = f"{_described(arg)}, {article(self.type(arg) or '')}"
+                found = f"{_describe(arg)}, {article(self.type(arg) or '')}"
                 self.fail(f"{name} takes {article(wanted)} there, found {found}", where)
         if name in ("like", "ilike") and isinstance(args[1], Literal):
             self._check_like(args[1], places[1])
@@ -228,21 +231,21 @@ class Builder:
             except like.PatternError as problem:
                 self.fail(f"{problem}, expected a % or _ or another escape after it", at)
             except like.LargeError as problem:
-                self.beyond(str(problem), at)
+                self.exceed(str(problem), at)
 
     def _check_regular(self, pattern: Expression, at: int) -> None:
         if not isinstance(pattern, Literal):
-            self.beyond(
-                f"RLIKE takes a pattern in quotes, found {_described(pattern)}; LIKE and contains "
+            self.exceed(
+                f"RLIKE takes a pattern in quotes, found {_describe(pattern)}; LIKE and contains "
                 "take one from an attribute",
                 at,
             )
         if isinstance(pattern.value, str):
             try:
-                compiled = regular.compiled(pattern.value)
+                compiled = regular.compile_pattern(pattern.value)
                 self.count(at, compiled.size // 64)
             except regular.RegularError as problem:
-                self.beyond(f"the regular expression {problem}", at)
+                self.exceed(f"the regular expression {problem}", at)
 
     def function(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
@@ -250,7 +253,7 @@ class Builder:
         """A function call as it was written, with its own rules where it has some."""
         lower = ALIASES.get(name.lower(), name.lower())
         if lower in _SPECIAL:
-            return self._special(lower, args, places, at)
+            return self._build_special(lower, args, places, at)
         if lower in _CASTS:
             return self.cast(lower, args, at)
         if lower in FUNCTIONS and (lower not in _PRIVATE or lower == "%"):
@@ -282,24 +285,24 @@ class Builder:
         if kind == "integer" and isinstance(value, float) and -(2.0**63) <= value < 2.0**63:
             return Literal(int(value))
         if kind == "double" and is_number(value):
-            return Literal(_single(float(value)) if name == "float" else float(value))
+            return Literal(_round_to_single(float(value)) if name == "float" else float(value))
         if isinstance(value, str):
-            read = self.typed(value, kind, at)
-            return Literal(_single(read) if name == "float" else read)
+            read = self.read_typed(value, kind, at)
+            return Literal(_round_to_single(read) if name == "float" else read)
         if kind == "string" and not isinstance(value, float):
-            return Literal(_spelled(value))
+            return Literal(_write_string(value))
         if isinstance(value, dt.datetime) and kind == "date":
             return Literal(value.date())
         if isinstance(value, dt.date) and kind == "timestamp":
             return Literal(dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC))
         self.fail(f"found {text_of(args[0])[:60]}, expected {article(kind)}", at)
 
-    def _special(
+    def _build_special(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
         self.count(at)
         if name == "array":
-            values = [self._constant(name, a, p) for a, p in zip(args, places, strict=True)]
+            values = [self._need_constant(name, a, p) for a, p in zip(args, places, strict=True)]
             return Literal(tuple(values))
         if name in ("isnull", "isnotnull"):
             if len(args) != 1:
@@ -308,41 +311,41 @@ class Builder:
         if name in ("like", "ilike"):
             if len(args) not in (2, 3):
                 self.fail(f"{name} takes two or three arguments, not {len(args)}", at)
-            escape = self._constant(name, args[2], places[2]) if len(args) == 3 else None
+            escape = self._need_constant(name, args[2], places[2]) if len(args) == 3 else None
             if escape is not None and not (isinstance(escape, str) and len(escape) == 1):
                 self.fail(f"{name} takes one character as its escape", places[2])
             return self.like(name, args[0], args[1], escape, places[:2])  # type: ignore[arg-type]
         if name == "subject":
-            return self._subject(args, places, at)
+            return self._build_subject(args, places, at)
         if name in ("isa", "preorder"):
-            return self._topic(name, args, places, at)
+            return self._build_topic(name, args, places, at)
         if name == "cidr":
-            return self._network(args, places, at)
-        return self._place(name, args, places, at)
+            return self._build_cidr(args, places, at)
+        return self._build_place(name, args, places, at)
 
-    def _constant(self, name: str, node: Expression, at: int) -> Any:
+    def _need_constant(self, name: str, node: Expression, at: int) -> Any:
         if not isinstance(node, Literal) or isinstance(node.value, tuple):
-            self.fail(f"{name} takes a constant there, found {_described(node)}", at)
+            self.fail(f"{name} takes a constant there, found {_describe(node)}", at)
         return node.value
 
-    def _string(self, name: str, node: Expression, at: int) -> str:
-        value = self._constant(name, node, at)
+    def _need_string(self, name: str, node: Expression, at: int) -> str:
+        value = self._need_constant(name, node, at)
         if not isinstance(value, str):
-            self.fail(f"{name} takes a string there, found {_described(node)}", at)
+            self.fail(f"{name} takes a string there, found {_describe(node)}", at)
         return value
 
-    def _subject(
+    def _build_subject(
         self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
         if len(args) != 1:
             self.fail(f"subject takes one pattern, such as 'quotes.*.nyse', not {len(args)}", at)
-        pattern = self._string("subject", args[0], places[0])
+        pattern = self._need_string("subject", args[0], places[0])
         problem = subjects.pattern_problem(pattern)
         if problem:
             self.fail(f"found the pattern '{pattern[:60]}': {problem}", places[0])
         return Call("subject_matches", (Attribute(("subject",)), args[0]))
 
-    def _topic(
+    def _build_topic(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
         if not (2 if name == "isa" else 1) <= len(args) <= 2 or not isinstance(args[0], Attribute):
@@ -360,10 +363,10 @@ class Builder:
                 self.fail(f"{name_text(path)} has no ontology", places[0])
             # the numbers of one ontology mean nothing in another, so the term says which it is
             mark = ontology.fingerprint
-            if len(args) == 2 and self._string(name, args[1], places[1]) != mark:
+            if len(args) == 2 and self._need_string(name, args[1], places[1]) != mark:
                 self.fail(f"the number is of another ontology, expected '{mark}'", places[1])
             return Call(name, (args[0], Literal(mark)), ontology)
-        topic = self._string(name, args[1], places[1])
+        topic = self._need_string(name, args[1], places[1])
         if ontology is not None and topic not in ontology:
             near = ontology.near(topic)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -378,7 +381,7 @@ class Builder:
         name = function.name
         if len(args) != 1:
             self.fail(f"{name} takes {function.argument}, not {len(args)} arguments", at)
-        text = self._string(name, args[0], places[0])
+        text = self._need_string(name, args[0], places[0])
         try:
             found = function.read(text, self._context)
         except FilterError as problem:
@@ -386,19 +389,19 @@ class Builder:
         self.count(at, found.parts)
         return found.node
 
-    def _network(
+    def _build_cidr(
         self, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
         if len(args) != 2:
             self.fail(f"cidr takes an address and a network, not {len(args)} arguments", at)
-        network = self._string("cidr", args[1], places[1])
+        network = self._need_string("cidr", args[1], places[1])
         try:
             inet.network(network)
         except ValueError:
             self.fail(f"found '{network[:60]}', expected a network like 10.0.0.0/8", places[1])
         return self.call("cidr", args, places, at)
 
-    def _place(
+    def _build_place(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
         names = {"within_box": "lat, lon, south, west, north, east",
@@ -406,9 +409,9 @@ class Builder:
         if len(args) != len(names.split(", ")):
             self.fail(f"{name} takes {names}; found {len(args)} arguments", at)
         for what, arg, where in list(zip(names.split(", "), args, places, strict=True))[2:]:
-            value = self._constant(name, arg, where)
+            value = self._need_constant(name, arg, where)
             if not is_number(value) or not math.isfinite(value):
-                self.fail(f"{name} takes a number as {what}, found {_described(arg)}", where)
+                self.fail(f"{name} takes a number as {what}, found {_describe(arg)}", where)
             low, high = _LIMITS[what]
             if not low <= value <= high:
                 self.fail(f"{what} is {value}, expected {low} to {high}", where)
@@ -422,7 +425,7 @@ _LIMITS = {"south": (-90, 90), "north": (-90, 90), "west": (-180, 180), "east": 
 _BITS = {"L": 64, "S": 16, "Y": 8}
 
 
-def _single(value: float) -> float:
+def _round_to_single(value: float) -> float:
     """The nearest number of single precision; beyond its range an infinity, as in Spark."""
     try:
         found: float = struct.unpack("f", struct.pack("f", value))[0]
@@ -431,13 +434,13 @@ def _single(value: float) -> float:
     return found
 
 
-def _count(least: int, most: int) -> str:
+def _describe_count(least: int, most: int) -> str:
     if least == most:
         return f"{least} argument{'s' if least != 1 else ''}"
     return f"{least} to {most} arguments"
 
 
-def _spelled(value: bool | int | dt.date) -> str:
+def _write_string(value: bool | int | dt.date) -> str:
     """A constant as a string, as Spark's cast writes it."""
     if isinstance(value, dt.datetime):
         text = value.replace(tzinfo=None).isoformat(sep=" ")
@@ -445,6 +448,6 @@ def _spelled(value: bool | int | dt.date) -> str:
     return text_of(Literal(value)) if isinstance(value, int) else value.isoformat()
 
 
-def _described(node: Expression) -> str:
+def _describe(node: Expression) -> str:
     text = text_of(node)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -27,7 +27,7 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.language.functions import BOUND, FUNCTIONS
 from tidings.filters.values.work import look, spend
-from tidings.model import Event, compare, plain
+from tidings.model import Event, compare, normalise
 
 Truth = bool | None
 
@@ -40,22 +40,22 @@ def evaluate(node: Expression, event: Event) -> Any:
         case Literal(value):
             return list(value) if isinstance(value, tuple) else value
         case Compare(op, left, right):
-            return compared(op, evaluate(left, event), evaluate(right, event))
+            return apply_comparison(op, evaluate(left, event), evaluate(right, event))
         case And(items):
-            return _conjunction(items, event)
+            return _evaluate_and(items, event)
         case Or(items):
-            return _disjunction(items, event)
+            return _evaluate_or(items, event)
         case Not(item):
-            return _negation(truth(item, event))
+            return _negate(truth(item, event))
         case Call():
-            return _called(node, event)
+            return _call(node, event)
         case In(item, options):
             value = evaluate(item, event)
-            return _any_of([compared("=", value, evaluate(o, event)) for o in options])
+            return _any_of([apply_comparison("=", value, evaluate(o, event)) for o in options])
         case Between(item, low, high):
             value = evaluate(item, event)
-            not_below = compared(">=", value, evaluate(low, event))
-            not_above = compared("<=", value, evaluate(high, event))
+            not_below = apply_comparison(">=", value, evaluate(low, event))
+            not_above = apply_comparison("<=", value, evaluate(high, event))
             return _all_of([not_below, not_above])
         case IsNull(item):
             return evaluate(item, event) is None
@@ -82,20 +82,20 @@ def read(event: Event, path: tuple[str, ...]) -> Any:
     value: Any = event.get(path[0])
     for step in path[1:]:
         value = _step(value, step)
-    return plain(value)
+    return normalise(value)
 
 
 def _step(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name)
-    value = plain(value)
+    value = normalise(value)
     if isinstance(value, list):
         spend(len(value))
         return [_step(one, name) for one in value]
     return None
 
 
-def compared(op: Comparison, left: Any, right: Any) -> Truth:
+def apply_comparison(op: Comparison, left: Any, right: Any) -> Truth:
     if type(left) is list:
         spend(len(left))
     if op == "<=>":
@@ -120,7 +120,7 @@ def compared(op: Comparison, left: Any, right: Any) -> Truth:
             return order >= 0
 
 
-def _conjunction(items: tuple[Expression, ...], event: Event) -> Truth:
+def _evaluate_and(items: tuple[Expression, ...], event: Event) -> Truth:
     unknown = False
     for item in items:
         value = truth(item, event)
@@ -130,7 +130,7 @@ def _conjunction(items: tuple[Expression, ...], event: Event) -> Truth:
     return None if unknown else True
 
 
-def _disjunction(items: tuple[Expression, ...], event: Event) -> Truth:
+def _evaluate_or(items: tuple[Expression, ...], event: Event) -> Truth:
     unknown = False
     for item in items:
         value = truth(item, event)
@@ -152,11 +152,11 @@ def _any_of(values: list[Truth]) -> Truth:
     return None if None in values else False
 
 
-def _negation(value: Truth) -> Truth:
+def _negate(value: Truth) -> Truth:
     return None if value is None else not value
 
 
-def _called(node: Call, event: Event) -> Any:
+def _call(node: Call, event: Event) -> Any:
     function = FUNCTIONS[node.name]
     values = [evaluate(arg, event) for arg in node.args]
     if function.strict and any(value is None for value in values):

@@ -18,7 +18,7 @@ import msgspec
 from tidings.filters.values import geography, inet, like, regular, sets, subjects
 from tidings.filters.values.overlap import overlap
 from tidings.filters.values.work import WORTH, spend
-from tidings.model import INT_MAX, INT_MIN, Type, compare, is_number, plain
+from tidings.model import INT_MAX, INT_MIN, Type, compare, is_number, normalise
 
 Body = Callable[..., Any]
 MOST_TEXT = 1 << 20  # characters of a text that is put together
@@ -61,7 +61,7 @@ def _arithmetic(whole: Body, floating: Body) -> Body:
     return body
 
 
-def _truncated(left: int, right: int) -> int | None:
+def _divide_whole(left: int, right: int) -> int | None:
     if right == 0:
         return None
     quotient = abs(left) // abs(right)
@@ -89,7 +89,7 @@ def _divide(left: Any, right: Any) -> float | None:
 def _whole_division(left: Any, right: Any) -> int | None:
     if not (_is_whole(left) and _is_whole(right)):
         return None
-    quotient = _truncated(left, right)
+    quotient = _divide_whole(left, right)
     return None if quotient is None else _integer(quotient)
 
 
@@ -99,13 +99,13 @@ def _negative(value: Any) -> Any:
     return _integer(-value) if isinstance(value, int) else -value
 
 
-def _absolute(value: Any) -> Any:
+def _abs(value: Any) -> Any:
     if not is_number(value):
         return None
     return _integer(abs(value)) if isinstance(value, int) else abs(value)
 
 
-def _rounded(down: Callable[[float], int]) -> Body:
+def _rounding(down: Callable[[float], int]) -> Body:
     def body(value: Any) -> int | None:
         if not is_number(value):
             return None
@@ -137,7 +137,7 @@ def _concat(*texts: str) -> str | None:
     return "".join(texts) if sum(map(len, texts)) <= MOST_TEXT else None
 
 
-def _reversed(value: Any) -> Any:
+def _reverse(value: Any) -> Any:
     if not isinstance(value, (str, list)):
         return None
     spend(len(value))
@@ -154,7 +154,7 @@ def _substring(text: Any, start: Any, size: Any = INT_MAX) -> str | None:
     return text[max(first, 0) : max(last, 0)]
 
 
-def _part(read: Callable[[dt.datetime], int]) -> Body:
+def _date_part(read: Callable[[dt.datetime], int]) -> Body:
     def body(value: Any) -> int | None:
         if not isinstance(value, dt.date):
             return None
@@ -177,7 +177,7 @@ def _size(value: Any) -> int | None:
 def _get(values: Any, index: Any) -> Any:
     if not isinstance(values, list) or not _is_whole(index):
         return None
-    return plain(values[index]) if 0 <= index < len(values) else None
+    return normalise(values[index]) if 0 <= index < len(values) else None
 
 
 def _array_contains(values: Any, wanted: Any) -> bool | None:
@@ -185,7 +185,7 @@ def _array_contains(values: Any, wanted: Any) -> bool | None:
     if not isinstance(values, list):
         return None
     spend(len(values))
-    orders = [compare(plain(v), wanted) for v in values]
+    orders = [compare(normalise(v), wanted) for v in values]
     if 0 in orders:
         return True
     return None if None in orders else False
@@ -208,19 +208,19 @@ def _coalesce(*values: Any) -> Any:
 
 def _rlike(text: str, pattern: str) -> bool | None:
     try:
-        return regular.compiled(pattern).found(text)
+        return regular.compile_pattern(pattern).found(text)
     except regular.RegularError:
         return None  # literal ones are checked when they are parsed, and there are no others
 
 
 def _like(text: str, pattern: str) -> bool | None:
-    compiled = like.compiled(pattern)
+    compiled = like.compile_pattern(pattern)
     return None if compiled is None else compiled.holds(text)
 
 
-def _applied(body: Body, name: str, *values: Any) -> Any:
+def _apply(body: Body, name: str, *values: Any) -> Any:
     try:
-        return plain(body(*values))
+        return normalise(body(*values))
     except Exception as problem:  # whatever an application's function does, matching goes on
         warnings.warn(
             f"the function '{name}' raised {type(problem).__name__}: {problem}; it counts as null",
@@ -239,14 +239,14 @@ def _foreign(program: Any, _text: str, *values: Any) -> Any:
     return program.value(values)
 
 
-def flattened(values: list[Any]) -> list[Any]:
+def flatten(values: list[Any]) -> list[Any]:
     """The elements of an array, arrays in it replaced by their elements, nulls left out."""
     out: list[Any] = []
     spend(len(values))
     stack = [iter(values)]
     while stack:
         for value in stack[-1]:
-            value = plain(value)
+            value = normalise(value)
             if isinstance(value, list):
                 spend(len(value))
                 stack.append(iter(value))
@@ -262,7 +262,7 @@ def _leaves(value: Any) -> list[Any] | None:
     """The values in a list and in lists in it, without nulls and structs; null for what is none."""
     if not isinstance(value, list):
         return None
-    return [one for one in flattened(value) if not isinstance(one, Mapping)]
+    return [one for one in flatten(value) if not isinstance(one, Mapping)]
 
 
 def _is_nested(value: Any) -> bool:
@@ -279,9 +279,9 @@ def _table() -> dict[str, Function]:
         Function("%", _arithmetic(_remainder, _floating_remainder), 2, 2, None, number * 2),
         Function("div", _whole_division, 2, 2, "integer", number * 2),
         Function("negative", _negative, 1, 1, None, number),
-        Function("abs", _absolute, 1, 1, None, number),
-        Function("floor", _rounded(math.floor), 1, 1, "integer", number),
-        Function("ceil", _rounded(math.ceil), 1, 1, "integer", number),
+        Function("abs", _abs, 1, 1, None, number),
+        Function("floor", _rounding(math.floor), 1, 1, "integer", number),
+        Function("ceil", _rounding(math.ceil), 1, 1, "integer", number),
         Function("isnan", _is_nan, 1, 1, "boolean", number, strict=False),
         Function("lower", _text(str.lower), 1, 1, "string", text),
         Function("upper", _text(str.upper), 1, 1, "string", text),
@@ -289,7 +289,7 @@ def _table() -> dict[str, Function]:
         Function("concat", _text(_concat), 1, 64, "string", text * 64),
         Function("length", _text(len), 1, 1, "integer", text),
         Function("substring", _substring, 2, 3, "string", (*text, *number, *number)),
-        Function("reverse", _reversed, 1, 1, None),
+        Function("reverse", _reverse, 1, 1, None),
         Function("startswith", _text(str.startswith), 2, 2, "boolean", text * 2),
         Function("endswith", _text(str.endswith), 2, 2, "boolean", text * 2),
         Function("contains", _text(str.__contains__), 2, 2, "boolean", text * 2),
@@ -305,13 +305,13 @@ def _table() -> dict[str, Function]:
         Function("isnested", _is_nested, 1, 1, "boolean", strict=False, spark=False, any_type=True),
         Function("leaves", _leaves, 1, 1, "list", spark=False, any_type=True),
         Function("coalesce", _coalesce, 1, 64, None, strict=False),
-        Function("year", _part(lambda t: t.year), 1, 1, "integer", time),
-        Function("month", _part(lambda t: t.month), 1, 1, "integer", time),
-        Function("day", _part(lambda t: t.day), 1, 1, "integer", time),
-        Function("hour", _part(lambda t: t.hour), 1, 1, "integer", time),
-        Function("minute", _part(lambda t: t.minute), 1, 1, "integer", time),
-        Function("second", _part(lambda t: t.second), 1, 1, "integer", time),
-        Function("dayofweek", _part(lambda t: t.isoweekday() % 7 + 1), 1, 1, "integer", time),
+        Function("year", _date_part(lambda t: t.year), 1, 1, "integer", time),
+        Function("month", _date_part(lambda t: t.month), 1, 1, "integer", time),
+        Function("day", _date_part(lambda t: t.day), 1, 1, "integer", time),
+        Function("hour", _date_part(lambda t: t.hour), 1, 1, "integer", time),
+        Function("minute", _date_part(lambda t: t.minute), 1, 1, "integer", time),
+        Function("second", _date_part(lambda t: t.second), 1, 1, "integer", time),
+        Function("dayofweek", _date_part(lambda t: t.isoweekday() % 7 + 1), 1, 1, "integer", time),
         # the functions of this field
         Function("cidr", _text(inet.in_network), 2, 2, "boolean", text * 2, spark=False),
         Function("inet", _text(inet.address), 1, 1, "string", text, spark=False),
@@ -324,7 +324,7 @@ def _table() -> dict[str, Function]:
         Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
         # a text of another language, with its attributes: see foreign.py
         Function("foreign", _foreign, 1, 65, None, text, strict=False, spark=False, any_type=True),
-        Function("apply", _applied, 0, 64, None, spark=False),
+        Function("apply", _apply, 0, 64, None, spark=False),
     ]
     return {row.name: row for row in rows}
 

@@ -49,10 +49,10 @@ def text_of(node: Expression) -> str:
 
 @lru_cache(maxsize=4096)
 def name_text(path: tuple[str, ...]) -> str:
-    return ".".join(_quoted_name(step) for step in path)
+    return ".".join(_quote_name(step) for step in path)
 
 
-def _quoted_name(name: str) -> str:
+def _quote_name(name: str) -> str:
     if _PLAIN_NAME.fullmatch(name) and name.upper() not in RESERVED:
         return name
     return "`" + name.replace("`", "``") + "`"
@@ -66,7 +66,7 @@ def literal_text(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return _double_text(value)
+        return _write_double(value)
     if isinstance(value, str):
         return "'" + _ESCAPED.sub(lambda m: _ESCAPES[m.group()], value) + "'"
     if isinstance(value, dt.datetime):
@@ -77,7 +77,7 @@ def literal_text(value: Any) -> str:
     return "array(" + ", ".join(literal_text(v) for v in value) + ")"
 
 
-def _double_text(value: float) -> str:
+def _write_double(value: float) -> str:
     if math.isnan(value):
         return "double('NaN')"
     if math.isinf(value):
@@ -94,62 +94,62 @@ def _write(node: Expression) -> tuple[str, int]:
             text = literal_text(value)
             return text, _UNARY if text.startswith("-") else _ATOM
         case Compare(op, left, right):
-            return f"{_inside(left, _SUM)} {op} {_inside(right, _SUM)}", _COMPARISON
+            return f"{_bracket(left, _SUM)} {op} {_bracket(right, _SUM)}", _COMPARISON
         case And(items):
-            return " AND ".join(_inside(i, _NOT) for i in items) or "true", _AND
+            return " AND ".join(_bracket(i, _NOT) for i in items) or "true", _AND
         case Or(items):
-            return " OR ".join(_inside(i, _AND) for i in items) or "false", _OR
+            return " OR ".join(_bracket(i, _AND) for i in items) or "false", _OR
         case In() | Between() | IsNull() | IsTruth():
-            return _predicate(node, ""), _PREDICATE
+            return _write_predicate(node, ""), _PREDICATE
         case Not(item):
-            return _negated(item), _NOT
+            return _write_negated(item), _NOT
         case Call():
-            return _call(node, "")
+            return _write_call(node, "")
 
 
-def _inside(node: Expression, at_least: int) -> str:
+def _bracket(node: Expression, at_least: int) -> str:
     text, binding = _write(node)
     return text if binding >= at_least else f"({text})"
 
 
-def _negated(item: Expression) -> str:
+def _write_negated(item: Expression) -> str:
     if isinstance(item, (In, Between, IsNull, IsTruth)):
-        return _predicate(item, "NOT ")
+        return _write_predicate(item, "NOT ")
     if isinstance(item, Call) and item.name in _LIKES:
-        return _call(item, "NOT ")[0]
+        return _write_call(item, "NOT ")[0]
     if isinstance(item, Compare) and item.op == "<=>":
-        return f"{_inside(item.left, _SUM)} IS DISTINCT FROM {_inside(item.right, _SUM)}"
+        return f"{_bracket(item.left, _SUM)} IS DISTINCT FROM {_bracket(item.right, _SUM)}"
     if isinstance(item, (Attribute, Call, Literal)):
-        return "NOT " + _inside(item, _ATOM)
+        return "NOT " + _bracket(item, _ATOM)
     if isinstance(item, Not):
-        return "NOT " + _inside(item, _NOT)
+        return "NOT " + _bracket(item, _NOT)
     return f"NOT ({text_of(item)})"
 
 
-def _predicate(node: In | Between | IsNull | IsTruth, no: str) -> str:
-    item = _inside(node.item, _SUM)
+def _write_predicate(node: In | Between | IsNull | IsTruth, no: str) -> str:
+    item = _bracket(node.item, _SUM)
     match node:
         case In(options=options):
             return f"{item} {no}IN (" + ", ".join(text_of(o) for o in options) + ")"
         case Between(low=low, high=high):
-            return f"{item} {no}BETWEEN {_inside(low, _SUM)} AND {_inside(high, _SUM)}"
+            return f"{item} {no}BETWEEN {_bracket(low, _SUM)} AND {_bracket(high, _SUM)}"
         case IsNull():
             return f"{item} IS {no}NULL"
         case IsTruth(truth=wanted):
             return f"{item} IS {no}{'TRUE' if wanted else 'FALSE'}"
 
 
-def _call(node: Call, no: str) -> tuple[str, int]:
+def _write_call(node: Call, no: str) -> tuple[str, int]:
     name, args = node.name, node.args
     if name in _BINARY:
         binding = _BINARY[name]
-        left, right = _inside(args[0], binding), _inside(args[1], binding + 1)
+        left, right = _bracket(args[0], binding), _bracket(args[1], binding + 1)
         return f"{left} {name} {right}", binding
     if name == "negative":
-        text = _inside(args[0], _UNARY)
+        text = _bracket(args[0], _UNARY)
         return ("- " if text.startswith("-") else "-") + text, _UNARY  # -- opens a comment
     if name in _LIKES:
-        return f"{_inside(args[0], _SUM)} {no}{_LIKES[name]} {_inside(args[1], _SUM)}", _PREDICATE
+        return f"{_bracket(args[0], _SUM)} {no}{_LIKES[name]} {_bracket(args[1], _SUM)}", _PREDICATE
     if name == "subject_matches":
         return f"subject({text_of(args[1])})", _ATOM
     if name == "foreign":

@@ -16,27 +16,27 @@ from tidings.filters.language.functions import FUNCTIONS, OPERATORS
 from tidings.model import type_of
 
 
-def kind_of(node: Expression, attributes: Attributes | None) -> str | None:
+def static_type_of(node: Expression, attributes: Attributes | None) -> str | None:
     """A type, "number" for arithmetic, or None where it depends on the notification."""
     if isinstance(node, Attribute):
         return attributes.type(node.path) if attributes else None
     if isinstance(node, Literal):
         return type_of(node.value)
     if isinstance(node, Call):
-        return FUNCTIONS[node.name].returns or _kind_of_call(node, attributes)
+        return FUNCTIONS[node.name].returns or _type_of_call(node, attributes)
     return "boolean"
 
 
-def _kind_of_call(node: Call, attributes: Attributes | None) -> str | None:
+def _type_of_call(node: Call, attributes: Attributes | None) -> str | None:
     """The type of a call whose function gives different types for different arguments."""
     if node.name == "coalesce":
-        kinds = {kind_of(arg, attributes) for arg in node.args if arg != Literal(None)}
+        kinds = {static_type_of(arg, attributes) for arg in node.args if arg != Literal(None)}
         if len(kinds) == 1:
             return kinds.pop()
         families = {family(kind) for kind in kinds}
         return _JOINED.get(families.pop() or "") if len(families) == 1 else None
     if node.name == "reverse":
-        return kind_of(node.args[0], attributes)
+        return static_type_of(node.args[0], attributes)
     if node.name == FOREIGN:
         kind: str | None = node.bound.kind
         return kind

@@ -60,23 +60,23 @@ def tokenize(text: str) -> list[Token]:
             tokens.append(Token("name", piece, at, piece.upper() if piece.isascii() else piece))
         elif kind == "op":
             if piece == "/" and text.startswith("/*", at):
-                raise FilterError(_bad_character(piece, text, at), text, at)
+                raise FilterError(_describe_bad_character(piece, text, at), text, at)
             tokens.append(Token("op", piece, at))
         elif kind == "string":
-            tokens.append(Token("string", _unescaped(piece, text, at), at))
+            tokens.append(Token("string", _unescape(piece, text, at), at))
         elif kind in ("number", "suffix"):
-            tokens.append(_number(found, text, at))
+            tokens.append(_read_number(found, text, at))
         elif kind == "raw":
             tokens.append(Token("string", piece[2:-1], at))
         elif kind == "quoted":
             tokens.append(Token("quoted", piece[1:-1].replace("``", "`"), at))
         else:
-            raise FilterError(_bad_character(piece, text, at), text, at)
+            raise FilterError(_describe_bad_character(piece, text, at), text, at)
     tokens.append(Token("end", "", len(text)))
     return tokens
 
 
-def _number(found: re.Match[str], text: str, at: int) -> Token:
+def _read_number(found: re.Match[str], text: str, at: int) -> Token:
     suffix = found.group("suffix")
     digits = found.group()[: len(found.group()) - len(suffix)]
     if not suffix.isascii() or suffix.upper() not in _SUFFIXES:
@@ -88,7 +88,7 @@ def _number(found: re.Match[str], text: str, at: int) -> Token:
     return Token("number", digits, at, suffix.upper())
 
 
-def _unescaped(piece: str, text: str, at: int) -> str:
+def _unescape(piece: str, text: str, at: int) -> str:
     """The value of a string literal: Spark's escapes, and a doubled quote as one."""
     quote, body = piece[0], piece[1:-1]
     if "\\" not in body and quote not in body:
@@ -114,7 +114,7 @@ def _unescaped(piece: str, text: str, at: int) -> str:
     return _ESCAPE.sub(replaced, body)
 
 
-def _bad_character(piece: str, text: str, at: int) -> str:
+def _describe_bad_character(piece: str, text: str, at: int) -> str:
     if piece in "'\"":
         return f"found a {piece} that opens a string but no {piece} that closes it"
     if piece == "`":

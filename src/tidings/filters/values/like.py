@@ -29,13 +29,13 @@ class LargeError(ValueError):
 
 def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
     """The parts of a pattern; see `_split`. Those of short ones are remembered."""
-    return (_split if len(pattern) > LONGEST_REMEMBERED else _remembered)(pattern, escape)
+    return (_split if len(pattern) > LONGEST_REMEMBERED else _split_cached)(pattern, escape)
 
 
 def _split(pattern: str, escape: str) -> tuple[Part, ...]:
     """The parts of a pattern, runs of text joined, `%%` as one `%`, `_` before `%`."""
     if escape not in pattern:
-        return tuple(_unescaped(pattern))
+        return tuple(_split_unescaped(pattern))
     parts: list[Part] = []
     text: list[str] = []
     wild: list[str] = []
@@ -74,10 +74,10 @@ def _split(pattern: str, escape: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-_remembered = lru_cache(maxsize=4096)(_split)
+_split_cached = lru_cache(maxsize=4096)(_split)
 
 
-def _unescaped(pattern: str) -> Iterator[Part]:
+def _split_unescaped(pattern: str) -> Iterator[Part]:
     for run in _RUNS.findall(pattern):
         if run[0] not in (ANY, ONE):
             yield "text", run
@@ -116,7 +116,7 @@ class Like:
         if len(self._between) < sum(1 for run in runs[1:-1] if run):
             self._expression = expression_of(parts)
             try:
-                regular.kept_program(self._expression)
+                regular.cached_program(self._expression)
             except regular.RegularError:
                 raise LargeError(
                     "the pattern is too large for one with a _ between two %, expected some "
@@ -126,12 +126,12 @@ class Like:
     @property
     def regular(self) -> regular.Regular | None:
         """The program of one that takes a regular expression."""
-        return None if self._expression is None else regular.kept_program(self._expression)
+        return None if self._expression is None else regular.cached_program(self._expression)
 
     def holds(self, text: str) -> bool | None:
         """Whether a text is like the pattern; null where that is beyond the bound."""
         if self._expression is not None:
-            return regular.kept_program(self._expression).found(text)
+            return regular.cached_program(self._expression).found(text)
         if self._whole:
             return len(text) == self._first.size and self._first.fits(text, 0)
         at, end = self._first.size, len(text) - self._last.size
@@ -163,27 +163,27 @@ class _Run:
 def expression_of(parts: tuple[Part, ...]) -> str:
     """The pattern as a regular expression of RE2."""
     pieces = {ANY: ".*", ONE: "."}
-    written = "".join(pieces.get(kind) or _quoted(text) for kind, text in parts)
+    written = "".join(pieces.get(kind) or _quote(text) for kind, text in parts)
     return f"(?s)\\A{written}\\z"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "".join(
         one if one.isascii() and one.isalnum() else f"\\x{{{ord(one):x}}}" for one in text
     )
 
 
-def compiled(pattern: str) -> Like | None:
+def compile_pattern(pattern: str) -> Like | None:
     """The pattern of a text; None for a broken or too large one (it came from an attribute)."""
-    return _short(pattern) if len(pattern) <= LONGEST_REMEMBERED else _long(pattern)
+    return _compile_short(pattern) if len(pattern) <= LONGEST_REMEMBERED else _compile_long(pattern)
 
 
-def _compiled(pattern: str) -> Like | None:
+def _compile(pattern: str) -> Like | None:
     try:
         return Like(split(pattern))
     except (PatternError, LargeError):
         return None
 
 
-_short = lru_cache(maxsize=4096)(_compiled)
-_long = lru_cache(maxsize=16)(_compiled)
+_compile_short = lru_cache(maxsize=4096)(_compile)
+_compile_long = lru_cache(maxsize=16)(_compile)

@@ -74,7 +74,7 @@ class Ontology:
             while name not in way:  # up from there, to a topic that comes round again
                 way[name] = None
                 name = min(parent for parent in self._parents[name] if waiting[parent])
-            raise AttributesError(f"the ontology has a loop: {_loop(list(way), name)}")
+            raise AttributesError(f"the ontology has a loop: {_describe_loop(list(way), name)}")
         numbers: dict[str, int] = {}
         stack = sorted((n for n, names in self._parents.items() if not names), reverse=True)
         while stack:
@@ -134,7 +134,7 @@ class Ontology:
         return difflib.get_close_matches(topic, self._numbers, n=3)
 
 
-def _loop(way: list[str], back: str) -> str:
+def _describe_loop(way: list[str], back: str) -> str:
     """The loop that a way ends in, which came back to one of its topics."""
     names = [*way[way.index(back) :], back]
     if len(names) == 2:

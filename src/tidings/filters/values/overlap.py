@@ -14,7 +14,7 @@ from typing import Any
 from tidings.filters.values import sets
 from tidings.filters.values.sets import Key
 from tidings.filters.values.work import look
-from tidings.model import plain
+from tidings.model import normalise
 
 _LIST = sets.OTHER + 1  # within a list, a list does not compare with a null either
 _LIST_KEY: Key = (_LIST, 0, 0)
@@ -25,7 +25,7 @@ def overlap(left: list[Any], right: list[Any]) -> bool | None:
     """What `compare` says of all pairs: True when one is equal, else None when one is unknown."""
     if not left or not right:
         return False
-    ours, theirs = _plain(left), _plain(right)
+    ours, theirs = _normalise_all(left), _normalise_all(right)
     common = _keys(ours) & _keys(theirs)
     if common - {None}:
         return True
@@ -45,13 +45,13 @@ def _family(place: Key) -> int:
     return sets.NUMBER if family == sets.NAN else family
 
 
-def _plain(values: list[Any]) -> list[Any]:
+def _normalise_all(values: list[Any]) -> list[Any]:
     look()
-    return [_plain_list(one) if isinstance(one := plain(v), list) else one for v in values]
+    return [_normalise_list(one) if isinstance(one := normalise(v), list) else one for v in values]
 
 
-def _plain_list(values: list[Any]) -> list[Any]:
-    return [plain(value) for value in values]
+def _normalise_list(values: list[Any]) -> list[Any]:
+    return [normalise(value) for value in values]
 
 
 def _keys(values: list[Any]) -> set[Hashable]:

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 Program = TypeVar("Program")
 
 
-class Programs(Generic[Program]):
+class ProgramCache(Generic[Program]):
     """Programs by what they were made of. Safe to use from threads."""
 
     def __init__(self, most: int, size: Callable[[Program], int]) -> None:

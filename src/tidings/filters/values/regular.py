@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tidings.filters.values.programs import Programs
+from tidings.filters.values.programs import ProgramCache
 from tidings.filters.values.work import spend
 
 MOST_POSITIONS = 1_000
@@ -82,7 +82,7 @@ class Regular:
         """Whether it is found somewhere in a text; null in one that is too long."""
         if len(text) > self.longest:
             return None
-        encoded = encoded_text(text)
+        encoded = encode_text(text)
         if len(encoded) > self.longest:
             return None
         spend(len(encoded) * self.positions)
@@ -90,7 +90,7 @@ class Regular:
         return bool(spans[0][0] >= 0)
 
 
-def encoded_text(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """A text in UTF-8; half a surrogate pair, which is no character, counts as U+FFFD."""
     try:
         return text.encode()
@@ -98,7 +98,7 @@ def encoded_text(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-_programs: Programs[Regular] = Programs(KEPT, lambda one: one.bytes)
+_programs: ProgramCache[Regular] = ProgramCache(KEPT, lambda one: one.bytes)
 
 
 def forget() -> None:
@@ -106,17 +106,17 @@ def forget() -> None:
     _programs.clear()
 
 
-def compiled(pattern: str) -> Regular:
+def compile_pattern(pattern: str) -> Regular:
     """The program of a pattern that was written in a filter; RegularError for what is refused."""
-    return _programs.get(pattern, lambda: _checked(pattern))
+    return _programs.get(pattern, lambda: _compile_checked(pattern))
 
 
-def kept_program(pattern: str) -> Regular:
+def cached_program(pattern: str) -> Regular:
     """The program of a pattern in RE2's own language, which is kept like the others."""
     return _programs.get((pattern,), lambda: program_of(pattern))
 
 
-def _checked(pattern: str) -> Regular:
+def _compile_checked(pattern: str) -> Regular:
     if len(pattern) > MAX_PATTERN:
         raise RegularError(f"has more than {MAX_PATTERN:,} characters; use several filters")
     _refuse_other_meanings(pattern)
@@ -132,13 +132,13 @@ def program_of(pattern: str) -> Regular:
     except UnicodeEncodeError:
         raise RegularError("has half a surrogate pair, expected valid Unicode") from None
     memory = LITTLE_MEMORY
-    program = re2._re2.RE2(encoded, _options(re2, memory))
+    program = re2._re2.RE2(encoded, _make_options(re2, memory))
     if not program.ok() or program.ProgramSize() > SMALL:
         memory = MOST_MEMORY
-        program = re2._re2.RE2(encoded, _options(re2, memory))
+        program = re2._re2.RE2(encoded, _make_options(re2, memory))
     if not program.ok():
-        raise RegularError(_said(bytes(program.error()).decode(errors="replace")))
-    positions = _positions(re2, pattern, program)
+        raise RegularError(_explain_error(bytes(program.error()).decode(errors="replace")))
+    positions = _count_positions(re2, pattern, program)
     if positions > MOST_POSITIONS:
         raise RegularError(
             f"has {positions:,} positions when its repetitions are written out, expected at most "
@@ -153,7 +153,7 @@ def columns_agree(pattern: str) -> bool:
     return _VERSIONED.search(pattern) is None and ("(?" not in pattern or pattern.isascii())
 
 
-def _options(re2: Any, memory: int) -> Any:
+def _make_options(re2: Any, memory: int) -> Any:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
@@ -161,10 +161,10 @@ def _options(re2: Any, memory: int) -> Any:
     return options
 
 
-def _positions(re2: Any, pattern: str, program: Any) -> int:
+def _count_positions(re2: Any, pattern: str, program: Any) -> int:
     """How many places a search can be at together, at most: the size of the program, characters
     taken for one byte each, because a class of Unicode is one place and many instructions."""
-    options = _options(re2, MOST_MEMORY)
+    options = _make_options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
     # walked escape by escape: what follows an escaped backslash is no code
     short = _ESCAPED.sub(lambda found: "a" if found[1] else found[0], pattern)
@@ -172,7 +172,7 @@ def _positions(re2: Any, pattern: str, program: Any) -> int:
     return max(1, int((bytewise if bytewise.ok() else program).ProgramSize()))
 
 
-def _said(error: str) -> str:
+def _explain_error(error: str) -> str:
     """What RE2 says of a pattern, with what to write instead where we know."""
     what, _, where = error.partition(": ")
     if what == "bad repetition operator":

@@ -88,7 +88,7 @@ def _cut(place: Key, after: bool) -> Cut:
     if family in (ABSENT, NAN, OTHER):
         return (family + 1,) if after else (family,)
     if family == BOOLEAN:
-        return ((BOOLEAN, False, 1), (NUMBER,))[value] if after else _before_boolean(value)
+        return ((BOOLEAN, False, 1), (NUMBER,))[value] if after else _cut_before_boolean(value)
     if family == NUMBER:
         if value > 0:
             return (NAN,) if after else (NUMBER, value, 0)
@@ -96,7 +96,7 @@ def _cut(place: Key, after: bool) -> Cut:
     return (family, value, 1 if after else 0)
 
 
-def _before_boolean(value: bool) -> Cut:
+def _cut_before_boolean(value: bool) -> Cut:
     return (BOOLEAN, False, 1) if value else (BOOLEAN,)
 
 
@@ -221,35 +221,37 @@ def _merge(
 
 def unite(parts: Sequence[ValueSet]) -> ValueSet:
     """The union of many: in halves, so that a thousand points take no thousand merges of all."""
-    return _halved(parts, ValueSet.__or__)
+    return _join_halves(parts, ValueSet.__or__)
 
 
 def intersect(parts: Sequence[ValueSet]) -> ValueSet:
     """The intersection of many, in halves too."""
-    return _halved(parts, ValueSet.__and__)
+    return _join_halves(parts, ValueSet.__and__)
 
 
-def _halved(parts: Sequence[ValueSet], join: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
+def _join_halves(
+    parts: Sequence[ValueSet], join: Callable[[ValueSet, ValueSet], ValueSet]
+) -> ValueSet:
     while len(parts) > 1:
         pairs = [join(parts[at], parts[at + 1]) for at in range(0, len(parts) - 1, 2)]
         parts = [*pairs, parts[-1]] if len(parts) % 2 else pairs
     return parts[0]
 
 
-def _family(first: int, beyond: int) -> ValueSet:
+def _make_family(first: int, beyond: int) -> ValueSet:
     return ValueSet(((first,), (beyond,)))
 
 
 NOTHING = ValueSet(())
 EVERYTHING = ValueSet(((ABSENT,),))
-NULL = _family(ABSENT, BOOLEAN)
+NULL = _make_family(ABSENT, BOOLEAN)
 NOT_NULL = ValueSet(((BOOLEAN,),))
-BOOLEANS = _family(BOOLEAN, NUMBER)
-NUMBERS = _family(NUMBER, STRING)
-STRINGS = _family(STRING, TIME)
-TIMES = _family(TIME, OTHER)
+BOOLEANS = _make_family(BOOLEAN, NUMBER)
+NUMBERS = _make_family(NUMBER, STRING)
+STRINGS = _make_family(STRING, TIME)
+TIMES = _make_family(TIME, OTHER)
 LISTS = ValueSet(((OTHER,),))
-IS_NAN = _family(NAN, STRING)
+IS_NAN = _make_family(NAN, STRING)
 TRUE = ValueSet(((BOOLEAN, False, 1), (NUMBER,)))
 FALSE = ValueSet(((BOOLEAN,), (BOOLEAN, False, 1)))
 
@@ -263,7 +265,7 @@ _COMPARABLE = {
 }
 
 
-def comparable(place: Key) -> ValueSet:
+def comparable_with(place: Key) -> ValueSet:
     """The values that compare with the one at this place: its family, NaN among the numbers."""
     return _COMPARABLE[place[0]]
 
@@ -294,13 +296,13 @@ def points(places: Iterable[Key]) -> ValueSet:
 
 def below(place: Key, inclusive: bool) -> ValueSet:
     """Comparable values less than (or equal to) the one at this place."""
-    first, last = comparable(place).cuts[0], _cut(place, inclusive)
+    first, last = comparable_with(place).cuts[0], _cut(place, inclusive)
     return ValueSet((first, last)) if first < last else NOTHING
 
 
 def above(place: Key, inclusive: bool) -> ValueSet:
     """Comparable values greater than (or equal to) the one at this place."""
-    family = comparable(place).cuts
+    family = comparable_with(place).cuts
     first = _cut(place, not inclusive)
     if len(family) == 1:  # lists, up to the end of the line
         return ValueSet((first,))
@@ -309,7 +311,7 @@ def above(place: Key, inclusive: bool) -> ValueSet:
 
 def between(low: Key, high: Key) -> ValueSet:
     """The values from one place to another, both inside; none when they do not compare."""
-    if comparable(low) is not comparable(high):
+    if comparable_with(low) is not comparable_with(high):
         return NOTHING
     first, last = _cut(low, False), _cut(high, True)
     return ValueSet((first, last)) if first < last else NOTHING

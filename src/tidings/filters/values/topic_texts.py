@@ -44,17 +44,17 @@ def read_ontology(text: str, form: str = "json") -> Ontology:
     return Ontology(parents)
 
 
-def _from_json(text: str) -> Iterator[Edge]:
+def _read_json(text: str) -> Iterator[Edge]:
     try:
-        value = json.loads(text, object_pairs_hook=_without_doubles)
+        value = json.loads(text, object_pairs_hook=_refuse_doubles)
     except RecursionError:
         raise AttributesError("this JSON is nested too deep") from None
     except ValueError as problem:
         raise AttributesError(f"this is not JSON: {problem}") from None
-    return _edges(value)
+    return _read_edges(value)
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         counts = Counter(name for name, _ in pairs)
@@ -63,7 +63,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _from_yaml(text: str) -> Iterator[Edge]:
+def _read_yaml(text: str) -> Iterator[Edge]:
     try:
         import yaml
     except ImportError:
@@ -81,7 +81,7 @@ def _from_yaml(text: str) -> Iterator[Edge]:
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            _without_doubles([(key, None) for key in keys if key != "<<"])
+            _refuse_doubles([(key, None) for key in keys if key != "<<"])
             return super().construct_mapping(node, deep)
 
     try:
@@ -91,13 +91,13 @@ def _from_yaml(text: str) -> Iterator[Edge]:
     except yaml.YAMLError as problem:
         told = " ".join(str(problem).split())
         raise AttributesError(f"this is not YAML: {told}") from None
-    return _edges(value)
+    return _read_edges(value)
 
 
-def _edges(value: object) -> Iterator[Edge]:
+def _read_edges(value: object) -> Iterator[Edge]:
     if isinstance(value, dict) and not any(_holds_objects(one) for one in value.values()):
-        return _declared(value)
-    return _nested(value)
+        return _read_declared(value)
+    return _read_nested(value)
 
 
 def _holds_objects(value: object) -> bool:
@@ -106,16 +106,16 @@ def _holds_objects(value: object) -> bool:
     )
 
 
-def _declared(parents: dict[Any, Any]) -> Iterator[Edge]:
+def _read_declared(parents: dict[Any, Any]) -> Iterator[Edge]:
     """Each topic with what it lies under."""
     for child, given in parents.items():
-        yield _topic(child), None
+        yield _need_topic(child), None
         for parent in given if isinstance(given, list) else [given]:
             if parent is not None:
-                yield _topic(child), _topic(parent)
+                yield _need_topic(child), _need_topic(parent)
 
 
-def _nested(value: object) -> Iterator[Edge]:
+def _read_nested(value: object) -> Iterator[Edge]:
     """Each topic with what lies under it. YAML can name one object in many places, and even inside
     itself: each is opened once for each topic that it stands under."""
     stack: list[tuple[str | None, object]] = [(None, value)]
@@ -128,11 +128,11 @@ def _nested(value: object) -> Iterator[Edge]:
             seen.add((parent, id(below)))
         if isinstance(below, dict):
             for child, under in below.items():
-                yield _topic(child), parent
+                yield _need_topic(child), parent
                 if isinstance(under, (dict, list)):
                     stack.append((child, under))
                 elif under is not None:
-                    found = _shown(under)
+                    found = _shorten(under)
                     raise AttributesError(
                         f"found {found} under '{child}', expected an object, a list or null"
                     )
@@ -141,24 +141,24 @@ def _nested(value: object) -> Iterator[Edge]:
                 if isinstance(one, dict):
                     stack.append((parent, one))
                 else:
-                    yield _topic(one), parent
+                    yield _need_topic(one), parent
         else:
-            found = _shown(below)
+            found = _shorten(below)
             raise AttributesError(f"found {found}, expected an object or a list of topics")
 
 
-def _topic(value: object) -> str:
+def _need_topic(value: object) -> str:
     if not isinstance(value, str):
-        raise AttributesError(f"found {_shown(value)}, expected a topic, which is a text")
+        raise AttributesError(f"found {_shorten(value)}, expected a topic, which is a text")
     return value
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _from_csv(text: str) -> Iterator[Edge]:
+def _read_csv(text: str) -> Iterator[Edge]:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [name.strip().lower() for name in next(rows, [])]
@@ -179,7 +179,7 @@ def _from_csv(text: str) -> Iterator[Edge]:
         raise AttributesError(f"line {rows.line_num}: this is not CSV: {problem}") from None
 
 
-def _from_turtle(text: str) -> Iterator[Edge]:
+def _read_turtle(text: str) -> Iterator[Edge]:
     try:
         import rdflib
         from rdflib.namespace import OWL, RDF, RDFS, SKOS
@@ -221,8 +221,8 @@ def _names(iris: Iterable[str]) -> dict[str, str]:
 
 
 _READERS: dict[str, Callable[[str], Iterator[Edge]]] = {
-    "json": _from_json,
-    "yaml": _from_yaml,
-    "csv": _from_csv,
-    "turtle": _from_turtle,
+    "json": _read_json,
+    "yaml": _read_yaml,
+    "csv": _read_csv,
+    "turtle": _read_turtle,
 }

@@ -123,7 +123,7 @@ def _searched(search: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _like(text: Any, pattern: str) -> Any:
-    compiled = like.compiled(pattern)
+    compiled = like.compile_pattern(pattern)
     if compiled is None or len(pattern) > LONGEST_LIKE:
         raise NotColumnar
     written = like.expression_of(like.split(pattern))
@@ -136,7 +136,7 @@ def _like(text: Any, pattern: str) -> Any:
 def _rlike(text: Any, pattern: str) -> Any:
     if not regular.columns_agree(pattern):
         raise NotColumnar
-    return _found(text, pattern, regular.compiled(pattern))
+    return _found(text, pattern, regular.compile_pattern(pattern))
 
 
 def _found(text: Any, pattern: str, compiled: regular.Regular) -> Any:

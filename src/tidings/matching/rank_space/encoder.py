@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tidings.matching.rank_space import lookup
 from tidings.matching.rank_space.ranks import Codes, Ranks
-from tidings.model import plain
+from tidings.model import normalise
 
 _TABLE_SPAN = 1 << 20  # thresholds this close together are looked up in a table
 
@@ -75,7 +75,7 @@ class Encoder:
     def _one_by_one(self, column: Any) -> Codes:
         code = self.ranks.code
         return np.fromiter(
-            (code(plain(value)) for value in column.to_pylist()), np.uint32, len(column)
+            (code(normalise(value)) for value in column.to_pylist()), np.uint32, len(column)
         )
 
     # -- numbers and times ---------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tidings.filters.values import key, sets
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.ranks import Codes
-from tidings.model import plain
+from tidings.model import normalise
 
 NO_LIST = 1 << 7
 
@@ -89,7 +89,7 @@ def encode_list(value: Any, encoder: Encoder) -> ListCodes:
         return ListCodes(
             np.zeros(2, np.int64), np.zeros(1, np.uint32), np.full(1, NO_LIST, np.uint8)
         )
-    items = [plain(item) for item in value]
+    items = [normalise(item) for item in value]
     code = encoder.ranks.code
     codes = sorted({code(item) for item in items})
     state = 0
@@ -114,7 +114,7 @@ def _family_bits(flat: Any) -> npt.NDArray[np.uint8]:
     kind = flat.type
     family = next((family for test, family in _FAMILIES if test(kind)), None)
     if family is None and not pa.types.is_floating(kind):
-        places = (key(plain(value))[0] for value in flat.to_pylist())
+        places = (key(normalise(value))[0] for value in flat.to_pylist())
         return np.fromiter((1 << place for place in places), np.uint8, len(flat))
     if family is None:
         nan = np.asarray(flat.fill_null(0.0).cast(pa.float64()))

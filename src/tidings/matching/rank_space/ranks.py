@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters.values import Cut, ValueSet, key, sets
-from tidings.model import INT_MAX, INT_MIN, plain
+from tidings.model import INT_MAX, INT_MIN, normalise
 
 Codes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class Ranks:
             return self.unknown_string if not self.ordered else self._search(value)
         if kind is int and INT_MIN <= value <= INT_MAX:
             return self.number_base + bisect_right(self.integer_list, value)
-        return self._search(plain(value))
+        return self._search(normalise(value))
 
     def _search(self, value: Any) -> int:
         return bisect_right(self.cuts, key(value))

@@ -49,10 +49,10 @@ class Builtin(msgspec.Struct, frozen=True):
 
 
 def _concat(*texts: str) -> str | Failure:
-    return _joined("", *texts)
+    return _join("", *texts)
 
 
-def _joined(between: str, *texts: str) -> str | Failure:
+def _join(between: str, *texts: str) -> str | Failure:
     size = sum(map(len, texts)) + len(between) * max(0, len(texts) - 1)
     return between.join(texts) if size <= MOST_TEXT else Failure("", "functionEvaluation")
 
@@ -98,7 +98,7 @@ def _same(value: Scalar) -> Scalar:
 BUILTINS: dict[str, Builtin] = {
     "LENGTH": Builtin(("string",), "integer", len, 1, 1),
     "CONCAT": Builtin(("string",), "string", _concat, 0, None),
-    "CONCAT_WS": Builtin(("string",), "string", _joined, 1, None),
+    "CONCAT_WS": Builtin(("string",), "string", _join, 1, None),
     "LOWER": Builtin(("string",), "string", str.lower, 1, 1),
     "UPPER": Builtin(("string",), "string", str.upper, 1, 1),
     "TRIM": Builtin(("string",), "string", lambda s: s.strip(_SPACE), 1, 1),

@@ -12,7 +12,7 @@ translate  nodes to an expression of tidings: sets where there are some, program
 from __future__ import annotations
 
 from tidings.filters.dialects.cesql import parser, syntax
-from tidings.filters.dialects.cesql.program import called
+from tidings.filters.dialects.cesql.program import call_of
 from tidings.filters.dialects.cesql.translate import Translator
 from tidings.filters.language.attributes import article
 from tidings.filters.language.dialect import Context, Embedded
@@ -46,4 +46,4 @@ def embed(text: str, context: Context) -> Embedded:
         node = parser.read(text, context.attributes, most_parts=context.most_parts)
     except FilterError as problem:
         raise type(problem)(f"in the expression of cesql: {problem}", text) from None
-    return Embedded(called(node), syntax.count(node))
+    return Embedded(call_of(node), syntax.count(node))

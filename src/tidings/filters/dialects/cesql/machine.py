@@ -34,11 +34,11 @@ from tidings.filters.dialects.cesql.values import (
     fits,
     kind_of,
     pattern_parts,
-    typed,
+    scalar_of,
 )
 from tidings.filters.values import like
 from tidings.filters.values.work import spend
-from tidings.model import plain
+from tidings.model import normalise
 
 Outcome = tuple[Scalar, str | None]
 
@@ -67,28 +67,28 @@ def value_of(node: Node, event: Mapping[str, Any]) -> Scalar:
         case Constant(value):
             return value
         case Name(name):
-            found = plain(event.get(name))
+            found = normalise(event.get(name))
             if found is None:
                 raise Trouble("missingAttribute")
-            return typed(found)
+            return scalar_of(found)
         case Exists(name):
-            return plain(event.get(name)) is not None
+            return normalise(event.get(name)) is not None
         case Logic():
-            return _logic(node, event)
+            return _evaluate_logic(node, event)
         case Not(item):
-            return _negation(_operand(item, event))
+            return _negate(_operand(item, event))
         case Compare(op, left, right):
-            return _compared(op, _operand(left, event), _operand(right, event))
+            return _compare(op, _operand(left, event), _operand(right, event))
         case Like(item, pattern):
             return _matches(_as(_operand(item, event), "string"), pattern)
         case In(item, options):
-            return _member(_operand(item, event), [_operand(one, event) for one in options])
+            return _is_member(_operand(item, event), [_operand(one, event) for one in options])
         case Minus(item):
             return _whole(-_as(_operand(item, event), "integer"))
         case Arithmetic(op, left, right):
-            return _computed(op, _operand(left, event), _operand(right, event))
+            return _compute(op, _operand(left, event), _operand(right, event))
         case Function(name, args):
-            return _called(name, [_operand(arg, event) for arg in args])
+            return _call(name, [_operand(arg, event) for arg in args])
 
 
 def _operand(node: Node, event: Mapping[str, Any]) -> Any:
@@ -113,7 +113,7 @@ def _whole(value: int) -> int:
     return value
 
 
-def _logic(node: Logic, event: Mapping[str, Any]) -> bool:
+def _evaluate_logic(node: Logic, event: Mapping[str, Any]) -> bool:
     outcome: bool = _as(_operand(node.items[0], event), "boolean")
     for item in node.items[1:]:
         if node.op != "XOR" and outcome == (node.op == "OR"):
@@ -123,7 +123,7 @@ def _logic(node: Logic, event: Mapping[str, Any]) -> bool:
     return outcome
 
 
-def _negation(value: Scalar) -> bool:
+def _negate(value: Scalar) -> bool:
     """NOT casts no Integer, other than AND, OR and BOOL: the conformance tests are clear there."""
     if kind_of(value) == "integer":
         raise Trouble("cast", True)
@@ -133,7 +133,7 @@ def _negation(value: Scalar) -> bool:
         raise Trouble("cast", True) from None
 
 
-def _compared(op: str, left: Scalar, right: Scalar) -> bool:
+def _compare(op: str, left: Scalar, right: Scalar) -> bool:
     """Equality is of the right side's type, order of Integers."""
     if op in ("=", "!="):
         same = _as(left, kind_of(right)) == right
@@ -144,14 +144,14 @@ def _compared(op: str, left: Scalar, right: Scalar) -> bool:
     return bool(low < high if op in ("<", ">") else low <= high)
 
 
-def _member(value: Scalar, options: list[Scalar]) -> bool:
+def _is_member(value: Scalar, options: list[Scalar]) -> bool:
     kind = kind_of(value)
     return value in [_as(option, kind) for option in options]
 
 
 def _matches(text: str, pattern: str) -> bool:
     spend(len(text))
-    compiled = like.compiled(like.join(pattern_parts(pattern)))
+    compiled = like.compile_pattern(like.join(pattern_parts(pattern)))
     assert compiled is not None
     held = compiled.holds(text)
     if held is None:
@@ -159,7 +159,7 @@ def _matches(text: str, pattern: str) -> bool:
     return held
 
 
-def _computed(op: str, left: Scalar, right: Scalar) -> int:
+def _compute(op: str, left: Scalar, right: Scalar) -> int:
     a, b = _as(left, "integer"), _as(right, "integer")
     if op in "/%":
         if b == 0:
@@ -169,7 +169,7 @@ def _computed(op: str, left: Scalar, right: Scalar) -> int:
     return _whole(a + b if op == "+" else a - b if op == "-" else a * b)
 
 
-def _called(name: str, args: list[Scalar]) -> Scalar:
+def _call(name: str, args: list[Scalar]) -> Scalar:
     function = BUILTINS.get(name)
     if function is None or not function.accepts(len(args)):
         raise Trouble("missingFunction", False)

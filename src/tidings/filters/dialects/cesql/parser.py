@@ -27,7 +27,7 @@ from tidings.filters.dialects.cesql.syntax import (
     Name,
     Node,
     Not,
-    unquoted,
+    unquote,
 )
 from tidings.filters.dialects.cesql.values import INT_MAX, INT_MIN, fits, pattern_parts
 from tidings.filters.language.attributes import Attributes
@@ -91,11 +91,11 @@ def tokenize(text: str) -> list[Token]:
             case "word":
                 tokens.append(Token("word", piece, at, piece.upper()))
             case "string":
-                tokens.append(Token("string", unquoted(piece), at))
+                tokens.append(Token("string", unquote(piece), at))
             case "op":
                 tokens.append(Token("op", piece, at))
             case "bad":
-                raise FilterError(_bad_character(piece), text, at)
+                raise FilterError(_describe_bad_character(piece), text, at)
     tokens.append(Token("end", "", len(text)))
     return tokens
 
@@ -124,7 +124,9 @@ class _Parser:
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
         token = token or self.now
-        raise FilterError(f"found {_shown(token)}, expected {expected}", self.text, token.position)
+        raise FilterError(
+            f"found {_describe(token)}, expected {expected}", self.text, token.position
+        )
 
     def take(self, op: str, expected: str) -> None:
         if not self.take_op(op):
@@ -164,7 +166,7 @@ class _Parser:
             token = self.next()
             right = self.expression(strength + 1)
             chained = isinstance(node, Logic) and node.op == token.word
-            node = self.joined(node, token, right)
+            node = self.join(node, token, right)
             height = max(height, self.height + 1) if chained else max(height, self.height) + 1
             if height > MAX_DEPTH:
                 self.too_deep(start)
@@ -187,7 +189,7 @@ class _Parser:
             return 0
         return COMPARISON if token.text in _COMPARISONS else ARITHMETIC.get(token.text, 0)
 
-    def joined(self, left: Node, token: Token, right: Node) -> Node:
+    def join(self, left: Node, token: Token, right: Node) -> Node:
         self.count(token)
         if token.kind == "word":
             op: Any = token.word
@@ -209,7 +211,7 @@ class _Parser:
                 self.take("(", "an opening bracket after IN")
                 if self.now == Token("op", ")", self.now.position):
                     self.fail("at least one value in the list of IN")
-                node = In(node, self.listed("the list of IN"))
+                node = In(node, self.read_list("the list of IN"))
             else:
                 self.fail("LIKE or IN after NOT")
             node = Not(node) if negated else node
@@ -225,7 +227,7 @@ class _Parser:
             raise LimitError(str(problem), self.text, token.position) from None
         return token.text
 
-    def listed(self, what: str) -> tuple[Node, ...]:
+    def read_list(self, what: str) -> tuple[Node, ...]:
         """Expressions up to and with the closing bracket."""
         items: list[Node] = []
         height = 0
@@ -250,19 +252,19 @@ class _Parser:
             case "op" if token.text in "+-" and self.sign_of_number(token):
                 return Constant(self.integer(self.next(), token.text))
             case "op" if token.text == "-":
-                return self.prefixed(token)
+                return self.read_prefixed(token)
             case "op" if token.text == "(":
                 node = self.expression(LOGIC)
                 self.take(")", "AND, OR, XOR or a closing bracket")
                 return node
             case "word":
-                return self.named(token)
+                return self.name_or_call(token)
         self.fail(_OPERAND, token)
 
     def sign_of_number(self, token: Token) -> bool:
         return self.now.kind == "number" and self.now.position == token.position + 1
 
-    def prefixed(self, token: Token) -> Node:
+    def read_prefixed(self, token: Token) -> Node:
         """NOT or minus and its operand, which binds at least as tightly."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
@@ -287,12 +289,12 @@ class _Parser:
             )
         return value
 
-    def named(self, token: Token) -> Node:
+    def name_or_call(self, token: Token) -> Node:
         """A constant, NOT, EXISTS, a function call or an attribute."""
         if token.word in ("TRUE", "FALSE"):
             return Constant(token.word == "TRUE")
         if token.word == "NOT":
-            return self.prefixed(token)
+            return self.read_prefixed(token)
         if token.word == "EXISTS":
             if self.now.kind not in ("word", "number") or self.now.word in _KEYWORDS:
                 self.fail("the name of an attribute after EXISTS")
@@ -327,7 +329,7 @@ class _Parser:
         self.count(token)
         if not _FUNCTION.fullmatch(token.text):
             self.fail("the name of a function, of letters and _", token)
-        args = () if self.take_op(")") else self.listed(f"the arguments of {token.text[:40]}")
+        args = () if self.take_op(")") else self.read_list(f"the arguments of {token.text[:40]}")
         function = BUILTINS.get(token.word)
         if not self.lenient and function is None:
             raise FilterError(
@@ -354,7 +356,7 @@ def _links(node: Node, op: str) -> tuple[Node, ...]:
     return node.items if isinstance(node, Logic) and node.op == op else (node,)
 
 
-def _shown(token: Token) -> str:
+def _describe(token: Token) -> str:
     if token.kind == "end":
         return "the end of the filter"
     if token.kind == "string":
@@ -362,7 +364,7 @@ def _shown(token: Token) -> str:
     return f"'{token.text[:40]}'"
 
 
-def _bad_character(piece: str) -> str:
+def _describe_bad_character(piece: str) -> str:
     if piece in "'\"":
         return f"found a {piece} that opens a string but no {piece} that closes it"
     shown = piece if piece.isprintable() else f"U+{ord(piece):04X}"

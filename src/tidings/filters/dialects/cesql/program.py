@@ -13,7 +13,7 @@ import msgspec
 
 from tidings.filters.dialects.cesql.machine import Trouble, static_kind, value_of
 from tidings.filters.dialects.cesql.syntax import Node, Scalar, names_of, text_of
-from tidings.filters.dialects.cesql.values import Kind, typed
+from tidings.filters.dialects.cesql.values import Kind, scalar_of
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import Expression, Literal
 from tidings.filters.language.foreign import call_program
@@ -34,7 +34,7 @@ class Program(msgspec.Struct, frozen=True):
         """What it is worth on values of the attributes; null for an error."""
         try:
             # what is nested is written once, however often it is read
-            given = (typed(one) if isinstance(one, _NESTED) else one for one in values)
+            given = (scalar_of(one) if isinstance(one, _NESTED) else one for one in values)
             return value_of(self.node, dict(zip(self.names, given, strict=True)))
         except Trouble:
             return None
@@ -50,7 +50,7 @@ class Program(msgspec.Struct, frozen=True):
         """None: single values need the program too."""
 
 
-def called(node: Node) -> Expression:
+def call_of(node: Node) -> Expression:
     """The call of a node's program; its value where it reads no attribute."""
     names = tuple(names_of(node))
     program = Program(node, names, static_kind(node))

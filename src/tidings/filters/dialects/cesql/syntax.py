@@ -116,7 +116,7 @@ def text_of(node: Node) -> str:
     return _write(node)[0]
 
 
-def _inside(node: Node, least: int) -> str:
+def _bracket(node: Node, least: int) -> str:
     text, binding = _write(node)
     return text if binding >= least else f"({text})"
 
@@ -128,39 +128,39 @@ def _write(node: Node) -> tuple[str, int]:
         case Constant(int(value)):
             return str(value), ATOM
         case Constant(value):
-            return _quoted(str(value)), ATOM
+            return _quote(str(value)), ATOM
         case Name(name):
             return name, ATOM
         case Exists(name):
             return f"EXISTS {name}", UNARY
         case Not(Like(item, pattern)):
-            return f"{_inside(item, UNARY)} NOT LIKE {_quoted(pattern)}", POSTFIX
+            return f"{_bracket(item, UNARY)} NOT LIKE {_quote(pattern)}", POSTFIX
         case Not(In(item, options)):
-            return f"{_inside(item, UNARY)} NOT IN ({_listed(options)})", POSTFIX
+            return f"{_bracket(item, UNARY)} NOT IN ({_write_list(options)})", POSTFIX
         case Like(item, pattern):
-            return f"{_inside(item, UNARY)} LIKE {_quoted(pattern)}", POSTFIX
+            return f"{_bracket(item, UNARY)} LIKE {_quote(pattern)}", POSTFIX
         case In(item, options):
-            return f"{_inside(item, UNARY)} IN ({_listed(options)})", POSTFIX
+            return f"{_bracket(item, UNARY)} IN ({_write_list(options)})", POSTFIX
         case Not(item):
-            return f"NOT {_inside(item, UNARY)}", UNARY
+            return f"NOT {_bracket(item, UNARY)}", UNARY
         case Minus(item):
-            return f"-{_inside(item, UNARY)}", UNARY
+            return f"-{_bracket(item, UNARY)}", UNARY
         case Logic(op, items):
-            return f" {op} ".join(_inside(item, COMPARISON) for item in items), LOGIC
+            return f" {op} ".join(_bracket(item, COMPARISON) for item in items), LOGIC
         case Compare(op, left, right):
-            return f"{_inside(left, SUM)} {op} {_inside(right, SUM)}", COMPARISON
+            return f"{_bracket(left, SUM)} {op} {_bracket(right, SUM)}", COMPARISON
         case Arithmetic(op, left, right):
             binding = ARITHMETIC[op]
-            return f"{_inside(left, binding)} {op} {_inside(right, binding + 1)}", binding
+            return f"{_bracket(left, binding)} {op} {_bracket(right, binding + 1)}", binding
         case Function(name, args):
-            return f"{name}({_listed(args)})", ATOM
+            return f"{name}({_write_list(args)})", ATOM
 
 
-def _listed(items: tuple[Node, ...]) -> str:
+def _write_list(items: tuple[Node, ...]) -> str:
     return ", ".join(map(text_of, items))
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     """The value as a literal: in single quotes, unless a backslash before one keeps it from that.
 
     The language has no way to write a backslash before a quote of the kind that a literal is in,
@@ -168,7 +168,7 @@ def _quoted(value: str) -> str:
     """
     for quote in "'\"":
         piece = quote + value.replace(quote, "\\" + quote) + quote
-        if unquoted(piece) == value and _closes(piece):
+        if unquote(piece) == value and _closes(piece):
             return piece
     raise AssertionError(f"{value!r} was never read from a text")
 
@@ -183,7 +183,7 @@ def _closes(piece: str) -> bool:
     return at == len(piece) - 1
 
 
-def unquoted(piece: str) -> str:
+def unquote(piece: str) -> str:
     """The value of a literal: a backslash before its own quote goes, all others stay."""
     quote, body = piece[0], piece[1:-1]
     if "\\" not in body:

@@ -22,7 +22,7 @@ import msgspec
 
 from tidings.filters.dialects.cesql import syntax
 from tidings.filters.dialects.cesql.machine import run, static_kind
-from tidings.filters.dialects.cesql.program import called
+from tidings.filters.dialects.cesql.program import call_of
 from tidings.filters.dialects.cesql.syntax import Node, Scalar
 from tidings.filters.dialects.cesql.values import (
     INT_MAX,
@@ -98,158 +98,166 @@ class Translator:
     def true(self, node: Node) -> Expression:
         """Where a node is true, without an error: of a conjunction, that is where its items are."""
         if isinstance(node, syntax.Logic) and node.op == "AND":
-            return _all([self.true(item) for item in node.items])
+            return _join_all([self.true(item) for item in node.items])
         return self.condition(node).true
 
     def condition(self, node: Node) -> Answers:
         """The answers for a node as a Boolean, cast where it is none."""
         if not syntax.names_of(node):
-            return _constant(node)
+            return _answer_constant(node)
         match node:
             case syntax.Logic():
-                joined = self._exclusive(node) if node.op == "XOR" else self._chain(node)
-                return self._small(node, joined)
+                joined = self._answer_xor(node) if node.op == "XOR" else self._answer_chain(node)
+                return self._limit_size(node, joined)
             case syntax.Not(item) if self.kind(item) == "boolean":
-                return _swapped(self.condition(item))
+                return _swap(self.condition(item))
             case syntax.Exists(name):
                 attribute = Attribute((name,))
                 return answers(Not(IsNull(attribute)), IsNull(attribute), ())
             case syntax.Compare("!=", left, right):
-                return _swapped(self._equal(left, right))
+                return _swap(self._answer_equal(left, right))
             case syntax.Compare("=", left, right):
-                return self._equal(left, right)
+                return self._answer_equal(left, right)
             case syntax.Compare(op, left, right):
-                return self._ordered(op, left, right)
+                return self._answer_ordered(op, left, right)
             case syntax.Like(item, pattern):
                 return self.like(item, pattern_parts(pattern))
             case syntax.In(item, options):
-                return self._member(node, item, options)
+                return self._answer_member(node, item, options)
             case syntax.Function("BOOL", (item,)):
                 return self.condition(item)
             case syntax.Name(name) if self.kind(node) == "boolean":
-                return _of_value(Attribute((name,)), "=", True)
-        return _opaque(node if static_kind(node) == "boolean" else _cast(node, "boolean"))
+                return _answer_value(Attribute((name,)), "=", True)
+        return _answer_by_program(
+            node if static_kind(node) == "boolean" else _cast(node, "boolean")
+        )
 
-    def _small(self, node: Node, found: Answers) -> Answers:
+    def _limit_size(self, node: Node, found: Answers) -> Answers:
         """The answers, unless they are so large that a program is better."""
-        most = _most(node)
+        most = _most_nodes(node)
         large = _size((found.true, found.false, *found.fine), most) > most
-        return _opaque(node) if large else found
+        return _answer_by_program(node) if large else found
 
-    def _chain(self, node: syntax.Logic) -> Answers:
+    def _answer_chain(self, node: syntax.Logic) -> Answers:
         """AND and OR. The decisive outcome is that of some item before which none has an error."""
         found = [self.condition(item) for item in node.items]
         if node.op == "AND":
-            found = [_swapped(one) for one in found]
-        false = _all([one.false for one in found])
-        size, most = 0, _most(node)
+            found = [_swap(one) for one in found]
+        false = _join_all([one.false for one in found])
+        size, most = 0, _most_nodes(node)
         before: dict[Expression, None] = {}
         decided: list[Expression] = []
         for one in found:
             rest = [part for part in before if part not in one.fine]
-            decided.append(_all([*rest, one.true]))
+            decided.append(_join_all([*rest, one.true]))
             before.update(dict.fromkeys(one.fine))
             size += _size((one.true, one.false, *one.fine, *rest), most)
             if size > most:  # it grows with the square of what is written; what is false does not
-                opaque = _opaque(node)
+                opaque = _answer_by_program(node)
                 if node.op == "AND":
                     return answers(false, opaque.false, opaque.fine)
                 return answers(opaque.true, false, opaque.fine)
-        true = _any(decided)
+        true = _join_any(decided)
         first = found[0].fine
         others = [part for part in before if part not in first]
-        fine = (*first, _any([true, _all(others)])) if others else first
+        fine = (*first, _join_any([true, _join_all(others)])) if others else first
         chain = answers(true, false, fine)
-        return chain if node.op == "OR" else _swapped(chain)
+        return chain if node.op == "OR" else _swap(chain)
 
-    def _exclusive(self, node: syntax.Logic) -> Answers:
+    def _answer_xor(self, node: syntax.Logic) -> Answers:
         found = self.condition(node.items[0])
         for item in node.items[1:]:
             other = self.condition(item)
             found = answers(
-                _any([_all([found.true, other.false]), _all([found.false, other.true])]),
-                _any([_all([found.true, other.true]), _all([found.false, other.false])]),
+                _join_any(
+                    [_join_all([found.true, other.false]), _join_all([found.false, other.true])]
+                ),
+                _join_any(
+                    [_join_all([found.true, other.true]), _join_all([found.false, other.false])]
+                ),
                 (*found.fine, *other.fine),
             )
             if _size((found.true, found.false), MOST_NODES) > MOST_NODES:
-                return _opaque(node)
+                return _answer_by_program(node)
         return found
 
     # -- comparisons ---------------------------------------------------------------------------
 
-    def _equal(self, left: Node, right: Node) -> Answers:
+    def _answer_equal(self, left: Node, right: Node) -> Answers:
         """Equality is of the right side's type."""
         if not syntax.names_of(right):
             value, error = run(right, {})
-            return NEVER if error else self._equals(left, value)
+            return NEVER if error else self._answer_equals(left, value)
         kind = self.kind(right)
         if not syntax.names_of(left):
             value, error = run(left, {})
             if error:
                 return NEVER
             if kind is None:  # the constant is cast to what the attribute is: as IN does it
-                return self._member(syntax.Compare("=", left, right), right, (left,))
+                return self._answer_member(syntax.Compare("=", left, right), right, (left,))
             return (
-                NEVER if _casts([value], kind) is None else self._equals(right, cast(value, kind))
+                NEVER
+                if _casts([value], kind) is None
+                else self._answer_equals(right, cast(value, kind))
             )
         if kind in ("string", "integer"):
             one, two = self.term(left, kind), self.term(right, kind)
             whole = Compare("=", one, two)
             return answers(whole, Not(whole), (Not(IsNull(one)), Not(IsNull(two))))
-        return _opaque(syntax.Compare("=", left, right))
+        return _answer_by_program(syntax.Compare("=", left, right))
 
-    def _equals(self, node: Node, value: Scalar) -> Answers:
+    def _answer_equals(self, node: Node, value: Scalar) -> Answers:
         """Whether a node, cast to the type of a constant, equals it."""
         kind = kind_of(value)
         if kind == "boolean":
             found = self.condition(node)
-            return found if value else _swapped(found)
+            return found if value else _swap(found)
         if kind == "integer":
-            return self._number(node, "=", int(value))
+            return self._answer_number(node, "=", int(value))
         test = Literal(value)
-        if self._open(node) and only_strings_are(str(value)):
+        if self._is_open(node) and only_strings_are(str(value)):
             attribute = self.attribute(node)
             there = Not(IsNull(attribute))
-            other = _all([there, Not(Compare("<=>", attribute, test))])
+            other = _join_all([there, Not(Compare("<=>", attribute, test))])
             return answers(Compare("=", attribute, test), other, (there,))
         term = self.term(node, "string")
-        return self._said(node, Compare("=", term, test), Compare("!=", term, test))
+        return self._answer_text(node, Compare("=", term, test), Compare("!=", term, test))
 
-    def _ordered(self, op: Comparison, left: Node, right: Node) -> Answers:
+    def _answer_ordered(self, op: Comparison, left: Node, right: Node) -> Answers:
         """Order is of Integers."""
         for one, other, way in ((left, right, op), (right, left, _FLIPPED[op])):
             if not syntax.names_of(other):
                 found, error = run(other, {})
                 values = None if error else _casts([found], "integer")
-                return NEVER if values is None else self._number(one, way, int(values[0]))
+                return NEVER if values is None else self._answer_number(one, way, int(values[0]))
         low, high = self.term(left, "integer"), self.term(right, "integer")
         whole = Compare(op, low, high)
         return answers(whole, Not(whole), (Not(IsNull(low)), Not(IsNull(high))))
 
-    def _number(self, node: Node, op: Comparison, value: int) -> Answers:
+    def _answer_number(self, node: Node, op: Comparison, value: int) -> Answers:
         if isinstance(node, syntax.Name) and self.declared(node) == "integer":
-            return _bounded(self.attribute(node), op, value)
-        return _of_value(self.term(node, "integer"), op, value)
+            return _answer_bounded(self.attribute(node), op, value)
+        return _answer_value(self.term(node, "integer"), op, value)
 
     def like(self, node: Node, parts: tuple[like.Part, ...]) -> Answers:
         """Whether the String of a node matches a pattern."""
         pattern = Literal(like.join(parts))
-        if self._open(node) and only_strings_match(parts):
+        if self._is_open(node) and only_strings_match(parts):
             test = Call("like", (self.attribute(node), pattern))
             there = Not(IsNull(self.attribute(node)))
-            return answers(test, _all([there, Not(IsTruth(test, True))]), (there,))
+            return answers(test, _join_all([there, Not(IsTruth(test, True))]), (there,))
         test = Call("like", (self.term(node, "string"), pattern))
-        return self._said(node, test, Not(test))
+        return self._answer_text(node, test, Not(test))
 
-    def _said(self, node: Node, true: Expression, false: Expression) -> Answers:
+    def _answer_text(self, node: Node, true: Expression, false: Expression) -> Answers:
         """A test of the String of a node, null where that has an error: never, of an attribute."""
         term = self.attribute(node) if isinstance(node, syntax.Name) else self.term(node, "string")
         return answers(true, false, (Not(IsNull(term)),))
 
-    def _member(self, node: Node, item: Node, options: tuple[Node, ...]) -> Answers:
+    def _answer_member(self, node: Node, item: Node, options: tuple[Node, ...]) -> Answers:
         """IN, where the options are cast to the type of the item."""
         if any(syntax.names_of(option) for option in options):
-            return _opaque(node)
+            return _answer_by_program(node)
         outcomes = [run(option, {}) for option in options]
         if any(error for _, error in outcomes):
             return NEVER
@@ -262,7 +270,7 @@ class Translator:
             term = self.term(item, kind)
             test = In(term, tuple(map(Literal, cast_)))
             return answers(test, Not(test), (Not(IsNull(term)),))
-        opaque = _opaque(node)
+        opaque = _answer_by_program(node)
         if kind is None and isinstance(item, syntax.Name):
             found = _members(values)
             declared = self.declared(item)
@@ -290,7 +298,7 @@ class Translator:
             return None
         return static_kind(node)
 
-    def _open(self, node: Node) -> bool:
+    def _is_open(self, node: Node) -> bool:
         """Whether a node is an attribute that may hold anything."""
         return isinstance(node, syntax.Name) and self.declared(node) is None
 
@@ -302,13 +310,13 @@ class Translator:
         """The term of a node as a type; null where it has an error."""
         if isinstance(node, syntax.Name) and self.kind(node) == kind:
             return self.attribute(node)
-        return called(node if static_kind(node) == kind else _cast(node, kind))
+        return call_of(node if static_kind(node) == kind else _cast(node, kind))
 
 
 NEVER = Answers(Literal(False), Literal(False), (Literal(False),))
 
 
-def _constant(node: Node) -> Answers:
+def _answer_constant(node: Node) -> Answers:
     value, error = run(node, {})
     truths = None if error else _casts([value], "boolean")
     if truths is None:
@@ -356,7 +364,7 @@ def _one_of(term: Expression, values: list[Scalar]) -> Expression:
     return In(term, tuple(map(Literal, values)))
 
 
-def _most(node: Node) -> int:
+def _most_nodes(node: Node) -> int:
     """How large the answers for a node may be."""
     count, stack = 0, [node]
     while stack:
@@ -365,41 +373,41 @@ def _most(node: Node) -> int:
     return max(MOST_NODES, MOST_TIMES * count)
 
 
-def _of_value(term: Expression, op: Comparison, value: Scalar) -> Answers:
+def _answer_value(term: Expression, op: Comparison, value: Scalar) -> Answers:
     there = Not(IsNull(term))
     test = Compare(op, term, Literal(value))
     return answers(test, Compare(_NEGATED[op], term, Literal(value)), (there,))
 
 
-def _bounded(term: Expression, op: Comparison, value: int) -> Answers:
+def _answer_bounded(term: Expression, op: Comparison, value: int) -> Answers:
     """A test of an attribute of 64 bits: beyond 32 it can't be cast."""
     fits = Between(term, Literal(INT_MIN), Literal(INT_MAX))
-    found = _of_value(term, op, value)
+    found = _answer_value(term, op, value)
 
     def inside(test: Expression) -> Expression:
-        return _all([fits, test])
+        return _join_all([fits, test])
 
     equal = op == "="
     return answers(found.true if equal else inside(found.true), inside(found.false), (fits,))
 
 
-def _opaque(node: Node) -> Answers:
-    program = called(node)
+def _answer_by_program(node: Node) -> Answers:
+    program = call_of(node)
     return answers(program, Not(program), (Not(IsNull(program)),))
 
 
-def _swapped(found: Answers) -> Answers:
+def _swap(found: Answers) -> Answers:
     return Answers(found.false, found.true, found.fine)
 
 
-def _all(items: list[Expression]) -> Expression:
+def _join_all(items: list[Expression]) -> Expression:
     flat: dict[Expression, None] = {}
     for item in items:
         flat.update(dict.fromkeys(item.items if isinstance(item, And) else [item]))
     return next(iter(flat)) if len(flat) == 1 else And(tuple(flat))
 
 
-def _any(items: list[Expression]) -> Expression:
+def _join_any(items: list[Expression]) -> Expression:
     flat: dict[Expression, None] = {}
     for item in items:
         flat.update(dict.fromkeys(item.items if isinstance(item, Or) else [item]))

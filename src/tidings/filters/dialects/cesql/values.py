@@ -42,7 +42,7 @@ def kind_of(value: Scalar) -> Kind:
     return "integer" if isinstance(value, int) else "string"
 
 
-def typed(value: Any) -> Scalar:
+def scalar_of(value: Any) -> Scalar:
     """A value of an attribute, plain and not null, as one of the three types."""
     if isinstance(value, (bool, str)):
         return value

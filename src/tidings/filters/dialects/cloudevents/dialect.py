@@ -36,16 +36,16 @@ def parse(text: str, context: Context) -> Expression:
         raise FilterError(f"this is not JSON: {problem}", text, at) from None
     reader = _Reader(text, context)
     if isinstance(value, list):
-        return _joined(And, reader.filters(value, "")) if value else Literal(True)
+        return _join(And, reader.filters(value, "")) if value else Literal(True)
     return reader.filter(value, "")
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     """A name as a step of a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _joined(kind: type[And] | type[Or], items: list[Expression]) -> Expression:
+def _join(kind: type[And] | type[Or], items: list[Expression]) -> Expression:
     return items[0] if len(items) == 1 else kind(tuple(items))
 
 
@@ -72,14 +72,14 @@ class _Reader:
         if not isinstance(found, dict) or len(found) != 1:
             self.fail(at, found, f"an object with one of {_KINDS}")
         ((kind, body),) = found.items()
-        at = f"{at}/{_escaped(kind)}"
+        at = f"{at}/{_escape(kind)}"
         match kind:
             case "exact" | "prefix" | "suffix":
                 return self.tests(kind, body, at)
             case "all" | "any":
                 if not isinstance(body, list) or not body:
                     self.fail(at, body, "an array of at least one filter")
-                return _joined(And if kind == "all" else Or, self.filters(body, at))
+                return _join(And if kind == "all" else Or, self.filters(body, at))
             case "not":
                 return Not(IsTruth(self.filter(body, at), True))
             case "sql":
@@ -89,8 +89,8 @@ class _Reader:
     def tests(self, kind: str, body: Any, at: str) -> Expression:
         if not isinstance(body, dict) or not body:
             self.fail(at, body, "an object of attributes and values")
-        places = [(name, value, f"{at}/{_escaped(name)}") for name, value in body.items()]
-        return _joined(And, [self.test(kind, *one) for one in places])
+        places = [(name, value, f"{at}/{_escape(name)}") for name, value in body.items()]
+        return _join(And, [self.test(kind, *one) for one in places])
 
     def test(self, kind: str, name: str, value: Any, at: str) -> Expression:
         if not _NAME.fullmatch(name):

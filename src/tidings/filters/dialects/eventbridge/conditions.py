@@ -57,34 +57,34 @@ def _test(one: Alternative, item: Attribute, single: bool, typed: bool) -> Expre
     if one.kind == ABSENT:
         return IsNull(item)
     if one.kind == EXISTS:
-        return _there(item, single)
-    test = _positive(one.kind, one.values, item)
+        return _is_there(item, single)
+    test = _test_values(one.kind, one.values, item)
     if not one.but:
         return test
     if typed:
         point = test if isinstance(test, Compare) and test.op == "=" and one.kind == EXACT else None
         return Not(test) if point is None else Compare("!=", point.left, point.right)
     other = Not(IsTruth(test, True))
-    there = _there(item, single)
+    there = _is_there(item, single)
     return And((*(there.items if isinstance(there, And) else (there,)), other))
 
 
-def _there(item: Attribute, single: bool) -> Expression:
+def _is_there(item: Attribute, single: bool) -> Expression:
     there = Not(IsNull(item))
     return there if single else And((there, Not(Call("isnested", (item,)))))
 
 
-def _positive(kind: str, values: tuple[Any, ...], item: Attribute) -> Expression:
+def _test_values(kind: str, values: tuple[Any, ...], item: Attribute) -> Expression:
     if kind == EXACT:
         options = tuple(Literal(value) for value in values)
         return Compare("=", item, options[0]) if len(options) == 1 else In(item, options)
     if kind == NUMERIC:
-        return _numeric(values, item)
-    tests = [_on_text(kind, str(value), item) for value in values]
+        return _test_numbers(values, item)
+    tests = [_test_text(kind, str(value), item) for value in values]
     return tests[0] if len(tests) == 1 else Or(tuple(tests))
 
 
-def _numeric(pairs: tuple[tuple[Comparison, float], ...], item: Attribute) -> Expression:
+def _test_numbers(pairs: tuple[tuple[Comparison, float], ...], item: Attribute) -> Expression:
     tests = [Compare(op, item, Literal(number)) for op, number in pairs]
     if len(tests) == 1:
         return tests[0]
@@ -94,7 +94,7 @@ def _numeric(pairs: tuple[tuple[Comparison, float], ...], item: Attribute) -> Ex
     return And((low, high))
 
 
-def _on_text(kind: str, value: str, item: Attribute) -> Expression:
+def _test_text(kind: str, value: str, item: Attribute) -> Expression:
     if kind == PREFIX:
         return Call("startswith", (item, Literal(value)))
     if kind == SUFFIX:
@@ -108,10 +108,10 @@ def _on_text(kind: str, value: str, item: Attribute) -> Expression:
         return Call("startswith", (lowered, Literal(value.lower())))
     if kind == SUFFIX_LETTERS:
         return Call("endswith", (lowered, Literal(value.lower())))
-    return Call("like", (item, Literal(_like(value))))
+    return Call("like", (item, Literal(_like_pattern(value))))
 
 
-def _like(wildcard: str) -> str:
+def _like_pattern(wildcard: str) -> str:
     """A wildcard as a LIKE pattern."""
     parts: list[like.Part] = []
     text = ""

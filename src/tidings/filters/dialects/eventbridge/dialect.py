@@ -29,7 +29,7 @@ from tidings.filters.dialects.eventbridge.pattern_reader import (
     path_text,
     position,
     read_pattern,
-    shown,
+    show_json,
 )
 from tidings.filters.dialects.eventbridge.plain import (
     NEVER,
@@ -79,7 +79,7 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
     for path, field in fields.items():
         # not `in`, which takes 1 and true for one value
         if _is_listed(field, attributes) and any(field is one for one in pattern.fields):
-            guards |= {text_of(one): one for one in _containing(field)}
+            guards |= {text_of(one): one for one in _containment_tests(field)}
         else:
             nested = Attribute(list_above(path, attributes) or path)
             guards[nested.path] = Call("isnested", (nested,))
@@ -96,7 +96,7 @@ def _is_listed(field: Field, attributes: Attributes | None) -> bool:
     return attributes.type(field.path) == "list"
 
 
-def _containing(field: Field) -> list[Expression]:
+def _containment_tests(field: Field) -> list[Expression]:
     leaves = Call("leaves", (Attribute(field.path),))
     return [Call("array_contains", (leaves, Literal(value))) for value in field.values or ()]
 
@@ -109,38 +109,40 @@ def _check(pattern: Pattern, attributes: Attributes, text: str) -> None:
     for field in pattern.fields:
         problem = attributes.problem(field.path)
         if problem is None and is_single(field.path, attributes):
-            problem = _mismatch(field, str(attributes.type(field.path)))
+            problem = _describe_mismatch(field, str(attributes.type(field.path)))
         if problem is not None:
-            raise FilterError(f"{path_text(field.path)}: {problem}", text, _place(text, field.path))
+            raise FilterError(
+                f"{path_text(field.path)}: {problem}", text, _find_place(text, field.path)
+            )
     for choice in pattern.choices:
         for option in choice.options:
             _check(option, attributes, text)
 
 
-def _place(text: str, path: Path) -> int:
+def _find_place(text: str, path: Path) -> int:
     try:
         return position(text, path)
     except (ValueError, IndexError):  # within $or, where the path is not that of the text
         return max(text.rfind(f'"{path[-1]}"'), 0)
 
 
-def _mismatch(field: Field, kind: str) -> str | None:
+def _describe_mismatch(field: Field, kind: str) -> str | None:
     name = name_text(field.path)
     for one in field.alternatives:
-        for value in _needed(one):
+        for value in _needed_values(one):
             if family(type_of(value)) != family(kind):
-                return f"{name} is {article(kind)} and can't be {_asked(one, value)}"
+                return f"{name} is {article(kind)} and can't be {_describe_test(one, value)}"
     return None
 
 
-def _needed(one: Alternative) -> tuple[Any, ...]:
+def _needed_values(one: Alternative) -> tuple[Any, ...]:
     """Values of the type that an alternative is about."""
     if one.kind == NUMERIC:
         return tuple(number for _, number in one.values)
     return one.values
 
 
-def _asked(one: Alternative, value: Any) -> str:
+def _describe_test(one: Alternative, value: Any) -> str:
     if one.kind == EXACT:
-        return f"compared with {shown(value)}"
+        return f"compared with {show_json(value)}"
     return f"tested with {one.kind.partition('/')[0]}"

@@ -91,23 +91,25 @@ def combinations(pattern: Pattern) -> Iterator[list[Field]]:
 
 def text_of_pattern(pattern: Pattern) -> str:
     """The one text of a pattern, as JSON."""
-    return _dumped(_written(pattern, 0))
+    return _dump(_write(pattern, 0))
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _written(pattern: Pattern, depth: int) -> dict[str, Any]:
+def _write(pattern: Pattern, depth: int) -> dict[str, Any]:
     """The pattern from a depth of its paths on."""
     out: dict[str, Any] = {}
     for field in pattern.fields:
         above = _object_at(out, field.path[depth:-1])
-        written = {_dumped(one): one for part in field.alternatives for one in _alternative(part)}
+        written = {
+            _dump(one): one for part in field.alternatives for one in _write_alternative(part)
+        }
         above[field.path[-1]] = [written[text] for text in sorted(written)]
     for choice in pattern.choices:
-        options = {_dumped(one): one
-                   for one in (_written(option, len(choice.path)) for option in choice.options)
+        options = {_dump(one): one
+                   for one in (_write(option, len(choice.path)) for option in choice.options)
                    }  # fmt: skip
         texts = sorted(options)
         # one option alone would not be read as a choice again
@@ -122,7 +124,7 @@ def _object_at(out: dict[str, Any], path: Path) -> dict[str, Any]:
     return out
 
 
-def _alternative(one: Alternative) -> list[Any]:
+def _write_alternative(one: Alternative) -> list[Any]:
     kind, values = one.kind, one.values
     if one.but:
         inner: Any = sorted(values) if len(values) > 1 else values[0]

@@ -19,9 +19,9 @@ from tidings.filters.dialects.eventbridge.conditions import condition
 from tidings.filters.dialects.eventbridge.pattern import ABSENT, Field, Path
 from tidings.filters.language.evaluation import truth
 from tidings.filters.language.expression import Attribute, Expression
-from tidings.filters.language.functions import flattened
+from tidings.filters.language.functions import flatten
 from tidings.filters.values.work import look
-from tidings.model import plain
+from tidings.model import normalise
 
 _LEAF = Attribute(("leaf",))
 
@@ -46,9 +46,9 @@ def needs_by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
 
 def fits(value: Any, needs: Sequence[Need]) -> bool:
     """Whether the value of an attribute meets all needs below it."""
-    value = plain(value)
+    value = normalise(value)
     if isinstance(value, list):
-        return _fits_array(flattened(value), needs)
+        return _fits_array(flatten(value), needs)
     if isinstance(value, Mapping):
         below: dict[str, list[Need]] = {}
         for need in needs:

@@ -36,7 +36,7 @@ from tidings.filters.dialects.eventbridge.pattern import (
 from tidings.filters.language.expression import MAX_DEPTH
 from tidings.filters.language.tokens import MAX_FOREIGN
 from tidings.filters.values import inet
-from tidings.model import FilterError, is_number, plain
+from tidings.model import FilterError, is_number, normalise
 
 MOST_COMBINATIONS = 1000
 MOST_CHOICES = 20  # one in another
@@ -58,9 +58,9 @@ def read_pattern(text: str) -> Pattern:
             f"found {len(text):,} characters, expected at most {MAX_FOREIGN:,}", text, MAX_FOREIGN
         )
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_read_object, parse_constant=_refuse_constant)
     except _Twice as twice:
-        at = _second(text, twice.name)
+        at = _find_second(text, twice.name)
         raise FilterError(f"found the field {twice.name!r} twice in one object", text, at) from None
     except json.JSONDecodeError as bad:
         raise FilterError(f"this is not JSON: {_lower(bad.msg)}", text, bad.pos) from None
@@ -76,7 +76,7 @@ class _Twice(Exception):
         self.name = name
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -87,7 +87,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"found {word}, which JSON does not have")
 
 
@@ -116,7 +116,7 @@ class _Reader:
         raise FilterError(f"{path_text(place)}: {reason}", self.text, position(self.text, place))
 
     def fail(self, place: Place, found: Any, expected: str) -> NoReturn:
-        self.refuse(place, f"found {shown(found)}, expected {expected}")
+        self.refuse(place, f"found {show_json(found)}, expected {expected}")
 
     # -- objects and fields --------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class _Reader:
         return value
 
     def number(self, value: Any, place: Place) -> int | float:
-        number = plain(value)
+        number = normalise(value)
         if not math.isfinite(number):
             self.refuse(place, "found a number beyond the largest double")
         found: int | float = number
@@ -202,7 +202,7 @@ class _Reader:
         read = _MATCHES.get(name)
         if read is None:
             self.refuse(
-                place, f"found the match type '{name[:40]}', expected one of {_some(TYPES)}"
+                place, f"found the match type '{name[:40]}', expected one of {_list_kinds(TYPES)}"
             )
         return read(self, inner, at)
 
@@ -211,7 +211,7 @@ class _Reader:
         if len(value) != 1:
             found = ", ".join(value) if value else "an empty object"
             one = "one of " if len(kinds) > 1 else ""
-            self.refuse(place, f"found {found[:80]}, expected exactly {one}{_some(kinds)}")
+            self.refuse(place, f"found {found[:80]}, expected exactly {one}{_list_kinds(kinds)}")
         return next(iter(value.items()))
 
     def string(self, value: Any, place: Place) -> str:
@@ -307,7 +307,8 @@ class _Reader:
             name, inner = self.only(value, place, _BUT_TYPES)
             if name not in _BUT_TYPES:
                 self.refuse(
-                    place, f"found '{name[:40]}' within {BUT}, expected one of {_some(_BUT_TYPES)}"
+                    place,
+                    f"found '{name[:40]}' within {BUT}, expected one of {_list_kinds(_BUT_TYPES)}",
                 )
             return self.but_match(name, inner, (*place, name))
         values = value if isinstance(value, list) else [value]
@@ -319,7 +320,7 @@ class _Reader:
                 self.fail(at, one, "a string or a number")
         if len({isinstance(one, str) for one in values}) > 1:
             self.refuse(place, "found strings and numbers, expected all strings or all numbers")
-        return Alternative(EXACT, _sorted([self.scalar(one, place) for one in values]), True)
+        return Alternative(EXACT, _sort_values([self.scalar(one, place) for one in values]), True)
 
     def but_match(self, name: str, value: Any, place: Place) -> Alternative:
         values = value if isinstance(value, list) else [value]
@@ -332,10 +333,10 @@ class _Reader:
             if not text and name in (PREFIX, SUFFIX):
                 self.fail(at, text, f"a {name} of at least one character")
             out.append(text)
-        return Alternative(name, _sorted(out), True)
+        return Alternative(name, _sort_values(out), True)
 
 
-def _sorted(values: list[Any]) -> tuple[Any, ...]:
+def _sort_values(values: list[Any]) -> tuple[Any, ...]:
     return tuple(sorted(set(values)))
 
 
@@ -366,21 +367,21 @@ def _short_or(values: list[Any]) -> str:
     return "one object" if len(values) == 1 else "something else among the objects of $or"
 
 
-def _some(kinds: tuple[str, ...]) -> str:
+def _list_kinds(kinds: tuple[str, ...]) -> str:
     return ", ".join(kinds)
 
 
-def shown(value: Any) -> str:
+def show_json(value: Any) -> str:
     """A value as it stands in JSON, or what it is."""
     if isinstance(value, dict):
         return "an object" if value else "an empty object"
     if isinstance(value, list):
         return "an array" if value else "an empty array"
-    text = _quoted(value)
+    text = _quote(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     """JSON that can be printed."""
     return json.dumps(value, ensure_ascii=isinstance(value, str) and not value.isprintable())
 
@@ -394,36 +395,36 @@ def path_text(place: Place) -> str:
         elif _NAME.fullmatch(step):
             out += f".{step}"
         else:
-            out += f"[{_quoted(step)}]"
+            out += f"[{_quote(step)}]"
     return out
 
 
 def position(text: str, place: Place) -> int:
     """The character at which a place of valid JSON begins."""
-    at = _skipped(text, 0)
+    at = _skip_space(text, 0)
     skip = json.JSONDecoder().raw_decode
     for step in place:
-        at = _skipped(text, at + 1)
+        at = _skip_space(text, at + 1)
         count = 0
         while True:
             if isinstance(step, str):
                 name, beyond = scanstring(text, at + 1)
-                at = _skipped(text, _skipped(text, beyond) + 1)
+                at = _skip_space(text, _skip_space(text, beyond) + 1)
                 if name == step:
                     break
             elif count == step:
                 break
             count += 1
             _, beyond = skip(text, at)
-            at = _skipped(text, _skipped(text, beyond) + 1)
+            at = _skip_space(text, _skip_space(text, beyond) + 1)
     return at
 
 
-def _skipped(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     return found.end() if found else at
 
 
-def _second(text: str, name: str) -> int:
+def _find_second(text: str, name: str) -> int:
     """Where a name stands for the last time, which is as near as it gets without a parser."""
     return max(text.rfind(json.dumps(name)), text.rfind(json.dumps(name, ensure_ascii=False)), 0)

@@ -87,7 +87,9 @@ class _Parser:
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
         token = token or self.now
-        raise FilterError(f"found {_shown(token)}, expected {expected}", self.text, token.position)
+        raise FilterError(
+            f"found {_describe(token)}, expected {expected}", self.text, token.position
+        )
 
     def take(self, op: str, expected: str) -> Token:
         if self.now.kind != "op" or self.now.text != op:
@@ -138,7 +140,7 @@ class _Parser:
             strength = self.strength()
             if strength < least or strength > tightest:
                 break
-            node = self.extended(node, strength, start)
+            node = self.extend(node, strength, start)
             height = max(height, self.height) + 1
             if height > MAX_DEPTH:
                 raise FilterError(
@@ -157,7 +159,7 @@ class _Parser:
             return _STRENGTHS.get(token.text, 0)
         return _STRENGTHS.get(token.word, 0) if token.kind == "name" else 0
 
-    def extended(self, left: Expression, strength: int, start: int) -> Expression:
+    def extend(self, left: Expression, strength: int, start: int) -> Expression:
         token = self.now
         if strength in (_OR, _AND):
             return self.chain(left, strength, start)
@@ -194,7 +196,7 @@ class _Parser:
         token = self.next()
         match token.word if token.kind == "name" else "":
             case "IS" if not negated:
-                return self.is_what(item, start)
+                return self.is_test(item, start)
             case "IN":
                 node: Expression = self.in_list(item, start)
             case "BETWEEN":
@@ -209,7 +211,7 @@ class _Parser:
                 self.fail("IN, LIKE, RLIKE or BETWEEN after NOT", token)
         return Not(node) if negated else node
 
-    def is_what(self, item: Expression, start: int) -> Expression:
+    def is_test(self, item: Expression, start: int) -> Expression:
         negated = self.take_word("NOT")
         if self.take_word("NULL"):
             node: Expression = IsNull(item)
@@ -287,7 +289,7 @@ class _Parser:
         if token.kind == "name":
             if token.word == "NOT":
                 return self.negation(least)
-            return self.named(), _UNARY
+            return self.name_or_call(), _UNARY
         if token.kind == "number":
             self.next()
             return Literal(self.build.number(token)), _UNARY
@@ -327,13 +329,15 @@ class _Parser:
         self.height += 1
         return Not(node), _AND
 
-    def named(self) -> Expression:
+    def name_or_call(self) -> Expression:
         """A constant, a typed literal, a function call or an attribute."""
         token = self.now
         follows = self.tokens[self.at + 1]
         if token.word in _TYPED and follows.kind == "string":
             self.next()
-            return Literal(self.build.typed(self.strings(), _TYPED[token.word], token.position))
+            return Literal(
+                self.build.read_typed(self.strings(), _TYPED[token.word], token.position)
+            )
         if follows.kind == "op" and follows.text == "(":
             return self.call()
         if token.word in _CONSTANTS:
@@ -416,7 +420,7 @@ class _Parser:
                 self.fail(f"a comma or a closing bracket in {what}")
 
 
-def _shown(token: Token) -> str:
+def _describe(token: Token) -> str:
     if token.kind == "end":
         return "the end of the filter"
     if token.kind == "string":

@@ -72,23 +72,23 @@ def read(text: str, context: Context) -> Expression | None:
     names = _names if attributes is None else attributes.known
     tests: list[Expression] = []
     for name, op, value, low, high, options, pattern, null, _ in found:
-        known = names.get(name) or _named(name, attributes, names)
+        known = names.get(name) or _find_attribute(name, attributes, names)
         if known is None:
             return None
         attribute, kind = known
         if value:
-            constant, other = _constants.get(value) or _constant(value)
+            constant, other = _constants.get(value) or _read_constant(value)
             if kind is not None and kind != other:
                 return None
             tests.append(Compare(COMPARISONS[op], attribute, constant))
         elif low:
-            constant, other = _constants.get(low) or _constant(low)
-            last, third = _constants.get(high) or _constant(high)
+            constant, other = _constants.get(low) or _read_constant(low)
+            last, third = _constants.get(high) or _read_constant(high)
             if kind is not None and (kind != other or kind != third):
                 return None
             tests.append(Between(attribute, constant, last))
         elif options:
-            pairs = [_constants.get(one) or _constant(one) for one in _OPTION.findall(options)]
+            pairs = [_constants.get(one) or _read_constant(one) for one in _OPTION.findall(options)]
             if kind is not None and any(kind != other for _, other in pairs):
                 return None
             tests.append(In(attribute, tuple([constant for constant, _ in pairs])))
@@ -97,11 +97,13 @@ def read(text: str, context: Context) -> Expression | None:
         else:
             if kind not in (None, "string") or (len(pattern) > like.LONGEST_REMEMBERED):
                 return None
-            tests.append(Call("like", (attribute, _pattern(pattern[1:-1]))))
+            tests.append(Call("like", (attribute, _read_pattern(pattern[1:-1]))))
     return tests[0] if len(tests) == 1 else And(tuple(tests))
 
 
-def _named(name: str, attributes: Attributes | None, names: dict[str, Known]) -> Known | None:
+def _find_attribute(
+    name: str, attributes: Attributes | None, names: dict[str, Known]
+) -> Known | None:
     """The attribute of a name, remembered; None for a name that the parser has to look at."""
     path = tuple(name.split("."))
     if path[0].upper() in RESERVED:
@@ -112,22 +114,22 @@ def _named(name: str, attributes: Attributes | None, names: dict[str, Known]) ->
         known = Attribute(path), family(attributes.type(path))
     else:
         return None
-    return _remembered(names, name, known)
+    return _remember(names, name, known)
 
 
-def _constant(text: str) -> tuple[Literal, str]:
+def _read_constant(text: str) -> tuple[Literal, str]:
     """A constant and its family, remembered: filters name the same values again and again."""
     first = text[0]
     if first in "'\"":
-        return _remembered(_constants, text, (Literal(text[1:-1]), "string"))
+        return _remember(_constants, text, (Literal(text[1:-1]), "string"))
     if first in "tTfF":
-        return _remembered(_constants, text, (Literal(first in "tT"), "boolean"))
+        return _remember(_constants, text, (Literal(first in "tT"), "boolean"))
     if "." in text:  # these are hardly ever the same
         return Literal(float(text)), "number"
-    return _remembered(_constants, text, (Literal(int(text)), "number"))
+    return _remember(_constants, text, (Literal(int(text)), "number"))
 
 
-def _remembered(memory: dict[str, Found], text: str, found: Found) -> Found:
+def _remember(memory: dict[str, Found], text: str, found: Found) -> Found:
     if len(text) <= LONGEST_REMEMBERED:
         if len(memory) >= MOST_REMEMBERED:
             memory.clear()
@@ -135,7 +137,7 @@ def _remembered(memory: dict[str, Found], text: str, found: Found) -> Found:
     return found
 
 
-def _pattern(text: str) -> Literal:
+def _read_pattern(text: str) -> Literal:
     """A pattern in the one way of writing it. Without a backslash there is none that is wrong."""
     if "%%" in text or "%_" in text:
         text = like.join(like.split(text))

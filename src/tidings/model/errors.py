@@ -4,7 +4,7 @@
     |-- FilterError         a filter's text is refused: where, what was found, what was expected
     |-- AttributesError     a declaration of attributes makes no sense
     |-- NotificationError   a notification does not fit the declared attributes
-    |-- GraphError          a node that is not in this graph, an interest that has no place in it
+    |-- GraphError          a node of another graph, an interest that has no place in this one
     `-- EnvironmentProblem  something outside is missing: Java, a package, a file
 
 The message of each is one sentence that a person can act on.
@@ -39,9 +39,9 @@ class FilterError(TidingsError):
 
 
 class LimitError(FilterError):
-    """A filter that is right, and more than what is done for one: a regular expression that no
-    linear engine has, a pattern or a list that is too large, too much work to find its place. Such
-    rules may become stricter, and what is stored and refused by one now is set aside."""
+    """A valid filter beyond a limit: a regular expression that needs backtracking, a pattern or a
+    list that is too large, too much work to find its place. Limits may become stricter in a later
+    release; a stored filter that then exceeds one is set aside, not deleted."""
 
 
 class AttributesError(TidingsError):

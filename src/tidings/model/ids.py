@@ -1,7 +1,8 @@
 """The ids of subscriptions: texts, or integers of 64 bits.
 
-Whoever takes an id has it checked here, so that what one room takes no other has to refuse. Those
-of one channel are of one kind, for columns hold one; who keeps a channel's ids sees to that.
+Every room checks ids here, so no room refuses an id that another has accepted. The ids of one
+channel are all texts or all integers, because a column holds one type; the room that stores a
+channel's ids enforces that.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def need_id(id_: object) -> None:
 def id_pairs(
     given: Iterable[tuple[Any, Any]] | Mapping[Any, Any],
 ) -> Iterator[tuple[Any, Any]]:
-    """What should be pairs of id and filter, or a mapping, as pairs."""
+    """The pairs of id and filter in a mapping or an iterable; TidingsError for anything else."""
     for pair in given.items() if isinstance(given, Mapping) else given:
         try:
             id_, other = pair

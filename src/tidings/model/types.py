@@ -30,7 +30,7 @@ _SPECIAL = {
 
 
 def type_of(value: Any) -> Type | None:
-    """The type of a plain value; None for null and for what is none of ours."""
+    """The type of a normalised value; None for null and for values of no type of ours."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
@@ -51,7 +51,7 @@ def type_of(value: Any) -> Type | None:
 
 
 def read_value(text: str, kind: Type) -> Any:
-    """The text as a value of that type, as Spark's cast reads it; ValueError when it is none."""
+    """The value of a text, read as Spark's cast reads it; ValueError for a text of another type."""
     word = text.strip()
     if kind == "string":
         return text

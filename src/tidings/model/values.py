@@ -31,7 +31,7 @@ _DAY_MICROS = 86_400_000_000
 
 
 def normalise(value: Any) -> Any:
-    """The value as one of the types above; what is none of them comes back as it is.
+    """The value as one of the types above; a value of no such type comes back unchanged.
 
     Integers beyond 64 bits become the nearest double, decimals an integer where they are whole and
     otherwise the nearest double, NumPy scalars their Python value, a tuple or set a list.
@@ -55,7 +55,7 @@ def _normalise_other(value: Any) -> Any:
         return float(value)
     if isinstance(value, dt.datetime):
         return _normalise_datetime(value)
-    if isinstance(value, dt.time):  # of no type of ours: as it is written
+    if isinstance(value, dt.time):  # we have no type for it, so it becomes its text
         return value.isoformat()
     if isinstance(value, (dt.date, str, float, Mapping)):
         return value

@@ -30,12 +30,12 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
 
 
 def assemble(arrays: list[Any], schema: pa.Schema, length: int, bad: dict[int, str]) -> Decoded:
-    """The columns of the rows that are not bad are given; `length` is that of the input."""
+    """Put the columns of the good rows together; `length` is the number of rows of the input."""
     positions = sorted(bad)
     bad_rows = np.array(positions, np.int64)
     rows = np.delete(np.arange(length, dtype=np.int64), bad_rows)
     if arrays:
         good = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    else:  # without a column a batch has its length from elsewhere
+    else:  # a batch without columns can't get its length from them
         good = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     return Decoded(good, rows, bad_rows, [bad[at] for at in positions])

@@ -6,9 +6,10 @@
                      | a record after all         | a reason
                      `──> records                 `──> Decoded.reasons
 
-Each line is parsed by itself, so that no line can lend a bracket to the next. A line that msgspec
-takes costs nothing more; one that it refuses is read again with care, it alone. The work is done in
-pieces of `PIECE` lines, whose records stay in the processor's cache until the columns are made.
+Each line is parsed by itself, so that an unclosed bracket can't swallow the next line. A line that
+msgspec accepts costs nothing more; only a line that it refuses is read again, with care. The work
+is done in pieces of `PIECE` lines, whose records stay in the processor's cache until the columns
+are made.
 
 Lines of 20 fields, three of them times, 65,536 at once, on one core of a shared machine, by
 tests/notifications/test_speed.py, in thousands per second of processor time: 320 to 450 when all
@@ -45,9 +46,9 @@ def decode_json(
     *,
     unknown: Unknown = "refuse",
 ) -> Decoded:
-    """Rows of JSON objects, as strings or bytes, as a batch of the declared types.
+    """A batch of the declared types from rows of JSON objects, which are strings or bytes.
 
-    A value is read as `Attributes.read` reads it; what is absent is null. A field that is not
+    A value is read as `Attributes.read` reads it; an absent field is null. A field that is not
     declared makes its row bad, or is left out. No row raises: each is good or has a reason.
     """
     schema = schema_of(declared)
@@ -77,7 +78,7 @@ def _to_bytes(lines: Any) -> Any:
 
 
 class _Reader:
-    """What is made of a schema once."""
+    """The record class and the decoder of a schema, made once."""
 
     def __init__(self, schema: pa.Schema, closed: bool) -> None:
         self.closed = closed
@@ -87,7 +88,7 @@ class _Reader:
     def read(self, piece: Any, start: int, bad: dict[int, str]) -> list[Any]:
         """The columns of the good lines; reasons for the others go to `bad`, from `start` on."""
         lines = piece.to_pylist()
-        # what msgspec skips it does not decode
+        # msgspec does not decode the fields that it skips, so their bytes are checked here
         decode = self.decode if self.closed or _is_utf8(piece) else self._decode_utf8
         records, refused = self._read_records(lines, decode)
         arrays, wrong = self.record.columns(records)
@@ -105,7 +106,7 @@ class _Reader:
         try:
             return list(map(decode, lines)), {}
         except _REFUSALS:
-            pass  # some line is not as it should be
+            pass  # at least one line is bad: read them one by one
         records: list[Any] = []
         refused: dict[int, str] = {}
         for at, line in enumerate(lines):

@@ -1,7 +1,7 @@
 """One line of JSON, read with care: a record, or the sentence that says what is wrong with it.
 
-This is the slow way, for lines that msgspec did not take as they are. It follows the schema down
-the line, leaving what it has not come to as raw text, so that a reason can quote what was found:
+This is the slow way, for lines that msgspec refused. It follows the schema down the line and keeps
+the parts that it has not reached as raw text, so that a reason can quote what was found:
 
     {"delay": "12", "user": {"city": 7}}
      delay ── "12" ── 12
@@ -39,7 +39,7 @@ class BadLine(Exception):
 def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:
     """The line as an instance of the record, or Refused. With `closed`, unknown names are refused.
 
-    Times are left as the texts that they are, once they have been read as what is declared.
+    Times are checked against their declared types, and stay texts.
     """
     if line is None:
         raise BadLine("the row is null, expected an object")

@@ -1,15 +1,15 @@
-"""A schema compiled: one class per struct, made for msgspec to fill and for columns to be read off.
+"""A compiled schema: one class per struct, which msgspec fills and columns are read from.
 
     schema   delay: int64     user: struct<city: string>     legs: list<struct<to: string>>
     Record   class(f0, f1, f2), of
              f0: int | whole | str | None   f1: class(f0) | None   f2: list[class(f0) | None] | None
 
 msgspec checks names and the families of values while it parses; a value may come as a text, and an
-integer as a double. A column of values is then given to Arrow, which takes it if all are native (a
-whole double is an integer to Arrow too); only where it does not, the odd values are read one by
-one. *Rejected:* msgspec's reading of times, which takes other texts than we do; Arrow's JSON
-reader, which is no faster and lets a line hold two objects, or an object two lines; strict types,
-with which a producer that quotes its numbers is eight times slower to read.
+integer as a double. Arrow then makes a column of the values, if all are native (to Arrow a whole
+double is an integer, too). Only if it refuses, the odd values are read one by one. *Rejected:*
+msgspec's reading of times, which accepts other texts than we do; Arrow's JSON reader, which is no
+faster and allows two objects on a line and an object on two lines; strict types, with which the
+lines of a producer that quotes its numbers take eight times as long.
 """
 
 from __future__ import annotations

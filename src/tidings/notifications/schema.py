@@ -1,10 +1,11 @@
-"""The declaration that rows are decoded with: an Arrow schema of the types that we have.
+"""The declaration that rows are decoded by: an Arrow schema of our types.
 
     boolean  integer        double   string         date    timestamp   list            struct
     bool     int8 .. int64  float64  string, large  date32  us, a zone  list<>, large   struct<>
 
-A schema says more than `Attributes` can: what is in a list, how wide an integer is, and, with
-`nullable=False`, that a value has to be there. `arrow_schema` makes one where nothing is missing.
+A schema says more than `Attributes` can: the type of a list's elements, the width of an integer,
+and, with `nullable=False`, that a value is required. `arrow_schema` makes one from attributes that
+leave none of this open.
 A timestamp without a zone is given in UTC.
 """
 
@@ -55,7 +56,7 @@ def _arrow_type(attributes: Attributes, path: Path, below: dict[Path, list[str]]
 
 
 def schema_of(declared: pa.Schema | Attributes) -> pa.Schema:
-    """The schema that is meant, checked: every type is one of ours, no name comes twice."""
+    """The schema of a declaration, checked: every type is one of ours, and no name occurs twice."""
     schema = arrow_schema(declared) if isinstance(declared, Attributes) else declared
     if not isinstance(schema, pa.Schema):
         raise AttributesError(
@@ -94,7 +95,7 @@ def _check_type(path: Path, kind: Any) -> None:
 
 
 def type_name(kind: Any) -> Type | None:
-    """The type of ours that an Arrow type is; None when it is none."""
+    """Our name of an Arrow type; None for a type that we do not have."""
     is_ = pa.types
     if is_.is_boolean(kind):
         return "boolean"
@@ -114,7 +115,7 @@ def type_name(kind: Any) -> Type | None:
 
 
 def is_closed(unknown: Unknown) -> bool:
-    """Whether what is not declared is refused; ValueError for a word that is neither of the two."""
+    """Whether undeclared names are refused; ValueError unless `unknown` is one of its two words."""
     if unknown not in get_args(Unknown):
         raise ValueError(f"unknown is '{unknown}', expected 'refuse' or 'keep out'")
     return unknown == "refuse"
@@ -136,7 +137,7 @@ def describe_path(path: tuple[str | int, ...]) -> str:
 
 
 def describe_unknown_column(path: tuple[str | int, ...], known: Iterable[str]) -> str:
-    """One sentence on a name that is not declared, with names that are spelt nearly like it."""
+    """One sentence about a name that is not declared, with declared names of similar spelling."""
     above, name = path[:-1], str(path[-1])[:100]
     names = tuple(known)
     near = " or ".join(describe_path((*above, one)) for one in _find_near(name, names))
@@ -144,7 +145,7 @@ def describe_unknown_column(path: tuple[str | int, ...], known: Iterable[str]) -
     return f"there is no column '{describe_path((*above, name))}'; {hint}"
 
 
-@lru_cache(maxsize=1024)  # a field that is new to us comes with every row
+@lru_cache(maxsize=1024)  # an unknown field usually comes with every row
 def _find_near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = {one.lower(): one for one in known}
     return tuple(names[one] for one in difflib.get_close_matches(name.lower(), names, n=3))

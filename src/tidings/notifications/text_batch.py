@@ -5,8 +5,8 @@
               "late"  2013-01-31   null               bad: column 'delay': found 'late', ...
               "3"     null         3,"x               bad: the row could not be split
 
-Spark splits a file into texts; what each text is, is decided here, by the rules that hold for JSON,
-so that a value means the same in whichever format it came. Null is what Spark read as null.
+Spark splits a file into texts. They are read here, by the rules for JSON, so that a value means the
+same in either format. Where Spark read null, the value is null.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def decode_text_columns(
 
 def _find_corrupt_rows(batch: pa.RecordBatch, corrupt: str) -> dict[int, str]:
     at = batch.schema.get_field_index(corrupt)
-    if at < 0:  # without it rows that could not be split would pass as rows of nulls
+    if at < 0:  # without this column, rows that could not be split look like rows of nulls
         raise NotificationError(describe_unknown_column((corrupt,), batch.schema.names))
     column, _ = _decode_text(batch.column(at).cast(pa.large_binary()))
     return {
@@ -84,7 +84,7 @@ def _quote(text: str | None) -> str:
 
 
 def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]]:
-    """The values, and a reason for each row whose text is none."""
+    """The values of a column, and a reason for each row whose text can't be read."""
     if type_name(field.type) in ("list", "struct"):
         raise AttributesError(
             f"'{field.name}' is {describe_type(field.type)}, expected a type that a text can be "

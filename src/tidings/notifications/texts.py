@@ -3,10 +3,10 @@
     texts ──shape──> of a plain shape ──Arrow's cast──> values
                `───> of any other     ──read_value, once per distinct text──> values, or bad
 
-A shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). It leaves out what
-Arrow takes and we refuse (hexadecimal, far zones) and the other way round (blanks, short dates).
-Where a text has the shape and is no value (`2013-02-30`), the cast of the column fails; the column
-is halved until that costs little.
+A shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). It excludes texts
+that only Arrow accepts (hexadecimal, far zones) and texts that only we accept (blanks, short
+dates). A text of the right shape may still be no value (`2013-02-30`). Then the cast of the whole
+column fails, and the column is halved until reading one by one costs little.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _NONE: Positions = np.zeros(0, np.int64)
 
 
 def fit(value: Any, kind: Any, name: str) -> Any:
-    """A value as JSON has it, as one of an Arrow type of that name, no list or struct; ValueError.
+    """A value of JSON as the Arrow type `kind` of our type `name`, which is no list or struct.
 
-    Integers are as wide as they were written here: one that needs more bits is not rounded.
+    ValueError for one that does not fit: an integer that needs more bits is not rounded.
     """
     try:
         value = conform(value, cast(Type, name), ())
@@ -51,7 +51,7 @@ def fit(value: Any, kind: Any, name: str) -> Any:
 
 
 def read_texts(texts: Any, kind: Any) -> tuple[Any, Positions]:
-    """The values, and the positions of texts that are none; there the values are null."""
+    """The values of texts, and the positions of texts that can't be read, where values are null."""
     name = str(type_name(kind))
     if name == "string":
         return texts.cast(kind), _NONE

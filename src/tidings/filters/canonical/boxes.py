@@ -64,7 +64,7 @@ def expand(node: Node, most: int) -> Union | None:
 
 
 class Effort:
-    """Work that may still be done: what could take for ever takes this much and then gives up."""
+    """A budget of work: a search that could take for ever gives up when it is spent."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -178,7 +178,7 @@ class _BoxPool:
         return made & self.boxes.keys()
 
     def _groups(self, term: str, numbers: list[int]) -> list[list[int]]:
-        """The boxes that are in fact alike in all other terms: a hash may lie."""
+        """Groups of boxes that really are equal in all other terms: hashes may collide."""
         groups: list[tuple[Box, list[int]]] = []
         if len(numbers) < 2:
             return []
@@ -204,7 +204,7 @@ class _BoxPool:
         return self._add(box)
 
     def absorb_into(self, number: int) -> None:
-        """Drop the boxes inside this one. (It lies in none: its parts would have lain there.)"""
+        """Drop the boxes inside this one. (It lies in no other: its parts would have, too.)"""
         outer = self.boxes.get(number)
         if outer is None:
             return
@@ -291,7 +291,7 @@ def _reaches(values: ValueSet, cut: Cut) -> bool:
 
 
 def subtract(box: Box, union: Sequence[Box], effort: Effort) -> Union | None:
-    """What of a box lies outside a union, as disjoint boxes; None when the effort runs out."""
+    """The part of a box outside a union, as disjoint boxes; None when the effort runs out."""
     left: Union = [box]
     for hole in union:
         rest: Union = []
@@ -306,7 +306,7 @@ def subtract(box: Box, union: Sequence[Box], effort: Effort) -> Union | None:
 
 
 def _cut_out(piece: Box, hole: Box, rest: Union) -> None:
-    """Append to rest what of the piece is outside the hole, one slab per term."""
+    """Append to `rest` the part of the piece outside the hole, one slab per term."""
     if meet(piece, hole) is None:
         rest.append(piece)
         return

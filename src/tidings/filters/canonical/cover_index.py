@@ -1,4 +1,4 @@
-"""Where to look for the nodes that may cover a filter, be covered by it, or hold a notification.
+"""An index of the nodes that may cover a filter, be covered by it, or hold a notification.
 
 Every filter lies in its hull, one box. A hull that contains another contains it on each attribute,
 so it is enough to look under one well chosen attribute of one of them:
@@ -173,8 +173,8 @@ def _tested_places(form: Form) -> Iterator[Place]:
 
 
 def _points(values: ValueSet, most: int = 1 << 30) -> list[Key] | None:
-    """The places of a set that has few of them. All that is nested stands at one: a pattern that
-    wants a value, or a list that the value is in, is looked up as one that wants the value."""
+    """The places of a set that has few of them. All nested values stand at one place, so a pattern
+    that wants a value, or a list with the value in it, is looked up by that value."""
     if values.cuts and values.cuts[-1] == (OTHER,) and len(values.cuts) & 1:
         found = ValueSet(values.cuts[:-1]).points(most)
         return None if found is None else [*found, (OTHER, 0, 0)]

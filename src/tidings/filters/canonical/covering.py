@@ -20,10 +20,10 @@ from tidings.filters.canonical.point_images import image
 from tidings.filters.canonical.set_tree import All, Any, Node, Test
 from tidings.filters.language.expression import Attribute, Expression
 
-EFFORT = 20_000  # comparisons of boxes; whoever is not done by then answers no
-AMONG_OTHERS = 2_000  # the same of one question among many
+EFFORT = 20_000  # comparisons of boxes; after that the answer is no
+AMONG_OTHERS = 2_000  # the same, for one question among many
 MOST_BOXED = 20_000  # boxes of one times boxes of the other that are compared there
-HEAVY = 512  # weight of forms that are not looked into there: only what is around them counts
+HEAVY = 512  # weight from which only the hull of a form is looked at there
 
 
 def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
@@ -50,10 +50,10 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
 def covers_among(outer: Form, inner: Form) -> bool:
     """Whether `outer` covers `inner`, as a question among many about compiled filters.
 
-    The answer follows from these two alone, so it is the same whoever asks, in whatever order and
-    however the others are parted: a graph that was compiled at once and one that grew are equal.
-    What the boxes say by themselves is always said, as kernels say it too
-    (matching/covering/by_boxes.py, matching/covering/neighbours.py).
+    The answer depends on these two forms alone, not on the order of questions or on how the other
+    filters are partitioned, so a graph compiled at once equals one that grew. A covering that the
+    boxes alone show is always found, as kernels find it too (matching/covering/by_boxes.py,
+    matching/covering/neighbours.py).
     """
     if outer.always or inner.never:
         return True
@@ -137,7 +137,7 @@ def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: 
 
 
 def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
-    """Whether what is in a tree is in the outer form: by its hull, or by its parts."""
+    """Whether the outer form covers a tree: by the tree's hull, or by its parts."""
     if id(node) in seen:
         return seen[id(node)]
     answer = _covers_parts(node, outer, seen, effort)

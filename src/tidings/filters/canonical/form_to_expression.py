@@ -1,7 +1,7 @@
 """Sets and forms back to expressions: the way a person would write them.
 
-`spell` gives, for a term and a set, a condition that is true exactly on the set; parsing its text
-gives the set again.
+`express_test` gives, for a term and a set, a condition that is true exactly on the set. Parsing its
+text gives the set again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a box says about computed terms where it pins attributes to a few points.
+"""The values of computed terms in a box that restricts attributes to a few points.
 
 `name IN ('Bo', 'Al') AND lower(name) = 'bo'` needs no computed term: it is `name = 'Bo'`. And
 `lower(name) = 'bo'` covers `name = 'BO'`, once the term is computed on that point.
@@ -21,7 +21,7 @@ from tidings.model import from_micros
 
 MOST_POINTS = 64  # combinations of points that a term is computed on
 MOST_WORK = 1 << 15  # of one term: 0.2 ms where it is a pattern
-LEAST_WORK = 512  # to see that there is nothing to compute
+LEAST_WORK = 512  # of finding that there is nothing to compute
 MOST_OF_UNION = 1 << 22  # of all terms in all boxes of a filter
 WORK_OF_STEP = 256  # of one step of an effort
 Path = tuple[str, ...]
@@ -29,8 +29,8 @@ Choices = tuple[list[Path], list[list[Any]], int]  # attributes, their values, a
 
 
 def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -> ValueSet | None:
-    """The values that a computed term can take in a box; None when the box leaves it open, or when
-    it takes too much work to say. `text` is that of the term."""
+    """The values that a computed term can take in a box; None when the box does not decide them, or
+    when computing them is too much work. `text` is the text of the term."""
     chosen = _choose_points(text, term, box)
     if chosen is None:
         return None
@@ -42,8 +42,9 @@ def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -
 
 
 def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
-    """What a term is computed on. The work is the characters of all combinations, times those of
-    the term: a pattern may follow each of its places for each character."""
+    """The points that a term is computed on. The work is the number of characters of all
+    combinations, times those of the term: a pattern may track each of its positions for each
+    character."""
     if isinstance(term, Attribute):
         return None
     names = _read_names.get(text)
@@ -74,7 +75,7 @@ def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
 
 
 def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
-    """Whether computing what the boxes decide is more than is done for one filter."""
+    """Whether computing all decided terms exceeds the work allowed for one filter."""
     if len(union) * len(terms) * MOST_WORK <= MOST_OF_UNION:
         return False
     computed = {text for text, term in terms.items() if not isinstance(term, Attribute)}

@@ -1,17 +1,17 @@
-"""Where to look for what a union of boxes covers, and for the unions that cover a filter.
+"""An index for unions of boxes: the filters that a union may cover, the unions that may cover one.
 
-`c = 5 OR pair = 'ours' AND n > 7` has a free hull: no attribute is tested by all its boxes. What
-helps is a *witness* of each filter, a point of one of its boxes: the first value of each attribute
-that is tested there, and null for all others. What covers a filter holds its witness, in one box.
+`c = 5 OR pair = 'ours' AND n > 7` has a free hull: no attribute is tested by all its boxes. So each
+filter gets a *witness*, a point of one of its boxes: the first value of each attribute that is
+tested there, and null for all others. A filter that covers another has a box with its witness.
 
-    test       found at              a box is found by one of its tests that null does not pass,
-    c = 5      (c,) and (c, 5)       a witness by each of its values; where a test has no points,
-    n > 7      (n,) and (n, WIDE)    any value may be the one
+    test       found at              a box is filed under one of its tests that null does not pass,
+    c = 5      (c,) and (c, 5)       a witness under each of its values; where a test has no points,
+    n > 7      (n,) and (n, WIDE)    any value may match
 
-So a union covers only what has a witness where its boxes are, and only unions with a box where a
-witness is cover the filter that has it. Two kinds are always candidates: unions with a box that has
-no such test (`a IS NULL OR b = 1`), and filters all boxes of which test something computed, as that
-may be a box without a point. Cost: two entries for each attribute of a witness or box.
+So a union covers only filters with a witness in one of its boxes, and a filter is covered only by
+unions with a box around its witness. Two kinds are always candidates: unions with a box that has no
+such test (`a IS NULL OR b = 1`), and filters whose boxes all have a computed test, since such a box
+may be empty. Cost: two entries for each attribute of a witness or box.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.filters.language.expression import Attribute
 from tidings.filters.values.sets import NULL_KEY, Key
 
 MOST_POINTS = 8
-MANY = range(MOST_POINTS + 1)  # for those that are no points
+MANY = range(MOST_POINTS + 1)  # stands for a set that is not a few points
 WIDE: Key = ()
 
 Item = TypeVar("Item")
@@ -78,7 +78,7 @@ class UnionIndex(Generic[Item]):
                 yield from group
 
     def may_be_covered(self, form: Form) -> list[dict[Item, None]] | None:
-        """Groups of items whose form this one may cover; None where all may be."""
+        """Groups of items whose form this one may cover; None when every item may be."""
         found = [self._hidden]
         for box in form.boxes or ({},):
             groups = (_look_up(self._witnesses, test) for test in _tests(box, form))
@@ -90,8 +90,8 @@ class UnionIndex(Generic[Item]):
 
 
 def _witness_of(form: Form) -> list[Tested] | None:
-    """Each attribute with its value, where that is known, in a box that tests attributes alone,
-    and few of them."""
+    """The witness: attributes with their values, where these are known, in the smallest box that
+    tests attributes alone."""
     terms = form.terms
     plain = (
         box for box in form.boxes or () if all(isinstance(terms[term], Attribute) for term in box)
@@ -104,7 +104,7 @@ def _witness_of(form: Form) -> list[Tested] | None:
 
 
 def _access_tests(form: Form) -> list[Tested] | None:
-    """The tests by which the boxes of a union are found; None where one has none."""
+    """The test that each box of a union is filed under; None when a box has no such test."""
     found = []
     for box in form.boxes or ({},):
         best = min(_tests(box, form), key=lambda test: len(test[1] or MANY), default=None)
@@ -129,7 +129,7 @@ def _places_of(tests: Iterable[Tested]) -> Iterator[Place]:
 
 
 def _look_up(places: Places[Item], test: Tested) -> list[dict[Item, None]]:
-    """What has a value in common with a test."""
+    """The groups that have a value in common with a test."""
     term, points = test
     there: list[Place] = [(term, one) for one in (*points, WIDE)] if points else [(term,)]
     return [places[one] for one in there if one in places]
@@ -145,7 +145,7 @@ def _put(places: Places[Item], there: Iterable[Place], item: Item) -> None:
 
 
 def drop(places: dict[Any, dict[Any, None]], place: object, item: object) -> None:
-    """Take an item away from a place, if it is there, and the place with the last of them."""
+    """Remove an item from a place, if it is there, and the place with its last item."""
     group = places.get(place)
     if group is not None:
         group.pop(item, None)

@@ -46,13 +46,13 @@ def article(kind: str) -> str:
 class Attributes:
     """Declared attributes. `{"price": "double", "user.city": "string", "topic": Ontology(...)}`.
 
-    With `closed` (the default) a filter may name no others; otherwise what is not declared is
-    taken as it comes. `subject` is always there.
+    With `closed` (the default) a filter may name no others; otherwise an undeclared attribute may
+    have any type. `subject` is always declared.
     """
 
     def __init__(self, types: Mapping[str, Type | Ontology], *, closed: bool = True) -> None:
         self.closed = closed
-        self.known: dict[str, Any] = {}  # what quick.py remembers of names
+        self.known: dict[str, Any] = {}  # the cache of names of the fast SQL parser
         self._types: dict[Path, Type] = {("subject",): "string"}
         self._ontologies: dict[Path, Ontology] = {}
         self._open: set[Path] = set()  # structs whose fields are not declared one by one
@@ -76,7 +76,7 @@ class Attributes:
         self._check_structs()
 
     def declared(self) -> dict[str, Any]:
-        """All that was declared, as plain values that JSON can hold; see `from_declared`."""
+        """The whole declaration as values that JSON can hold; see `from_declared`."""
         types: dict[str, Any] = {".".join(path): kind for path, kind in self._types.items()}
         for path, ontology in self._ontologies.items():
             types[".".join(path)] = {"ontology": ontology.declared()}
@@ -115,7 +115,7 @@ class Attributes:
         return self._ontologies.get(path)
 
     def near(self, path: Path) -> list[str]:
-        """Declared names that are spelt nearly like this one."""
+        """Declared names of similar spelling."""
         names = {name_text(p).lower(): name_text(p) for p in self._types}
         close = difflib.get_close_matches(name_text(path).lower(), names, n=3)
         return [names[name] for name in close]

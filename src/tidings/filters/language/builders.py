@@ -57,7 +57,7 @@ class Builder:
         self._parts = 0
 
     def count(self, at: int, parts: int = 1) -> None:
-        """Take note of parts of the filter, and refuse it when they are too many."""
+        """Count parts of the filter; LimitError when there are too many."""
         self._parts += parts
         if self._parts > self._context.most_parts:
             self.exceed(
@@ -70,7 +70,7 @@ class Builder:
         raise FilterError(reason, self.text, position)
 
     def exceed(self, reason: str, position: int) -> NoReturn:
-        """Refuse what is right and more than is done for a filter."""
+        """Refuse a valid filter that is beyond a limit."""
         raise LimitError(reason, self.text, position)
 
     # -- leaves --------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class Builder:
     # -- kinds of expression -------------------------------------------------------------------
 
     def type(self, node: Expression) -> str | None:
-        """The type of an expression where it is known before any notification is."""
+        """The type of an expression where no notification is needed to know it."""
         return static_type_of(node, self.attributes)
 
     def need_condition(self, node: Expression, at: int) -> None:

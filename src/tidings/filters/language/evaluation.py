@@ -1,8 +1,7 @@
-"""The reference semantics: what an expression is worth on one notification, in three values.
+"""The reference semantics: the value of an expression on one notification, in three-valued logic.
 
-Straight from the definition and with no thought of speed beyond not being silly; canonical forms,
-indexes and Spark are all tested against this. True, False and None are SQL's true, false and
-unknown.
+It follows the definition, not speed; canonical forms, indexes and Spark are all tested against it.
+True, False and None are SQL's true, false and unknown.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ def evaluate(node: Expression, event: Event) -> Any:
 
 
 def term_value(node: Expression, event: Event) -> Any:
-    """The value of a term of a filter: what is computed counts as work on the notification."""
-    if type(node) is Attribute:  # which most are, and nothing is computed for them
+    """The value of a term of a filter. Computing it counts as work on the notification."""
+    if type(node) is Attribute:  # most are, and they cost no computation
         return read(event, node.path)
     look()
     return evaluate(node, event)

@@ -210,7 +210,7 @@ def _rlike(text: str, pattern: str) -> bool | None:
     try:
         return regular.compile_pattern(pattern).found(text)
     except regular.RegularError:
-        return None  # literal ones are checked when they are parsed, and there are no others
+        return None  # patterns are literals, which are checked when they are parsed
 
 
 def _like(text: str, pattern: str) -> bool | None:
@@ -221,7 +221,7 @@ def _like(text: str, pattern: str) -> bool | None:
 def _apply(body: Body, name: str, *values: Any) -> Any:
     try:
         return normalise(body(*values))
-    except Exception as problem:  # whatever an application's function does, matching goes on
+    except Exception as problem:  # matching goes on, whatever an application's function raises
         warnings.warn(
             f"the function '{name}' raised {type(problem).__name__}: {problem}; it counts as null",
             RuntimeWarning,

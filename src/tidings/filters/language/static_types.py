@@ -1,4 +1,4 @@
-"""What type an expression has, as far as that is known before any notification is seen."""
+"""The type of an expression, as far as it is known before any notification is seen."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _type_of_call(node: Call, attributes: Attributes | None) -> str | None:
     return "number" if node.name in OPERATORS or node.name == "abs" else None
 
 
-# the type of several of one family
+# the common type of values of one family
 _JOINED = {"number": "number", "time": "timestamp"}
 
 

@@ -10,7 +10,7 @@ from tidings.model import FilterError
 
 MAX_LENGTH = 250_000
 MAX_FOREIGN = 100_000
-"""Characters of filters in other languages: written in this one, they may be twice as long."""
+"""Characters of a filter in another language. Its text in SQL may be twice as long."""
 
 _TOKEN = re.compile(
     r"""

@@ -1,4 +1,4 @@
-"""LIKE patterns: split at their wildcards, and told apart by what an index can do with them.
+"""LIKE patterns: split at their wildcards, and held against texts.
 
 A pattern is a list of parts: a text, ANY for `%`, ONE for `_`. A backslash takes the wildcard's
 meaning away (an ESCAPE clause is rewritten to backslashes when it is parsed).
@@ -20,11 +20,11 @@ Part = tuple[str, str]  # (kind, text): kind is "text", ANY or ONE
 
 
 class PatternError(ValueError):
-    """An escape that is followed by nothing, or by a character that has no meaning to lose."""
+    """An escape at the end of a pattern, or before a character that needs no escape."""
 
 
 class LargeError(ValueError):
-    """A pattern with a _ between two %, which is more than a regular expression may be."""
+    """A pattern with a _ between two % that exceeds the limits of regular expressions."""
 
 
 def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
@@ -97,9 +97,9 @@ def join(parts: tuple[Part, ...]) -> str:
 class Like:
     """A pattern ready to be held against texts.
 
-    What stands between two % is looked for at the first place after what came before it, which is
-    as good as any, so nothing is tried twice: the time is that of one walk through the text. A run
-    with a _ in it has no such search; all of it is a regular expression then, with their bound.
+    The text between two % is searched for from where the one before it ended. The first match is as
+    good as any, so nothing is tried twice, and the time is that of one walk through the text. A run
+    with a _ has no such search; then the whole pattern becomes a regular expression, with bounds.
     """
 
     def __init__(self, parts: tuple[Part, ...]) -> None:
@@ -125,11 +125,11 @@ class Like:
 
     @property
     def regular(self) -> regular.Regular | None:
-        """The program of one that takes a regular expression."""
+        """The program, if the pattern needs a regular expression."""
         return None if self._expression is None else regular.cached_program(self._expression)
 
     def holds(self, text: str) -> bool | None:
-        """Whether a text is like the pattern; null where that is beyond the bound."""
+        """Whether a text matches the pattern; null where that exceeds the bound."""
         if self._expression is not None:
             return regular.cached_program(self._expression).found(text)
         if self._whole:

@@ -135,7 +135,7 @@ class Ontology:
 
 
 def _describe_loop(way: list[str], back: str) -> str:
-    """The loop that a way ends in, which came back to one of its topics."""
+    """The loop at the end of a path that came back to one of its topics, in words."""
     names = [*way[way.index(back) :], back]
     if len(names) == 2:
         return f"'{back}' lies under itself"

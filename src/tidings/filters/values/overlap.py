@@ -1,9 +1,9 @@
 """Whether two lists have a value in common, without comparing each with each.
 
-Equal values have equal keys, so one look into a set finds them. What is left to tell apart is false
-(all pairs compare, and differ) from unknown (some pair does not compare). Values of one family
-compare. Lists compare up to the first place where they differ, so those with one beginning are
-looked at together, place after place. Each element is touched a few times, whatever they hold.
+Equal values have equal keys, so a set of keys finds them. Without equal values the answer is false
+if all pairs compare, and unknown if some pair does not. Values of one family compare. Lists compare
+up to the first place where they differ, so lists with a common prefix are examined together, place
+by place. Each element is touched a few times, whatever the lists hold.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def overlap(left: list[Any], right: list[Any]) -> bool | None:
 
 
 def _place(value: Any) -> Key:
-    """The place of a value, that of lists apart from other nested values."""
+    """The place of a value; lists have one of their own, apart from other nested values."""
     return _LIST_KEY if isinstance(value, list) else sets.key(value)
 
 
@@ -55,7 +55,7 @@ def _normalise_list(values: list[Any]) -> list[Any]:
 
 
 def _keys(values: list[Any]) -> set[Hashable]:
-    """A key of each value that has an equal one: not of null, nor of what is nested deeper."""
+    """The keys of the values that can equal another: null and deeper nested values can't."""
     look()
     return {_whole_key(value) for value in values}
 
@@ -71,8 +71,8 @@ def _whole_key(value: Any) -> Hashable:
 def _some_do_not_compare(ours: Sequence[list[Any]], theirs: Sequence[list[Any]]) -> bool:
     """Whether a list of ours and one of theirs are equal up to a place, and do not compare there.
 
-    Which have one beginning is decided place by place: those that go on with one value are a group
-    of their own, and one that has lists of one side only is done.
+    Lists with a common prefix form a group. Place by place, a group splits by the next value; a
+    group with lists of only one side is done.
     """
     groups, at = [(ours, theirs)], 0
     while groups:

@@ -1,9 +1,8 @@
-"""Compiled patterns that are kept, as many as fit a number of bytes.
+"""A cache of compiled patterns, limited in bytes.
 
-A program remembers the states that it went through, so it grows with what it is searched in. What
-is kept is counted by the most that each may take. When there is no room, programs go by lot: where
-filters take turns that are one more than there is room for, the oldest would always be the next one
-that is asked for, and none would be found.
+A program remembers the states that it went through, so it grows as it is used. The cache counts the
+most that each program may take. When it is full, it evicts at random: if filters take turns and one
+program too many is in use, evicting the oldest would always evict the next one needed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Program = TypeVar("Program")
 
 
 class ProgramCache(Generic[Program]):
-    """Programs by what they were made of. Safe to use from threads."""
+    """Programs by their sources. Safe to use from threads."""
 
     def __init__(self, most: int, size: Callable[[Program], int]) -> None:
         self._most = most
@@ -32,7 +31,7 @@ class ProgramCache(Generic[Program]):
         return len(self._keys)
 
     def get(self, key: Hashable, make: Callable[[], Program]) -> Program:
-        """The program of a key, made if it is not kept; what raises is not kept."""
+        """The program of a key, made if it is not cached. An error of `make` is not cached."""
         found = self._kept.get(key)
         if found is None:
             found = make()

@@ -1,8 +1,8 @@
 """Regular expressions by RE2, which takes time in proportion to the text, whatever the pattern.
 
 A backtracking engine takes half a minute for `(a+)+$` and 28 letters. RE2 has no back-references
-and no lookaround, and what it can't express is refused with what to write instead. So is what both
-it and Java know, and take for different things: classes in classes, octal escapes.
+and no lookaround; a pattern that uses them is refused, with what to write instead. So is a pattern
+to which RE2 and Java give different meanings: nested classes, octal escapes.
 
 The states that RE2 goes through are remembered, but at worst it follows every position of the
 pattern for every byte of the text. So there are two bounds: MOST_POSITIONS of a pattern, and
@@ -62,7 +62,7 @@ _VERSIONED = re.compile(r"\\[pP]")  # classes of Unicode, which one RE2 may know
 
 
 class RegularError(ValueError):
-    """A pattern that is none, that RE2 can't express, or that is too large."""
+    """A pattern that is malformed, that RE2 can't express, or that is too large."""
 
 
 class Regular:
@@ -71,7 +71,7 @@ class Regular:
     def __init__(self, program: Any, unanchored: Any, positions: int, memory: int) -> None:
         self._program = program
         self.bytes = memory * 2 // 5
-        """How much it takes at most, as measured when all of its memory was used."""
+        """The most memory that it takes, as measured when all of its budget was used."""
         self.size = int(program.ProgramSize())
         self._unanchored = unanchored
         self.positions = positions
@@ -102,7 +102,7 @@ _programs: ProgramCache[Regular] = ProgramCache(KEPT, lambda one: one.bytes)
 
 
 def forget() -> None:
-    """Keep no program: rules have changed."""
+    """Empty the cache, after the rules have changed."""
     _programs.clear()
 
 

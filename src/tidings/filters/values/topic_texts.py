@@ -1,4 +1,4 @@
-"""Ontologies as texts: what lies under what, in the forms that people have them.
+"""Ontologies read from text, in the formats that people have them in.
 
     json, yaml   nested: {"sports": {"baseball": ["mlb", "kbo"], "football": null}}
                  or each topic with what it lies under: {"mlb": "baseball", "chess": ["a", "b"]}
@@ -27,7 +27,7 @@ Edge = tuple[str, str | None]  # child, parent
 
 
 def read_ontology(text: str, form: str = "json") -> Ontology:
-    """The ontology of a text; AttributesError when it is none."""
+    """The ontology of a text; AttributesError for a text that is malformed or has no topics."""
     reader = _READERS.get(form)
     if reader is None:
         raise AttributesError(f"found the format '{form}', expected {', '.join(FORMATS)}")
@@ -213,7 +213,7 @@ def _read_turtle(text: str) -> Iterator[Edge]:
 
 
 def _names(iris: Iterable[str]) -> dict[str, str]:
-    """What stands behind the last # or / of each; the whole where two would be the same."""
+    """The part after the last # or / of each IRI, or all of it where two parts would be equal."""
     ends: dict[str, list[str]] = {}
     for iri in iris:
         ends.setdefault(iri.rstrip("#/").replace("#", "/").rpartition("/")[2], []).append(iri)

@@ -1,9 +1,9 @@
-"""How much work one notification may be: a meter that is looked at before a condition is computed,
-and by functions of long texts and lists before each of their steps.
+"""A limit on the work that one notification may cause. It is checked before each condition that is
+computed, and by functions of long texts and lists before each of their steps.
 
-Whoever matches for others sets one up (`metered`); where there is none, nothing is counted. The
-clock comes from there too, and should be that of the thread's processor time: what a neighbour on
-the machine does is no reason to refuse a notification.
+A node that matches for others sets the limit with `metered`; without it there is none. The caller
+passes the clock too, which should be the processor time of the thread: a busy machine is no reason
+to refuse a notification.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextlib import contextmanager
 
 from tidings.model import NotificationError
 
-WORTH = 1_024  # characters, or elements: what is shorter is done in less time than a look takes
+WORTH = 1_024  # characters, or elements: below this, the work takes less time than the check
 
 
 class WorkError(NotificationError):
-    """A notification that takes more work than is done for one."""
+    """A notification that exceeds the limit on work."""
 
 
 class _Here(threading.local):
@@ -31,7 +31,7 @@ _here = _Here()
 
 @contextmanager
 def metered(clock: Callable[[], float], seconds: float) -> Iterator[None]:
-    """WorkError for what takes longer than this in here, and is work that is looked at."""
+    """Within this context, `look` and `spend` raise WorkError once so many seconds have passed."""
     before = _here.clock, _here.until
     _here.clock, _here.until = clock, clock() + seconds
     try:
@@ -41,13 +41,13 @@ def metered(clock: Callable[[], float], seconds: float) -> Iterator[None]:
 
 
 def spend(size: int) -> None:
-    """Called before work on this many characters, or of this size."""
+    """Check the limit before work on this many characters or elements, if they are many."""
     if size >= WORTH:
         look()
 
 
 def look() -> None:
-    """Called before a condition is computed."""
+    """Check the limit; WorkError when it is exceeded."""
     clock = _here.clock
     if clock is not None and clock() > _here.until:
         raise WorkError(

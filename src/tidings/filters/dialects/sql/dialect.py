@@ -69,7 +69,7 @@ class _Parser:
     def __init__(self, text: str, context: Context) -> None:
         self.text = text
         self.tokens = tokenize(text)
-        self.tokens.append(self.tokens[-1])  # the end twice: some look or go one token further
+        self.tokens.append(self.tokens[-1])  # sentinel for one-token lookahead
         self.at = 0
         self.now = self.tokens[0]
         self.build = builders.Builder(text, context)

@@ -1,13 +1,12 @@
-"""The short way for the texts that most filters are: tests of attributes against constants, joined
-by AND.
+"""The fast parser for what most filters are: tests of attributes against constants, joined by AND.
 
     symbol = 'ACME' AND price BETWEEN 90 AND 110 AND venue IN ('NYSE', 'LSE') AND name LIKE 'A%'
 
-It reads a subset of what sql.py reads, in a fraction of the time: one regular expression takes a
-whole test, where the parser takes a token. It never refuses. Whatever is not plainly in the subset
-(an escape, a comment, OR, brackets, a name or a type that the attributes object to) gives None, and
-the parser has the last word, with its messages and positions. Where both have an answer, it is the
-same answer; a test holds them to it.
+It reads a subset of what dialect.py reads, in a fraction of the time: one regular expression reads
+a whole test, where the full parser reads a token. It never refuses a text. For anything outside
+the subset (an escape, a comment, OR, brackets, a name or a type that the attributes object to) it
+returns None, and the full parser decides, with its messages and positions. Where both give an
+expression, it is the same; a test compares them.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ _STRING = r"""'[^'\\]*'|"[^"\\]*\""""
 # so short that an integer fits 64 bits and a double is finite
 _CONSTANT = rf"(?:{_STRING}|-?[0-9]{{1,18}}(?:\.[0-9]{{1,40}})?|true|false)"
 
-# A test with the AND after it, or the end. What is no test is taken by `rest`, all of it: so no
-# place is looked at twice, however long the text.
+# A test with the AND after it, or the end. `rest` matches all that follows the last test, so no
+# character is examined twice, however long the text.
 _TEST = re.compile(
     rf"""
       \s* (?P<name> [a-z_]\w* (?: \.[a-z_]\w* ){{0,8}} )
@@ -64,7 +63,7 @@ _constants: dict[str, tuple[Literal, str]] = {}
 
 
 def read(text: str, context: Context) -> Expression | None:
-    """The expression of a text of this kind; None for all others, right or wrong."""
+    """The expression of a text in the subset; None for every other text, valid or not."""
     found = _TEST.findall(text)
     if not found or found[-1][-1] or len(text) > MAX_LENGTH or 2 * len(found) > context.most_parts:
         return None
@@ -138,7 +137,7 @@ def _remember(memory: dict[str, Found], text: str, found: Found) -> Found:
 
 
 def _read_pattern(text: str) -> Literal:
-    """A pattern in the one way of writing it. Without a backslash there is none that is wrong."""
+    """A pattern in canonical form. A pattern without backslashes is always valid."""
     if "%%" in text or "%_" in text:
         text = like.join(like.split(text))
     return Literal(text)

@@ -14,7 +14,7 @@ from hypothesis import example, given, strategies as st
 from tidings.filters import parse
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.values.overlap import overlap
-from tidings.filters.values.work import WorkError, metered
+from tidings.filters.values.work import WorkError, limit_work
 from tidings.model import compare, normalise
 
 SCALARS = st.sampled_from(
@@ -78,5 +78,5 @@ def test_nested_values_take_no_square(left: Any, right: Any, expected: bool | No
 
 def test_it_stops_when_the_time_is_spent() -> None:
     ticks = iter(range(100))
-    with metered(lambda: float(next(ticks)), 3.0), pytest.raises(WorkError):
+    with limit_work(lambda: float(next(ticks)), 3.0), pytest.raises(WorkError):
         overlap([[0] * 50 + [1]], [[0] * 50 + [2]])

@@ -11,7 +11,7 @@ import pytest
 from tidings.filters import parse
 from tidings.filters.canonical.cover_index import HullIndex
 from tidings.filters.language.evaluation import evaluate
-from tidings.filters.values.work import WORTH, WorkError, metered
+from tidings.filters.values.work import WORTH, WorkError, limit_work
 
 LONG: dict[str, Any] = {
     "s": "a." * WORTH,
@@ -32,7 +32,7 @@ def looks_allowed(count: int) -> Iterator[list[None]]:
         looks.append(None)
         return float(len(looks))
 
-    with metered(clock, count + 0.5):
+    with limit_work(clock, count + 0.5):
         looks.clear()
         yield looks
 
@@ -48,7 +48,7 @@ def looks_allowed(count: int) -> Iterator[list[None]]:
 )  # fmt: skip
 def test_functions_of_long_values_look_before_they_begin(text: str) -> None:
     node = parse(text).expression
-    with metered(lambda: 1.0, -1.0):
+    with limit_work(lambda: 1.0, -1.0):
         with pytest.raises(WorkError):
             evaluate(node, LONG)
         if "overlap" not in text:

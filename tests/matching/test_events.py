@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidings import NotificationError, parse
-from tidings.filters.values.work import WorkError, metered
+from tidings.filters.values.work import WorkError, limit_work
 from tidings.matching import Matcher
 
 TESTS = (
@@ -137,8 +137,8 @@ def test_each_term_that_is_computed_counts_as_work() -> None:
         now += 1
         return now
 
-    with metered(clock, 30.0), pytest.raises(WorkError):
+    with limit_work(clock, 30.0), pytest.raises(WorkError):
         matcher.match(event)
     now = 0.0
-    with metered(clock, 90.0):
+    with limit_work(clock, 90.0):
         assert set(matcher.match(event)) == {0, 63}

@@ -38,7 +38,7 @@ from tidings.filters.language import (
     Not,
     evaluate,
 )
-from tidings.filters.values import Key, WorkError, key, look, metered
+from tidings.filters.values import Key, WorkError, key, limit_work, look
 from tidings.matching import Matcher
 from tidings.routing.root import TooMuchWork
 
@@ -151,7 +151,7 @@ class Computing:
                 owner = min(owners(number) or ("",), key=spent.__getitem__)
                 began = clock()
                 try:
-                    with metered(clock, min(share - spent[owner], MOST - total)):
+                    with limit_work(clock, min(share - spent[owner], MOST - total)):
                         for term, node in terms:
                             look()
                             values[term] = key(evaluate(node, event))
@@ -176,7 +176,7 @@ def _times(size: int) -> float:
 
 def _match(matchers: Iterable[Matcher], event: Mapping[str, object], seconds: float) -> list[int]:
     found: list[int] = []
-    with metered(time.thread_time, seconds):
+    with limit_work(time.thread_time, seconds):
         for matcher in matchers:
             look()
             found += matcher.match(event)  # type: ignore[arg-type]

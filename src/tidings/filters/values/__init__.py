@@ -3,7 +3,7 @@
 from tidings.filters.values.ontology import Ontology
 from tidings.filters.values.sets import NUMBER, STRING, Cut, Key, ValueSet, key, points
 from tidings.filters.values.topic_texts import read_ontology
-from tidings.filters.values.work import WorkError, look, metered
+from tidings.filters.values.work import WorkError, limit_work, look
 
 __all__ = [
     "NUMBER",
@@ -14,8 +14,8 @@ __all__ = [
     "ValueSet",
     "WorkError",
     "key",
+    "limit_work",
     "look",
-    "metered",
     "points",
     "read_ontology",
 ]

@@ -1,7 +1,7 @@
 """A limit on the work that one notification may cause. It is checked before each condition that is
 computed, and by functions of long texts and lists before each of their steps.
 
-A node that matches for others sets the limit with `metered`; without it there is none. The caller
+A node that matches for others sets it with `limit_work`; otherwise there is no limit. The caller
 passes the clock too, which should be the processor time of the thread: a busy machine is no reason
 to refuse a notification.
 """
@@ -30,7 +30,7 @@ _here = _Here()
 
 
 @contextmanager
-def metered(clock: Callable[[], float], seconds: float) -> Iterator[None]:
+def limit_work(clock: Callable[[], float], seconds: float) -> Iterator[None]:
     """Within this context, `look` and `spend` raise WorkError once so many seconds have passed."""
     before = _here.clock, _here.until
     _here.clock, _here.until = clock, clock() + seconds

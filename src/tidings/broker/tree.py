@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -34,7 +33,7 @@ import msgspec
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
 from tidings.broker.tree_file import Member, Tree
-from tidings.files import make_folder, open_private, private_file
+from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 
 PAUSE = (0.5, 10.0)  # seconds before one that died is started again: at first, and at most
@@ -132,8 +131,7 @@ class RunningTree:
         folder = self.tree.folder
         try:
             make_folder(folder)
-            self._lock = open_private(folder / "up.lock", os.O_RDWR | os.O_CREAT)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = take_lock(folder / "up.lock")
         except BlockingIOError:
             raise EnvironmentProblem(f"{folder}: these nodes are running already") from None
         except OSError as problem:
@@ -228,10 +226,7 @@ class RunningTree:
 
     def _write_config(self, branch: Branch) -> Path:
         path = self.tree.folder / f"{branch.name}.toml"
-        beside = path.with_suffix(".new")
-        with _private(beside, "wb") as file:
-            file.write(self._config(branch).encode())
-        beside.replace(path)
+        place_file(path, self._config(branch).encode())
         branch.tokens = self.tree.tokens
         return path
 
@@ -298,7 +293,7 @@ class RunningTree:
             seconds = max(0.0, latest - time.monotonic()) / (depth + 1)
             await asyncio.gather(*(self._end(one, seconds) for one in level))
         if self._lock is not None:
-            os.close(self._lock)
+            release_lock(self._lock)
             self._lock = None
 
     async def _end(self, branch: Branch, seconds: float) -> None:

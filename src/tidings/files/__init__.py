@@ -1,21 +1,49 @@
 """Files and folders: for their owner alone (private.py), on the disk when a call returns
-(durable.py), and secrets that are read from files (secret.py)."""
+(durable.py), replaced whole (atomic_folder.py), used by one process at a time (lock_files.py), kept
+in the user's cache (user_cache.py), and secrets that are read from files (secret.py)."""
 
-from tidings.files.durable import make_durable_folder, replace_file, sync, write_at
+from tidings.files.atomic_folder import current_folder, folder_identity, replacing_folder
+from tidings.files.durable import (
+    make_durable_folder,
+    place_file,
+    placing,
+    replace_file,
+    sync,
+    sync_handle,
+    write_at,
+    write_file,
+)
+from tidings.files.lock_files import hold_lock, release_lock, share_lock, take_lock, try_lock
 from tidings.files.private import FOLDER, make_folder, make_private, open_private, private_file
 from tidings.files.secret import SecretError, check_secret, read_secret
+from tidings.files.user_cache import copy_missing, open_cache_folder, user_cache_folder
 
 __all__ = [
     "FOLDER",
     "SecretError",
     "check_secret",
+    "copy_missing",
+    "current_folder",
+    "folder_identity",
+    "hold_lock",
     "make_durable_folder",
     "make_folder",
     "make_private",
+    "open_cache_folder",
     "open_private",
+    "place_file",
+    "placing",
     "private_file",
     "read_secret",
+    "release_lock",
     "replace_file",
+    "replacing_folder",
+    "share_lock",
     "sync",
+    "sync_handle",
+    "take_lock",
+    "try_lock",
+    "user_cache_folder",
     "write_at",
+    "write_file",
 ]

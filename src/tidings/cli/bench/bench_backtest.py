@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +13,7 @@ from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
 from tidings.cli.common.screen import counted, emit, facts, plain, show, tasks_bar, working
 from tidings.cli.pipelines import past
+from tidings.files import user_cache_folder
 
 if TYPE_CHECKING:
     from tidings.spark.backtests import Backtest
@@ -112,10 +111,7 @@ def _java(spark: Any) -> str:
 
 
 def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    return Path(base, "tidings", "flights")
+    return user_cache_folder("flights")
 
 
 def _record(

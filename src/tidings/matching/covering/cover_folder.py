@@ -12,7 +12,6 @@ A file of pairs is there whole or not at all.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.files import make_private
+from tidings.files import make_private, placing
 from tidings.filters.canonical import Form
 from tidings.matching.covering.cover_join import CoverJoin, Prepared
 from tidings.matching.covering.coverage import Block, Finder, Pairs
@@ -89,15 +88,17 @@ def pairs_path(folder: Path, first: int, last: int) -> Path:
 def write_pairs(path: Path, finder: Finder, first: int, last: int) -> int:
     """Find the coverers of a block of places, and write them; how many pairs there are."""
     count, seen = 0, finder.join.seen
-    begun = path.with_name(f"{path.name}.{os.getpid()}")
-    with pa.OSFile(str(begun), "wb") as sink, pa.ipc.new_stream(sink, _PAIRS) as writer:
+    with (
+        placing(path) as begun,
+        pa.OSFile(str(begun), "wb") as sink,
+        pa.ipc.new_stream(sink, _PAIRS) as writer,
+    ):
         for begin, end, found in finder.pieces(first, last):
             piece = Piece(begin, end, found.looked_at, finder.join.seen - seen)
             seen = finder.join.seen
             batch = pa.record_batch([found.above, found.below], schema=_PAIRS)
             writer.write_batch(batch, {"piece": msgspec.json.encode(piece)})
             count += batch.num_rows
-    begun.rename(path)
     return count
 
 

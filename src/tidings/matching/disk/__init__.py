@@ -1,13 +1,5 @@
 """"""
 
-from tidings.matching.disk.atomic_folder import (
-    as_array,
-    need_place,
-    read_table,
-    read_whole,
-    replacing,
-    write_table,
-)
 from tidings.matching.disk.manifest import (
     MANIFEST,
     Manifest,
@@ -15,6 +7,14 @@ from tidings.matching.disk.manifest import (
     need_files,
     read_manifest,
     write_manifest,
+)
+from tidings.matching.disk.snapshot_folder import (
+    as_array,
+    need_place,
+    read_table,
+    read_whole,
+    replacing,
+    write_table,
 )
 
 __all__ = [

@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from tidings.files import write_file
 from tidings.model import TidingsError
 
 MANIFEST = "manifest.json"
@@ -70,11 +71,7 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
     files = {n: (p.stat().st_size, one) for n, p, one in zip(names, paths, sums, strict=True)}
     manifest = Manifest(kind, version, notes, files)
     manifest.digest = _digest_of(manifest)
-    (folder / MANIFEST).touch(0o600)
-    with (folder / MANIFEST).open("wb") as out:
-        out.write(msgspec.json.format(msgspec.json.encode(manifest)))
-        out.flush()
-        os.fsync(out.fileno())
+    write_file(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
 
 
 def read_manifest(path: Path, kind: str, version: int) -> Manifest:

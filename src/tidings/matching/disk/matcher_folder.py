@@ -23,14 +23,14 @@ from tidings.filters.canonical import NEVER
 from tidings.filters.dialects import Context, parse_term
 from tidings.filters.language import Literal
 from tidings.filters.values import ValueSet
-from tidings.matching.disk.atomic_folder import (
+from tidings.matching.disk.manifest import SnapshotError, need_files, read_manifest, write_manifest
+from tidings.matching.disk.snapshot_folder import (
     as_array,
     read_table,
     read_whole,
     replacing,
     write_table,
 )
-from tidings.matching.disk.manifest import SnapshotError, need_files, read_manifest, write_manifest
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments.assembly import take_apart
 from tidings.matching.segments.probe import ROW, Probe

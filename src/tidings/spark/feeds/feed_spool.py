@@ -21,7 +21,6 @@ Invariants:
 
 from __future__ import annotations
 
-import fcntl
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -30,7 +29,7 @@ from typing import Annotated
 
 import msgspec
 
-from tidings.files import make_folder, private_file
+from tidings.files import make_folder, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 from tidings.spark.feeds.feed_documents import Entry, Validators
 from tidings.spark.outbox.durable import sync, write_whole
@@ -72,10 +71,9 @@ class Spool:
         try:
             make_folder(folder)
             _need_own(folder)
-            self._lock = private_file(folder / "lock", "ab")
+            self._lock = self._take_lock()
         except OSError as error:
             raise EnvironmentProblem(f"The spool {folder} cannot be used: {error}.") from error
-        self._take_lock()
         try:
             self._state = load_state(folder) or SpoolState(0, 0, {})
             _need_owner(folder, self._state, owner)
@@ -168,20 +166,20 @@ class Spool:
 
     def close(self) -> None:
         """Let another query use the folder."""
-        self._lock.close()
+        if self._lock >= 0:
+            release_lock(self._lock)
+        self._lock = -1
 
     def _file(self, number: int) -> Path:
         return self._folder / f"{number:010}.jsonl"
 
-    def _take_lock(self) -> None:
+    def _take_lock(self) -> int:
         deadline = time.monotonic() + _WAIT
         while True:
             try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
+                return take_lock(self._folder / "lock")
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    self._lock.close()
                     raise EnvironmentProblem(
                         f"The spool {self._folder} is used by another query: give each its own."
                     ) from None

@@ -11,10 +11,9 @@ name, and its name is before the call returns. Files and folders are made for th
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
-from tidings.files import make_durable_folder as make_folder, private_file, sync
+from tidings.files import make_durable_folder as make_folder, replace_file, sync
 from tidings.model import TidingsError
 
 __all__ = ["digest_of", "make_folder", "read_sealed", "sync", "write_sealed", "write_whole"]
@@ -23,13 +22,7 @@ __all__ = ["digest_of", "make_folder", "read_sealed", "sync", "write_sealed", "w
 def write_whole(path: Path, data: bytes) -> None:
     """Replace the file at `path` by one that holds `data`; its folder is made if need be."""
     make_folder(path.parent)
-    beside = path.with_name(f".{path.name}.new")
-    with private_file(beside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    sync(path.parent)
+    replace_file(path, data, hidden=True)
 
 
 def write_sealed(path: Path, data: bytes) -> None:

@@ -23,8 +23,6 @@ ever removed.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import shutil
 import uuid
@@ -35,7 +33,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tidings.files import FOLDER, open_private
+from tidings.files import FOLDER, release_lock, take_lock
 from tidings.model import TidingsError
 from tidings.spark.outbox.checkpoint import STREAM
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
@@ -298,19 +296,16 @@ class Outbox:
                 yield self.dead_folder(done.batch, done.attempt)
 
     def hold(self) -> int:
-        """Keep other writers out, until `os.close` of what is given back or the process is gone.
+        """Keep other writers out, until `release_lock` of what is given back, or the process ends.
 
         It is a bare number, not a file object: those are closed when an interpreter goes down, and
         a thread of it may still be at a commit then.
         """
         make_folder(self.home)
-        lock = open_private(self.home / "lock", os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
+            return take_lock(self.home / "lock")
+        except BlockingIOError:
             raise TidingsError(f"another pipeline writes to the outbox {self.path}") from None
-        return lock
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -319,7 +314,7 @@ class Outbox:
         try:
             yield
         finally:
-            os.close(lock)
+            release_lock(lock)
 
     def _file(self, kind: str, batch: int) -> Path:
         return self.home / kind / f"{batch:08d}.json"

@@ -10,7 +10,6 @@ given a batch more than once and must know it again.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
+from tidings.files import release_lock
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.compiling.restated import Unfit
@@ -232,7 +232,7 @@ class Pipeline:
         with self._at_work:
             if self._lock is not None:
                 self.outbox.log.close()
-                os.close(self._lock)
+                release_lock(self._lock)
             self._lock = None
 
 

@@ -15,10 +15,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tidings.files import place_file
 from tidings.model import EnvironmentProblem
 
 OLDEST = 17
@@ -179,11 +179,7 @@ def _write_program(path: Path, text: str) -> None:
     """Write an executable file in one step, so that nobody runs half of it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        Path(name).chmod(0o755)
-        Path(name).replace(path)
+        place_file(path, text.encode(), 0o755)
     except OSError as error:
         raise EnvironmentProblem(f"The script {path} could not be written: {error}.") from error
 

@@ -17,6 +17,7 @@ import urllib.request
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from tidings.files import user_cache_folder
 from tidings.model import EnvironmentProblem
 from tidings.spark.session.java import java_home
 
@@ -45,9 +46,8 @@ _DEPENDENCY = (
 
 
 def cache_folder() -> Path:
-    """Where jars are kept: XDG_CACHE_HOME, or ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base, "tidings", "jars")
+    """Where jars are kept."""
+    return user_cache_folder("jars")
 
 
 def has_maven() -> bool:

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import msgspec
 
-from tidings.files import open_private, sync as sync_names, write_at
+from tidings.files import open_private, sync as sync_names, sync_handle, write_at
 
 NAME = "end"
 SECTOR = 512
@@ -68,12 +68,12 @@ class EndMark:
         if not slots:
             sync_names(self._path.parent)
         if sync or not slots:
-            os.fsync(self._handle)
+            sync_handle(self._handle)
 
     def close(self, *, sync: bool = True) -> None:
         if self._handle >= 0:
             if sync:
-                os.fsync(self._handle)
+                sync_handle(self._handle)
             os.close(self._handle)
         self._handle = -1
 

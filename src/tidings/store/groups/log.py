@@ -34,7 +34,14 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.files import make_durable_folder, open_private, replace_file, sync, write_at
+from tidings.files import (
+    make_durable_folder,
+    open_private,
+    replace_file,
+    sync,
+    sync_handle,
+    write_at,
+)
 from tidings.model import EnvironmentProblem
 from tidings.store.groups import layout
 from tidings.store.groups.end_mark import EndMark, Mark
@@ -204,7 +211,7 @@ class GroupLog:
             handle = self._segment_handle(end.segment)
             self._need_unchanged(handle, end)
             write_at(handle, data, end.offset)
-            os.fdatasync(handle)
+            sync_handle(handle, data_only=True)
             after = Position(end.number + 1, end.segment, end.offset + len(data), chain)
             self._write_mark(after, value)
         except OSError as problem:
@@ -272,7 +279,7 @@ class GroupLog:
         handle = open_private(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self._handle, self._open = handle, first
         write_at(handle, head, 0)
-        os.fsync(handle)
+        sync_handle(handle)
         sync(self.folder)
         return Position(end.number, first, len(head), end.chain)
 
@@ -301,7 +308,7 @@ class GroupLog:
         try:
             if self._open == end.segment and self._handle >= 0:
                 os.ftruncate(self._handle, end.offset)
-                os.fsync(self._handle)
+                sync_handle(self._handle)
             mark = self._mark.read()
             if self.marked is not None and mark is not None and mark.number > end.number:
                 self._mark.write(self.marked, sync=True)  # the write of the mark failed half-way

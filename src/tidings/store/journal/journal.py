@@ -20,9 +20,7 @@ many, too old or too large ones.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -30,7 +28,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.files import make_durable_folder, open_private
+from tidings.files import make_durable_folder, release_lock, take_lock, write_file
 from tidings.model import EnvironmentProblem
 from tidings.routing.forwarding import cost_of
 from tidings.routing.protocol import Life, Notification, Range, work_of
@@ -78,32 +76,28 @@ class FileJournal:
                 take_over(self.path)
                 self._open()
         except BaseException:
-            os.close(self._held)
+            release_lock(self._held)
             raise
 
     def close(self) -> None:
         with self._tending, self._lock:
             self._log.close()
             if self._held >= 0:
-                os.close(self._held)
+                release_lock(self._held)
             self._held = -1
 
     def _hold(self) -> int:
         """Keep other rendezvous points out: two would give the same numbers."""
         try:
             make_durable_folder(self.path.parent)
-            lock = open_private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
-        except OSError as problem:
-            sentence = f"the journal {self.path} can't be opened: {problem.strerror}"
-            raise EnvironmentProblem(sentence) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
+            return take_lock(f"{self.path}.lock")
+        except BlockingIOError:
             raise EnvironmentProblem(
                 f"another rendezvous point has the journal {self.path}"
             ) from None
-        return lock
+        except OSError as problem:
+            sentence = f"the journal {self.path} can't be opened: {problem.strerror}"
+            raise EnvironmentProblem(sentence) from None
 
     def _open(self) -> None:
         """Read the checkpoint and what came after it."""
@@ -283,10 +277,7 @@ class FileJournal:
             room = self.path / "room"
             try:
                 make_durable_folder(self.path)
-                with room.open("wb") as file:
-                    file.write(bytes(ROOM))
-                    file.flush()
-                    os.fsync(file.fileno())
+                write_file(room, bytes(ROOM))
             finally:
                 room.unlink(missing_ok=True)
             with contextlib.suppress(OSError):

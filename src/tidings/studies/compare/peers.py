@@ -33,6 +33,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from tidings.files import user_cache_folder
 from tidings.model import EnvironmentProblem
 from tidings.studies.host.driver import Driver, Unavailable, telling_line
 from tidings.studies.host.machine import Machine, machine
@@ -147,9 +148,8 @@ def peers_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where peers are built: in XDG_CACHE_HOME, else in ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(base, "tidings", "peers")
+    """Where peers are built."""
+    return user_cache_folder("peers")
 
 
 def compare_peers(

@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from tidings.files import sync_handle
 from tidings.model import EnvironmentProblem
 from tidings.network import connect
 from tidings.routing.protocol import digest, frames, messages as m
@@ -105,7 +106,7 @@ def sync_times(folder: Path, count: int) -> list[float]:
         for _ in range(count):
             start = time.perf_counter()
             os.write(descriptor, bytes(SYNC))
-            os.fsync(descriptor)
+            sync_handle(descriptor)
             spent.append((time.perf_counter() - start) * 1e3)
     finally:
         os.close(descriptor)

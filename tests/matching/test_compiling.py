@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import tidings.matching
 from tidings.matching.jit import compiling
 
 DAY = 24 * 3600
@@ -31,7 +32,20 @@ def test_other_sources_have_another_folder(tmp_path: Path) -> None:
         names.add(compiling.sources_digest(folder))
         (folder / "notes.txt").write_text("no source")
         names.add(compiling.sources_digest(folder))
-    assert len(names) == 4
+        (folder / "inside").mkdir()
+        (folder / "inside" / "d.py").write_text("z = 1\n")
+        names.add(compiling.sources_digest(folder))
+    assert len(names) == 8
+
+
+def test_a_kernel_is_kept_where_its_folder_says() -> None:
+    """Else the kernels that are sent to executors would be none."""
+    from tidings.matching.segments.join_kernels import join
+    from tidings.matching.tallies.tag_kernels import sort_lists
+
+    folders = compiling.kernel_folders()
+    assert Path(join._cache.cache_path) == folders["segments"]
+    assert Path(sort_lists._cache.cache_path) == folders["tallies"]
 
 
 def test_processes_that_compile_at_the_same_time_keep_their_code_apart(tmp_path: Path) -> None:
@@ -55,7 +69,7 @@ def test_processes_that_compile_at_the_same_time_keep_their_code_apart(tmp_path:
 
 
 def test_the_digest_is_made_quickly() -> None:
-    folder = Path(compiling.__file__).parent
+    folder = Path(tidings.matching.__file__).parent
     best = 1.0
     for _ in range(20):
         start = time.process_time()

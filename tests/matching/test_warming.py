@@ -10,10 +10,11 @@ import random
 from numba.core.dispatcher import Dispatcher
 from tests.filters.strategies import event, schema
 from tests.matching.test_matcher import random_filters
-from tidings.matching import Matcher, kernels, load_kernels, probe_kernels
+from tidings.matching import Matcher, load_kernels
+from tidings.matching.segments import join_kernels, probe_kernels
 
 def signatures():
-    found = {**vars(kernels), **vars(probe_kernels)}
+    found = {**vars(join_kernels), **vars(probe_kernels)}
     return {name: len(one.signatures) for name, one in found.items() if isinstance(one, Dispatcher)}
 
 load_kernels()

@@ -17,12 +17,12 @@ from tidings.spark.session.shipping import pack, shipped_settings
 SCRIPT = """
 import pyarrow as pa
 import tidings
-from tidings.matching import kernels
+from tidings.matching.segments import join_kernels
 matcher = tidings.Matcher()
 matcher.add("a", "x > 1 AND y = 'b'")
 matcher.merge()
 assert matcher.match_batch(pa.RecordBatch.from_pylist([{"x": 2, "y": "b"}])).to_pylist() == [["a"]]
-stats = kernels.join.stats
+stats = join_kernels.join.stats
 print(tidings.__file__, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 

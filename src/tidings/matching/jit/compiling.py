@@ -1,22 +1,20 @@
 """How kernels are compiled: cached on disk in a folder of the user's, and without the GIL.
 
-Numba looks at the file of a kernel to see whether what it has cached is still true, and not at the
-files of what the kernel calls. So each state of the sources of this room has a folder of its own,
-named by their digest; those that were not used for long go when a new one is made.
+Numba looks at the file of a kernel to see whether its cached code is still valid, but not at the
+files of the kernels that it calls. So each state of the sources of this room has a folder of its
+own, named by their digest; one that was not used for long is removed when a new one is made.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import re
 import secrets
-import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tidings.files import copy_missing, open_cache_folder, user_cache_folder
 
 KEPT = 30 * 24 * 3600.0  # seconds after which a folder that nobody used may go
 SHIPPED = "TIDINGS_KERNELS"
@@ -24,46 +22,30 @@ SHIPPED = "TIDINGS_KERNELS"
 
 
 def sources_digest(folder: Path) -> str:
-    """A name for what the Python files of a folder say."""
+    """A name for what the Python files of a folder, and of those in it, say."""
     digest = hashlib.blake2b(digest_size=6)
-    for file in sorted(folder.glob("*.py")):
+    for file in sorted(folder.rglob("*.py")):
         text = file.read_bytes()
-        digest.update(f"{file.name}\n{len(text)}\n".encode())
+        digest.update(f"{file.relative_to(folder).as_posix()}\n{len(text)}\n".encode())
         digest.update(text)
     return digest.hexdigest()
 
 
-_DIGEST = sources_digest(Path(__file__).parent)
+ROOM = Path(__file__).parents[1]
+_DIGEST = sources_digest(ROOM)
 
 
 def cache_folder() -> Path:
     """Where compiled kernels are kept: in TIDINGS_CACHE_DIR, or in the user's cache folder."""
     given = os.environ.get("TIDINGS_CACHE_DIR")
-    if given:
-        base = Path(given)
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches" / "tidings"
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local", "tidings")
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tidings")
+    base = Path(given) if given else user_cache_folder()
     return base / "kernels" / _DIGEST
 
 
 def open_cache(folder: Path) -> None:
-    """Make the folder, or note that it is in use; with a new one, old ones beside it go.
-
-    Quiet: where nothing can be written, Numba looks for another place by itself.
-    """
-    with contextlib.suppress(OSError):
-        if folder.exists():
-            os.utime(folder)
-            return
-        folder.mkdir(parents=True)
-        oldest = folder.stat().st_mtime - KEPT
-        for other in folder.parent.iterdir():
-            if re.fullmatch("[0-9a-f]{12}", other.name) and other.stat().st_mtime < oldest:
-                shutil.rmtree(other, ignore_errors=True)
+    """Make the folder, or note that it is in use; a new one removes old ones beside it. Where
+    nothing can be written, Numba looks for another place by itself."""
+    open_cache_folder(folder, "[0-9a-f]{12}", KEPT)
 
 
 def _choose_folder() -> None:
@@ -83,27 +65,28 @@ _choose_folder()
 import numba  # noqa: E402
 from numba.core.caching import _CacheLocator  # noqa: E402
 
-
-def kernel_folder() -> Path:
-    """Where Numba keeps the kernels of this room: its folder depends on where the sources are."""
-    name: str = _CacheLocator.get_suitable_cache_subpath(__file__)  # type: ignore[no-untyped-call]
-    return cache_folder() / name
+KERNELS = "*.nb?"  # the names of the files that Numba keeps kernels in
 
 
-def _adopt(shipped: Path, folder: Path) -> None:
-    """Take over kernels that came from another machine, those that are not there yet. Numba sees by
-    itself whether they are of these sources and for this processor."""
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in shipped.glob("*.nb?"):
-            if not (folder / file.name).exists():
-                beside = folder / f".{file.name}.{os.getpid()}"
-                shutil.copyfile(file, beside)
-                beside.replace(folder / file.name)
+def kernel_folders() -> dict[str, Path]:
+    """Where Numba keeps the kernels of each folder of this room, by the name of the folder: the
+    place depends on where the sources are."""
+    found = {}
+    for sources in sorted({file.parent for file in ROOM.rglob("*.py")}):
+        name = _CacheLocator.get_suitable_cache_subpath(str(sources / "kernel.py"))  # type: ignore[no-untyped-call]
+        found[sources.name] = cache_folder() / name
+    return found
+
+
+def _adopt(shipped: Path) -> None:
+    """Take over kernels that came from another machine, those that are not there yet. Numba checks
+    that they are of these sources and for this processor."""
+    for name, folder in kernel_folders().items():
+        copy_missing(shipped / name, KERNELS, folder)
 
 
 if os.environ.get(SHIPPED):
-    _adopt(Path(os.environ[SHIPPED]), kernel_folder())
+    _adopt(Path(os.environ[SHIPPED]))
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -1,7 +1,7 @@
 """Sending tidings along with a job, to a cluster that does not have it.
 
     pack("tidings.tar.gz")     tidings/    the package, as it is here
-                               kernels/    what Numba compiled of it here
+                               kernels/    what Numba compiled of it here, by folder
 
 The executors need Python with PyArrow, NumPy, Numba and msgspec. The package itself comes with the
 job, and so do the kernels, which each of them would have to compile first:
@@ -33,8 +33,9 @@ def pack(path: str | Path) -> Path:
         for file in sorted(package.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 archive.add(file, f"tidings/{file.relative_to(package)}")
-        for file in sorted(compiling.kernel_folder().glob("*.nb?")):
-            archive.add(file, f"kernels/{file.name}")
+        for name, folder in compiling.kernel_folders().items():
+            for file in sorted(folder.glob(compiling.KERNELS)):
+                archive.add(file, f"kernels/{name}/{file.name}")
     return path
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tidings import parse
 from tidings.matching import Matcher, matcher as module
-from tidings.matching.segments import segment
+from tidings.matching.segments import segment, segment_builder
 
 
 def codes(matcher: Matcher) -> int:
@@ -143,7 +143,7 @@ def test_a_filter_removed_while_its_part_is_made_stays_removed(
     matcher.add_many({f"old{n}": f"x = {n}" for n in range(3000)})
     for n in range(2999):
         matcher.remove(f"old{n}")
-    build, made, go = segment.segment_of, threading.Event(), threading.Event()
+    build, made, go = segment_builder.segment_of, threading.Event(), threading.Event()
 
     def slowly(*args: Any, **more: Any) -> Any:
         made.set()

@@ -210,7 +210,7 @@ def test_progress_counts_every_form() -> None:
 def test_hulls_hold_what_forms_say() -> None:
     forms = [parse(text).form for text in ("x IN (1, 3) AND b < 2", "lower(s) = 'a'", "true")]
     hulls, _ = gather_hulls(forms)
-    assert len(hulls) == 3
+    assert hulls.hull_count == 3
     assert hulls.attributes == 2
     assert np.diff(hulls.starts).tolist() == [2, 1, 0]
     assert (hulls.computed - hulls.starts[:-1]).tolist() == [2, 0, 0]

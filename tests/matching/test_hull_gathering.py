@@ -51,7 +51,7 @@ def drawn(rng: random.Random, count: int) -> tuple[list[Filter], Schema]:
 
 def same(one: Gathered, other: Gathered) -> None:
     for ours, theirs in ((one.hulls, other.hulls), (one.boxes.rows, other.boxes.rows)):
-        for name in ours.__struct_fields__:
+        for name in ours._fields:
             assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
     assert np.array_equal(one.boxes.starts, other.boxes.starts)
     assert np.array_equal(one.never, other.never)

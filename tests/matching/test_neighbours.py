@@ -9,7 +9,7 @@ from tests.snapshots.test_snapshot import many_filters
 
 from tidings import Filter, parse
 from tidings.matching.covering.neighbours import MAYBE, NO, YES, Neighbours
-from tidings.matching.segments.segment import build_segment
+from tidings.matching.segments.segment_builder import build_segment
 
 
 def neighbours(filters: list[Filter]) -> Neighbours:

@@ -11,7 +11,9 @@ import pytest
 from tidings import parse
 from tidings.matching.segments import probe as module
 from tidings.matching.segments.part import Part
-from tidings.matching.segments.segment import Segment, build_segment
+from tidings.matching.segments.probe_kernels import Probe
+from tidings.matching.segments.segment import Segment
+from tidings.matching.segments.segment_builder import build_segment
 
 
 def texts(rng: random.Random, count: int) -> list[str]:
@@ -48,7 +50,7 @@ def events(rng: random.Random, count: int) -> list[dict[str, Any]]:
     ]
 
 
-def check(segment: Segment, written: list[str], asked: list[dict[str, Any]]) -> module.Probe:
+def check(segment: Segment, written: list[str], asked: list[dict[str, Any]]) -> Probe:
     part = Part(segment)
     dead = np.zeros(len(written), np.uint8)
     filters = [parse(text) for text in written]

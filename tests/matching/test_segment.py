@@ -9,9 +9,9 @@ import pytest
 from tidings import NotificationError, parse
 from tidings.matching import Matcher
 from tidings.matching.segments import segment as module
-from tidings.matching.segments.assembly import merged, put_together
+from tidings.matching.segments.assembly import assemble, merged
 from tidings.matching.segments.part import Part
-from tidings.matching.segments.segment import build_segment
+from tidings.matching.segments.segment_builder import build_segment
 
 
 def test_terms_beyond_the_columns_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +32,7 @@ def test_merging_again_and_again_changes_nothing() -> None:
     dead = np.zeros(2, np.uint8)
     sizes = {len(segment.arrays.set_low)}
     for _ in range(4):
-        segment = put_together(merged([segment], dead))
+        segment = assemble(merged([segment], dead))
         sizes.add(len(segment.arrays.set_low))
     assert len(sizes) == 1
     part = Part(segment)

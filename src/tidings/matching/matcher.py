@@ -41,7 +41,8 @@ from tidings.matching.rank_space.columns import as_batch, conformed
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merged
 from tidings.matching.segments.part import Part
-from tidings.matching.segments.segment import Segment, build_segment, gathered, segment_of
+from tidings.matching.segments.segment import Segment
+from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
 from tidings.matching.segments.tested import Tested, tested
 from tidings.matching.write_buffer import Fresh
 from tidings.model import Event, FilterError, NotificationError, TidingsError
@@ -109,7 +110,7 @@ class Matcher:
                 for (id_, filter_), form in zip(taken.items(), few, strict=True):
                     self._put(id_, filter_, form)
         else:
-            many = gathered(enumerate(itertools.chain(few, forms)))
+            many = gather_boxes(enumerate(itertools.chain(few, forms)))
             with self._sealing:
                 with self._lock:
                     self._refuse_known(taken)

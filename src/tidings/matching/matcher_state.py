@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.register import Register
-from tidings.matching.segments.assembly import Loose, put_together
+from tidings.matching.segments.assembly import DisassembledSegment, assemble
 from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.statistics import DRIFT, Statistics, excess, moved
@@ -43,7 +43,7 @@ class Sealed(msgspec.Struct, frozen=True):
         slots = number[old.arrays.box_slot].astype(np.uint32)
         count = int(slots.max()) + 1 if len(slots) else 0
         many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)
-        arrays = msgspec.structs.replace(old.arrays, box_slot=slots)
+        arrays = old.arrays._replace(box_slot=slots)
         segment = Segment(old.terms, arrays, old.rest, old.opaque, count, many)
         return Sealed(self.part.with_segment(segment), self.statistics)
 
@@ -67,7 +67,7 @@ class State(msgspec.Struct, frozen=True):
         return out
 
 
-def sealed_from(loose: Loose, parts: tuple[Sealed, ...]) -> Sealed:
+def sealed_from(loose: DisassembledSegment, parts: tuple[Sealed, ...]) -> Sealed:
     """A part of these tests, with access tests chosen by what the old parts saw of events."""
     sizes = {term.text: len(term.ranks) for term in loose.terms if not term.elements}
     counts: dict[str, Array] = {}
@@ -77,7 +77,7 @@ def sealed_from(loose: Loose, parts: tuple[Sealed, ...]) -> Sealed:
                 text = term.text
                 seen = moved(sealed.statistics.counts[text], moves[at], sizes[text])
                 counts[text] = counts[text] + seen if text in counts else seen
-    part = Part(put_together(loose, counts), counts)
+    part = Part(assemble(loose, counts), counts)
     if any(sealed.part.is_probed for sealed in parts):
         part.prepare()
     seen_events = sum(sealed.statistics.seen for sealed in parts)

@@ -38,19 +38,17 @@ class Decider:
         answers = np.where(found.sure != 0, YES, MAYBE).astype(np.uint8)
         asked = np.nonzero((answers == MAYBE) & self._narrow[found.above])[0]
         out = np.empty(len(asked), np.uint8)
-        rows = self._boxes.rows
-        decide_pairs(
-            found.above[asked], found.below[asked], self._boxes.starts, rows.one_box, rows.starts,
-            rows.column, rows.pinned, rows.spans, rows.low, rows.high, rows.reads, rows.read,
-            rows.attributes, MOST_BOXED, out,
-        )  # fmt: skip
+        boxes = self._boxes
+        above, below = found.above[asked], found.below[asked]
+        decide_pairs(above, below, boxes.starts, boxes.rows, MOST_BOXED, out)
         answers[asked] = out
         return answers
 
 
 @kernel
-def spans_meet(spans, low, high, one, other):  # type: ignore[no-untyped-def]
+def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
     """Whether two tests have a code in common."""
+    spans, low, high = hulls.spans, hulls.low, hulls.high
     at, beside = spans[one], spans[other]
     while at < spans[one + 1] and beside < spans[other + 1]:
         if high[at] < low[beside]:
@@ -63,16 +61,13 @@ def spans_meet(spans, low, high, one, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def decide_pairs(  # type: ignore[no-untyped-def]
-    above, below, boxes, one_box, starts, column, pinned, spans, low, high, reads, read, attributes,
-    most, out
-):  # fmt: skip
+def decide_pairs(above, below, boxes, hulls, most, out):  # type: ignore[no-untyped-def]
     """Whether above[i], which is not wide, covers below[i]. above, below uint32 [P]; out uint8 [P].
 
     boxes int64 [n + 1]: the rows of the boxes of each form; a form that is its hull has none, and
-    is a row itself. The other arrays are those of Hulls. More comparisons of boxes than `most`
-    are left open.
+    is a row itself. More comparisons of boxes than `most` are left open.
     """
+    one_box, starts, column = hulls.one_box, hulls.starts, hulls.column
     left = np.empty(MOST_NEAR, np.int64)
     for pair in range(above.shape[0]):
         first, last = boxes[above[pair]], boxes[above[pair] + 1]
@@ -93,13 +88,13 @@ def decide_pairs(  # type: ignore[no-untyped-def]
                     wanted = column[test]
                     while at < end and column[at] < wanted:
                         at += 1
-                    if np.int64(wanted) >= attributes and not decides:
-                        decides = is_pinned(starts, column, pinned, reads, read, wanted, inner)
+                    if np.int64(wanted) >= hulls.attributes and not decides:
+                        decides = is_pinned(hulls, wanted, inner)
                     if at == end or column[at] != wanted:
                         contains, leaves = False, np.int64(wanted)
-                    elif not spans_hold(spans, low, high, test, at):
+                    elif not spans_hold(hulls, test, at):
                         contains, leaves = False, np.int64(wanted)
-                        if not spans_meet(spans, low, high, test, at):
+                        if not spans_meet(hulls, test, at):
                             meets = False
                             break
                 if contains:

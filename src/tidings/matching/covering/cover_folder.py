@@ -22,12 +22,13 @@ import pyarrow as pa
 
 from tidings.files import make_private, placing
 from tidings.filters.canonical import Form
-from tidings.matching.covering.cover_join import CoverJoin, Prepared
+from tidings.matching.covering.cover_join import CoverJoin
+from tidings.matching.covering.cover_kernels import Prepared
 from tidings.matching.covering.coverage import Block, Finder, Pairs
 from tidings.matching.covering.hulls import Boxes, Hulls
 from tidings.matching.covering.undecided import Asker
 
-Arrays = TypeVar("Arrays", bound=msgspec.Struct)
+Arrays = TypeVar("Arrays", Hulls, Prepared)
 _PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
 
 
@@ -58,21 +59,22 @@ def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     belongs to one compilation that writes it, has its tasks read it, and removes it. Nothing of it
     is kept from one to the next.
     """
-    join = CoverJoin.of(_opened(folder / "hulls", Hulls), _opened(folder / "prepared", Prepared))
+    join = CoverJoin(_opened(folder / "hulls", Hulls), _opened(folder / "prepared", Prepared))
     boxes = Boxes(_opened(folder / "boxes", Hulls), _array(folder / "starts.npy"))
     order, first = _array(folder / "order.npy"), _array(folder / "first.npy")
     return Finder(join, order, first, boxes, Asker(forms, boxes))
 
 
-def _write_arrays(folder: Path, arrays: msgspec.Struct) -> None:
+def _write_arrays(folder: Path, arrays: Hulls | Prepared) -> None:
     folder.mkdir(0o700)
-    for name in arrays.__struct_fields__:
-        np.save(make_private(folder / f"{name}.npy"), getattr(arrays, name))
+    for name, array in arrays._asdict().items():
+        np.save(make_private(folder / f"{name}.npy"), array)
 
 
 def _opened(folder: Path, kind: type[Arrays]) -> Arrays:
-    found = {name: _array(folder / f"{name}.npy") for name in kind.__struct_fields__}
-    return kind(**{name: one if one.ndim else int(one) for name, one in found.items()})
+    found: dict[str, Any] = {name: _array(folder / f"{name}.npy") for name in kind._fields}
+    found = {name: one if one.ndim else int(one) for name, one in found.items()}
+    return kind(**found)
 
 
 def _array(path: Path) -> Any:

@@ -1,18 +1,15 @@
 """The hot loops of covering in bulk.
 
-Arrays of hulls are those of hulls.py, with n hulls, T tests and C columns; further ones:
-
-    share     int64 [T]: how many hulls have a test that begins inside this one
-    order     uint32 [T]: the attribute tests of each hull, the fewest shares first; the first of
-              them is its *access* test
-    entries   uint32 [E]: hulls that may cover, by the place of their access test
-    shift     uint8 [C]: how far codes are shifted to fit 16 bits; 0 for nearly all columns
-    exact     uint8 [n]: shifted codes or outer ends do not decide whether this hull holds another
+`hulls` is the named tuple of hulls.py, with n hulls, T tests and C columns. A join needs more:
+`Prepared` beside it, and `PairRoom` for what it finds.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.jit.simd import inside, lowest_bit
@@ -20,11 +17,33 @@ from tidings.matching.jit.simd import inside, lowest_bit
 NO, MAYBE, YES = 0, 1, 2
 LANES = 64
 MOST_COLUMNS = 256  # of the matrix of a join, or a few more: its size is bounded by that
+Array = npt.NDArray[Any]
+
+
+class Prepared(NamedTuple):
+    """What a join needs beside its hulls."""
+
+    entries: Array  # uint32 [E]: hulls that may cover, by the place of their access test
+    order: Array  # uint32 [T]: the attribute tests of each hull; the first is its *access* test
+    shift: Array  # uint8 [C]: how far codes are shifted to fit 16 bits; 0 for nearly all columns
+    exact: Array  # uint8 [n]: shifted codes or outer ends do not decide whether it holds another
+    bare: Array  # int64: hulls that test computed terms and no attribute
+
+
+class PairRoom(NamedTuple):
+    """Room for pairs of hulls of which one holds the other."""
+
+    above: Array  # uint32
+    below: Array  # uint32
+    sure: Array  # uint8: whether the hulls decide it
 
 
 @kernel
-def count_shares(starts, computed, column, spans, low, high, base, share, order):  # type: ignore[no-untyped-def]
-    """Fill `share` and `order`."""
+def order_tests(hulls, order):  # type: ignore[no-untyped-def]
+    """Fill `order`: those tests of a hull first in which the fewest tests of all hulls begin."""
+    starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
+    low, high, base = hulls.low, hulls.high, hulls.base
+    share = np.zeros(column.shape[0], np.int64)
     begins = np.zeros(base[-1] + 1, np.int64)
     for hull in range(computed.shape[0]):
         for test in range(starts[hull], computed[hull]):
@@ -43,8 +62,9 @@ def count_shares(starts, computed, column, spans, low, high, base, share, order)
 
 
 @kernel
-def spans_hold(spans, low, high, outer, inner):  # type: ignore[no-untyped-def]
+def spans_hold(hulls, outer, inner):  # type: ignore[no-untyped-def]
     """Whether each span of one test lies in a span of another."""
+    spans, low, high = hulls.spans, hulls.low, hulls.high
     at, end = spans[outer], spans[outer + 1]
     for span in range(spans[inner], spans[inner + 1]):
         while at < end and high[at] < high[span]:
@@ -55,80 +75,68 @@ def spans_hold(spans, low, high, outer, inner):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_pinned(starts, column, pinned, reads, read, wanted, row):  # type: ignore[no-untyped-def]
+def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
     """Whether a row leaves few values to all that a computed column is computed from."""
-    for source in range(reads[wanted], reads[wanted + 1]):
+    for source in range(hulls.reads[wanted], hulls.reads[wanted + 1]):
         found = False
-        for test in range(starts[row], starts[row + 1]):
-            if np.int64(column[test]) == read[source]:
-                found = pinned[test] != 0
+        for test in range(hulls.starts[row], hulls.starts[row + 1]):
+            if np.int64(hulls.column[test]) == hulls.read[source]:
+                found = hulls.pinned[test] != 0
         if not found:
             return False
     return True
 
 
 @kernel
-def holds(  # type: ignore[no-untyped-def]
-    starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer, inner
-):  # fmt: skip
+def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
     """Whether the filter of one hull covers that of another: NO, MAYBE or YES, exactly.
 
     A computed term that the inner one does not test may yet be decided by it: when it is one box
     only where it pins all that the term is computed from; otherwise box by box, perhaps.
     """
-    sure = one_box[outer] != 0
+    starts, column = hulls.starts, hulls.column
+    sure = hulls.one_box[outer] != 0
     at, end = starts[inner], starts[inner + 1]
     for test in range(starts[outer], starts[outer + 1]):
         wanted = column[test]
         while at < end and column[at] < wanted:
             at += 1
-        if at < end and column[at] == wanted and spans_hold(spans, low, high, test, at):
+        if at < end and column[at] == wanted and spans_hold(hulls, test, at):
             continue
-        if np.int64(wanted) < attributes:
+        if np.int64(wanted) < hulls.attributes:
             return NO
         sure = False
-        if one_box[inner] != 0 and not is_pinned(
-            starts, column, pinned, reads, read, wanted, inner
-        ):
+        if hulls.one_box[inner] != 0 and not is_pinned(hulls, wanted, inner):
             return NO
     return YES if sure else MAYBE
 
 
 @kernel
-def scan_rows(  # type: ignore[no-untyped-def]
-    outers, first, last, starts, column, pinned, spans, low, high, one_box, reads, read, attributes,
-    out_above, out_below, out_sure, pairs,
-):  # fmt: skip
+def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untyped-def]
     """Which of these hulls hold which of the hulls [first, last), each other one, looking at all.
 
-    outers int64; `pairs` are in the output already, which is that of join_rows. Returns how many
-    there are then, or -1 when there is no room for them.
+    outers int64; `pairs` are in `out` already. Returns how many there are then, or -1 when there is
+    no room for them.
     """
-    room = out_above.shape[0]
+    room = out.above.shape[0]
     for outer in outers:
         for inner in range(first, last):
             if inner == outer:
                 continue
-            answer = holds(
-                starts, column, pinned, spans, low, high, one_box, reads, read, attributes, outer,
-                inner,
-            )  # fmt: skip
+            answer = holds(hulls, outer, inner)
             if answer == NO:
                 continue
             if pairs == room:
                 return -1
-            out_above[pairs] = outer
-            out_below[pairs] = inner
-            out_sure[pairs] = answer == YES
+            out.above[pairs] = outer
+            out.below[pairs] = inner
+            out.sure[pairs] = answer == YES
             pairs += 1
     return pairs
 
 
 @kernel
-def join_rows(  # type: ignore[no-untyped-def]
-    first, last, entries, order, shift, exact, starts, computed, column, pinned, spans, low,
-    high, one_box, base, reads, read, attributes, out_above, out_below, out_sure, seen,
-):  # fmt: skip
+def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyped-def]
     """Which entries before `last` cover which of the hulls [first, last), each other one.
 
     The hulls that pass an entry's access test begin inside one of its spans, so they are slices of
@@ -136,9 +144,12 @@ def join_rows(  # type: ignore[no-untyped-def]
     on a matrix with two rows, lowest and highest code, for each column that matters there. Entries
     are taken in runs that share a matrix: those of one access column, until MOST_COLUMNS matter.
 
-    out_above, out_below uint32 [room], out_sure uint8 [room]; seen int64 [1]: candidates, added up.
-    Returns the number of pairs, or -1 when there are more than `room`.
+    seen int64 [1]: candidates, added up. Returns the number of pairs in `out`, or -1 when there is
+    no room for them.
     """
+    starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
+    low, high, base, attributes = hulls.low, hulls.high, hulls.base, hulls.attributes
+    entries, order, shift, exact = prepared.entries, prepared.order, prepared.shift, prepared.exact
     # all attribute tests of these hulls, in their order on the line of codes
     zero = base[attributes]
     begins = np.zeros(zero + 2, np.int64)
@@ -163,7 +174,7 @@ def join_rows(  # type: ignore[no-untyped-def]
     line = np.empty(2 * most, np.int64)
     least, width = np.empty(2 * most, np.uint16), np.empty(2 * most, np.uint16)
 
-    pairs, room = 0, out_above.shape[0]
+    pairs, room = 0, out.above.shape[0]
     run = 0
     while run < entries.shape[0]:
         access = column[order[starts[entries[run]]]]
@@ -239,17 +250,14 @@ def join_rows(  # type: ignore[no-untyped-def]
                             continue
                         answer = YES
                         if exact[outer] != 0:
-                            answer = holds(
-                                starts, column, pinned, spans, low, high, one_box, reads, read,
-                                attributes, outer, row,
-                            )  # fmt: skip
+                            answer = holds(hulls, outer, row)
                         if answer == NO:
                             continue
                         if pairs == room:
                             return -1
-                        out_above[pairs] = outer
-                        out_below[pairs] = row
-                        out_sure[pairs] = answer == YES
+                        out.above[pairs] = outer
+                        out.below[pairs] = row
+                        out.sure[pairs] = answer == YES
                         pairs += 1
                     at += LANES
         for i in range(columns):

@@ -19,15 +19,8 @@ from tidings.matching.covering.hull_gathering import Gathered
 from tidings.matching.covering.hulls import Hulls, bounds, ranges
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments import segment as segments
-from tidings.matching.segments.segment import (
-    Others,
-    Rest,
-    Segment,
-    Term,
-    Tests,
-    assemble,
-    is_indexed,
-)
+from tidings.matching.segments.segment import Rest, Segment, Term, Tests
+from tidings.matching.segments.segment_builder import UnindexedTests, is_indexed, segment_of_tests
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +44,7 @@ def segment_of_hulls(gathered: Gathered, chosen: Array, forms: Sequence[Form]) -
     if not indexed.all():
         picked, box_of = picked[indexed], box_of[indexed]
     tests = _tests(hulls, picked, box_of, number)
-    return assemble(terms, tests, slot_of_box, others)
+    return segment_of_tests(terms, tests, slot_of_box, others)
 
 
 def _rows_of(gathered: Gathered, forms: Array) -> tuple[Array, Array, Array]:
@@ -87,9 +80,9 @@ def _others(
     rows: Array,
     is_wide: Array,
     forms: Sequence[Form],
-) -> Others:
+) -> UnindexedTests:
     """The tests of terms that have no column, and the wide forms."""
-    others = Others()
+    others = UnindexedTests()
     hulls = gathered.boxes.rows
     left: dict[int, list[tuple[str, ValueSet]]] = {}
     at = np.nonzero(number[hulls.column[picked]] == 0)[0]

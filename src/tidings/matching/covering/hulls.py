@@ -12,7 +12,7 @@ Honest cost, one hull of k tests: 8 bytes, and 21 for each test, 8 more for each
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,8 +21,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-class Hulls(msgspec.Struct, frozen=True):
-    """n hulls with T tests of S spans in all, over C columns."""
+class Hulls(NamedTuple):
+    """n hulls with T tests of S spans in all, over C columns. Kernels read it by its fields."""
 
     starts: Array  # int64 [n + 1]: the tests of a hull
     computed: Array  # int64 [n]: where its tests of computed terms begin
@@ -37,7 +37,8 @@ class Hulls(msgspec.Struct, frozen=True):
     read: Array  # int64: ... as columns; -1 for one that no hull tests
     attributes: int  # how many columns are attributes
 
-    def __len__(self) -> int:
+    @property
+    def hull_count(self) -> int:
         return len(self.one_box)
 
     def take(self, numbers: Array) -> Hulls:
@@ -45,8 +46,7 @@ class Hulls(msgspec.Struct, frozen=True):
         tests = ranges(self.starts[numbers], self.starts[numbers + 1])
         spans = ranges(self.spans[tests], self.spans[tests + 1])
         starts = bounds(self.starts[numbers + 1] - self.starts[numbers])
-        return msgspec.structs.replace(
-            self,
+        return self._replace(
             starts=starts,
             computed=starts[:-1] + self.computed[numbers] - self.starts[numbers],
             column=self.column[tests],
@@ -61,8 +61,7 @@ class Hulls(msgspec.Struct, frozen=True):
         """The first of these."""
         tests = self.starts[count]
         spans = self.spans[tests]
-        return msgspec.structs.replace(
-            self,
+        return self._replace(
             starts=self.starts[: count + 1],
             computed=self.computed[:count],
             column=self.column[:tests],

@@ -21,7 +21,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,9 +29,15 @@ from tidings.filters.language import Attribute, Expression, attributes_of, name_
 from tidings.filters.values import Cut, ValueSet
 from tidings.matching.covering.cover_kernels import MAYBE, NO, YES
 from tidings.matching.covering.hulls import bounds, ranges
-from tidings.matching.covering.neighbour_kernels import find_above, find_below
-from tidings.matching.segments.assembly import Loose, take_apart
-from tidings.matching.segments.segment import Segment, is_element
+from tidings.matching.covering.neighbour_kernels import (
+    Boxed,
+    ColumnReads,
+    find_above,
+    find_below,
+)
+from tidings.matching.segments.assembly import DisassembledSegment, disassemble
+from tidings.matching.segments.segment import Segment
+from tidings.matching.segments.segment_builder import is_element
 
 __all__ = ["MAYBE", "NO", "YES", "Neighbours"]
 
@@ -40,27 +45,12 @@ Array = npt.NDArray[Any]
 MOST_CODES = 4  # that points without anything between them can be: null, false, true, -Infinity
 
 
-class Boxed(msgspec.Struct, frozen=True):
-    """Boxes as arrays; dtypes and shapes in neighbour_kernels.py."""
-
-    tests: Array
-    column: Array
-    spans: Array
-    low: Array
-    high: Array
-    pinned: Array
-
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        return self.tests, self.column, self.spans, self.low, self.high, self.pinned
-
-
 class Neighbours:
     """The filters of a segment, ready to be compared with new ones. Safe to use from threads."""
 
     def __init__(self, segment: Segment, count: int) -> None:
         """`count`: of slots; those that the segment has no box of match nothing."""
-        loose = take_apart(segment)
+        loose = disassemble(segment)
         self._columns: dict[tuple[bool, str], int] = {}  # by whether it is of elements, and text
         self._cuts: list[list[Cut]] = []
         self._nodes: list[tuple[bool, Expression]] = []
@@ -71,7 +61,7 @@ class Neighbours:
         for _, node in list(self._nodes):  # what computed terms read, which a new filter may pin
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
-        self._terms = self._read_by(self._columns, self._nodes)
+        self._reads = self._read_by(self._columns, self._nodes)
         # boxes lie by slot, and slots may have several
         order = np.argsort(loose.slots, kind="stable")
         self._slots = bounds(np.bincount(loose.slots, minlength=count))
@@ -92,8 +82,8 @@ class Neighbours:
         if form.never:
             return above, below
         boxes = form.boxes or ()
-        new, terms = self._new([*boxes, form.hull], form.terms)
-        args = (self._boxed.arrays, self._wide, new.arrays, len(boxes), terms, MOST_BOXED)
+        new, reads = self._new([*boxes, form.hull], form.terms)
+        args = (self._boxed, self._wide, new, len(boxes), reads, MOST_BOXED)
         find_above(self._slots, *args, above)
         find_below(self._slots, *args, below)
         return above, below
@@ -106,8 +96,7 @@ class Neighbours:
     @staticmethod
     def _read_by(
         columns: Mapping[tuple[bool, str], int], nodes: list[tuple[bool, Expression]]
-    ) -> tuple[Array, Array, Array]:
-        """What kernels need to know of terms."""
+    ) -> ColumnReads:
         computed = [elements or not isinstance(node, Attribute) for elements, node in nodes]
         reads = [
             [columns.get((False, name_text(path)), -1) for path in sorted(attributes_of(node))]
@@ -115,13 +104,13 @@ class Neighbours:
             else []
             for is_computed, (_, node) in zip(computed, nodes, strict=True)
         ]
-        return (
-            np.array(computed, np.uint8),
-            bounds(np.array([len(one) for one in reads], np.int64)),
-            np.array([column for one in reads for column in one], np.int64),
+        return ColumnReads(
+            computed=np.array(computed, np.uint8),
+            reads=bounds(np.array([len(one) for one in reads], np.int64)),
+            read=np.array([column for one in reads for column in one], np.int64),
         )
 
-    def _compiled(self, loose: Loose, number: Array) -> Boxed:
+    def _compiled(self, loose: DisassembledSegment, number: Array) -> Boxed:
         """The tests of a segment. Of one box and column there is one, or several without spans."""
         tests = loose.tests
         others = [(box, column - 1) for box, column, *_ in loose.elements]
@@ -156,8 +145,10 @@ class Neighbours:
             pinned=pinned[order],
         )
 
-    def _new(self, boxes: Iterable[Box], terms: Mapping[str, Expression]) -> tuple[Boxed, Any]:
-        """The boxes of a new filter, and what is known of terms when its own are among them."""
+    def _new(
+        self, boxes: Iterable[Box], terms: Mapping[str, Expression]
+    ) -> tuple[Boxed, ColumnReads]:
+        """The boxes of a new filter, and what columns read when its own are among them."""
         foreign: dict[tuple[bool, str], int] = {}
         nodes: list[tuple[bool, Expression]] = []
         of: dict[str, int] = {}
@@ -179,20 +170,20 @@ class Neighbours:
                 high += [other for _, other in found]
                 pinned.append(box[text].points(MOST_POINTS) is not None)
         boxed = Boxed(
-            bounds(np.array(tests, np.int64)),
-            np.array(column_of, np.uint32),
-            bounds(np.array(sizes, np.int64)),
-            np.array(low, np.int32),
-            np.array(high, np.int32),
-            np.array(pinned, np.uint8),
+            tests=bounds(np.array(tests, np.int64)),
+            column=np.array(column_of, np.uint32),
+            spans=bounds(np.array(sizes, np.int64)),
+            low=np.array(low, np.int32),
+            high=np.array(high, np.int32),
+            pinned=np.array(pinned, np.uint8),
         )
-        known = self._terms
+        known = self._reads
         if nodes:
-            computed, reads, read = self._read_by({**self._columns, **foreign}, nodes)
-            known = (
-                np.concatenate([known[0], computed]),
-                np.concatenate([known[1], known[1][-1] + reads[1:]]),
-                np.concatenate([known[2], read]),
+            more = self._read_by({**self._columns, **foreign}, nodes)
+            known = ColumnReads(
+                computed=np.concatenate([known.computed, more.computed]),
+                reads=np.concatenate([known.reads, known.reads[-1] + more.reads[1:]]),
+                read=np.concatenate([known.read, more.read]),
             )
         return boxed, known
 

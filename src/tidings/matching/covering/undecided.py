@@ -69,8 +69,8 @@ def settle(hulls: Hulls, boxes: Boxes, never: Array, asker: Asker) -> Settled:
     takes the memory of all coverings among them.
     """
     certain = (hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])
-    first, rank = np.arange(len(hulls)), np.zeros(len(hulls), np.int64)
-    hull = np.full(len(hulls), -1, np.int64)
+    first, rank = np.arange(hulls.hull_count), np.zeros(hulls.hull_count, np.int64)
+    hull = np.full(hulls.hull_count, -1, np.int64)
     seen = 0
     asked = ~certain & ~never
     sizes = _likely_order(boxes, certain) if asked.any() else ()

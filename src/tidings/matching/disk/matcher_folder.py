@@ -23,6 +23,7 @@ from tidings.filters.canonical import NEVER
 from tidings.filters.dialects import Context, parse_term
 from tidings.filters.language import Literal
 from tidings.filters.values import ValueSet
+from tidings.matching.array_fields import fields_of
 from tidings.matching.disk.manifest import SnapshotError, need_files, read_manifest, write_manifest
 from tidings.matching.disk.snapshot_folder import (
     as_array,
@@ -32,8 +33,8 @@ from tidings.matching.disk.snapshot_folder import (
     write_table,
 )
 from tidings.matching.rank_space.ranks import Ranks
-from tidings.matching.segments.assembly import take_apart
-from tidings.matching.segments.probe import ROW, Probe
+from tidings.matching.segments.assembly import disassemble
+from tidings.matching.segments.probe_kernels import Probe
 from tidings.matching.segments.segment import REST, Arrays, Rest, Segment, Term
 from tidings.model import LimitError
 
@@ -61,7 +62,7 @@ def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) ->
 
 def _write_files(folder: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
     for arrays in (segment.arrays, probe):
-        for name in arrays.__struct_fields__:
+        for name in arrays._fields:
             write_table(
                 folder / f"{name}.arrow", {"values": pa.array(getattr(arrays, name).ravel())}
             )
@@ -127,9 +128,8 @@ def read(
 def _read_files(path: Path, context: Context) -> Opened:
     manifest = read_manifest(path, FORMAT, VERSION)
     need_files(path, manifest)
-    arrays = Arrays(**{n: _array(path / f"{n}.arrow") for n in Arrays.__struct_fields__})
-    rows = {n: _array(path / f"{n}.arrow") for n in Probe.__struct_fields__}
-    probe = Probe(**{n: a.reshape(-1, ROW[n]) if n in ROW else a for n, a in rows.items()})
+    arrays = Arrays(**_read_arrays(path, Arrays))
+    probe = Probe(**_read_arrays(path, Probe))
     filters = read_table(path / "filters.arrow")
     texts = filters.column("text")
     rest, opaque, aside = _read_rest(path, texts, context)
@@ -142,6 +142,15 @@ def _read_files(path: Path, context: Context) -> Opened:
     if aside:
         segment = _without(segment, aside)
     return Opened(segment, probe, filters.column("id"), texts, aside)
+
+
+def _read_arrays(path: Path, kind: type[Arrays | Probe]) -> dict[str, Any]:
+    """The arrays of a kind of named tuple, each from the file of its name."""
+    found = {}
+    for name, field in fields_of(kind).items():
+        array = _array(path / f"{name}.arrow")
+        found[name] = array.reshape(-1, field.width) if field.width else array
+    return found
 
 
 def _array(path: Path) -> Any:
@@ -165,7 +174,7 @@ def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[in
 
 def _users(segment: Segment, refused: Mapping[int, str]) -> dict[int, str]:
     """By slot, why the filters that test these columns are refused."""
-    loose = take_apart(segment)
+    loose = disassemble(segment)
     tests = zip(loose.tests.box.tolist(), loose.tests.column.tolist(), strict=True)
     elements = ((box, column) for box, column, *_ in loose.elements)
     return {
@@ -184,7 +193,7 @@ def _without(segment: Segment, aside: Mapping[int, str]) -> Segment:
     flags[boxes] |= REST
     flags.flags.writeable = arrays.box_flags.flags.writeable  # else kernels are compiled once more
     rest = {**segment.rest, **dict.fromkeys(boxes.tolist(), Rest(form=NEVER))}
-    arrays = msgspec.structs.replace(arrays, box_flags=flags)
+    arrays = arrays._replace(box_flags=flags)
     return msgspec.structs.replace(segment, arrays=arrays, rest=rest)
 
 

@@ -1,13 +1,20 @@
 """Many arrays for a kernel as one: the address and the length of each.
 
 Numba takes a tenth of a microsecond to unpack an array that Python hands it, and the kernel for
-single events needs thirty of them that never change. It gets one array of addresses instead and
-makes its views itself. Whoever makes such a book keeps the arrays as long as the book.
+single events needs thirty of them that never change. It gets one table of addresses instead and
+makes its views itself. Both sides go through the fields of the same named tuples (array_fields.py),
+so no place in the table is written down anywhere:
+
+    table = pointer_table(boxes, probe)     in Python: int64 [n, 2]
+    views = views_of(Boxes, Probe)          beside the kernel
+    boxes, probe = views(table)             in the kernel
+
+Whoever makes a table keeps the arrays as long as the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
 from typing import Any
 
 import numpy as np
@@ -15,27 +22,82 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numba.np import arrayobj
+from numba.np.numpy_support import from_dtype
+
+from tidings.matching.array_fields import ArrayField, fields_of
 
 Array = npt.NDArray[Any]
+# They have no types.
+_make_array: Any = arrayobj.make_array
+_populate_array: Any = arrayobj.populate_array
+_tuple_of: Any = types.BaseTuple.from_types
+_LONG = ir.IntType(64)
 
 
-def book_of(arrays: Sequence[Array], kinds: Sequence[Any]) -> Array:
-    """int64 [n, 2]: address and number of rows of each array, which must be of these types and lie
-    in memory row after row."""
-    for array, kind in zip(arrays, kinds, strict=True):
-        if array.dtype != np.dtype(kind) or not array.flags.c_contiguous:
-            raise TypeError(f"found an array of {array.dtype}, expected {np.dtype(kind)} in rows")
-    return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64)
+def pointer_table(*tuples: Any) -> Array:
+    """int64 [n, 2]: address and number of rows of each array, which must be as its field says and
+    lie in memory row after row."""
+    found: list[tuple[int, int]] = []
+    for one in tuples:
+        for name, field in fields_of(type(one)).items():
+            array = getattr(one, name)
+            width = (field.width,) if field.width else ()
+            is_right = array.dtype == field.dtype and array.shape[1:] == width
+            if not is_right or not array.flags.c_contiguous:
+                raise TypeError(
+                    f"{name} is an array of {array.dtype} of shape {array.shape}, expected "
+                    f"{np.dtype(field.dtype)} of shape {('n', *width)} in rows"
+                )
+            found.append((array.ctypes.data, len(array)))
+    return np.array(found, np.int64)
 
 
-def _pointer(_context: Any, address: Any) -> Any:
-    """An address as a pointer, for numba.carray."""
-    signature = types.voidptr(types.int64)
+def views_of(*kinds: type) -> Any:
+    """A function for kernels: from the table of named tuples of these kinds to the tuples."""
+    fields = [list(fields_of(kind).values()) for kind in kinds]
+    tuples = [
+        _tuple_of([_array_type(one) for one in members], kind)
+        for kind, members in zip(kinds, fields, strict=True)
+    ]
 
-    def generate(_target: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], ir.PointerType(ir.IntType(8)))
+    def views(_context: Any, table: Any) -> Any:
+        signature = _tuple_of(tuples)(table)
 
-    return signature, generate
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            numbers = _make_array(sig.args[0])(context, builder, args[0]).data
+            places = itertools.count()
+
+            def next_number() -> Any:
+                return builder.load(builder.gep(numbers, [_LONG(next(places))]))
+
+            found = []
+            for kind, members in zip(tuples, fields, strict=True):
+                arrays = [
+                    _view(context, builder, one, next_number(), next_number()) for one in members
+                ]
+                found.append(context.make_tuple(builder, kind, arrays))
+            return context.make_tuple(builder, sig.return_type, found)
+
+        return signature, generate
+
+    return intrinsic(views)
 
 
-pointer: Any = intrinsic(_pointer)
+def _array_type(field: ArrayField) -> Any:
+    return types.Array(from_dtype(np.dtype(field.dtype)), 2 if field.width else 1, "C")
+
+
+def _view(context: Any, builder: Any, field: ArrayField, address: Any, count: Any) -> Any:
+    """An array over memory that nobody counts references to."""
+    array = _make_array(_array_type(field))(context, builder)
+    size = np.dtype(field.dtype).itemsize
+    _populate_array(
+        array,
+        data=builder.inttoptr(address, array.data.type),
+        shape=[count, _LONG(field.width)] if field.width else [count],
+        strides=[_LONG(field.width * size), _LONG(size)] if field.width else [_LONG(size)],
+        itemsize=size,
+        meminfo=None,
+    )
+    return array._getvalue()

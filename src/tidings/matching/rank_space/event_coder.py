@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from msgspec.structs import astuple
 
 from tidings.filters.language import Attribute, Expression, attributes_of, term_value
+from tidings.matching.array_fields import ArrayField, Int64, UInt32
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.model import Event
@@ -52,12 +53,18 @@ def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lo
     return column, name, ranks.strings, unknown, ranks.null, ranks, slow, names
 
 
-def numbers_of(encoders: Sequence[Encoder | None]) -> tuple[Array, Array, Array]:
-    """How the kernel finds the codes of integers; None for columns that have none.
+class IntegerCodes(NamedTuple):
+    """How the kernel finds the codes of integers."""
 
-    numbers int64 [C, 4]: value of the first place, first and last place in `table` (uint32), 1;
-    or code of the least number, first and last place in `thresholds` (int64), 0.
-    """
+    columns: Annotated[Array, ArrayField(np.int64, 4)]
+    """[C, 4]: value of the first place, first and last place in `table`, 1; or code of the least
+    number, first and last place in `thresholds`, 0."""
+    table: UInt32
+    thresholds: Int64
+
+
+def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
+    """How the kernel finds the codes of integers; None for columns that have none."""
     numbers = np.zeros((len(encoders) + 1, 4), np.int64)
     tables, thresholds = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
     in_table, in_thresholds = 0, 0
@@ -75,7 +82,7 @@ def numbers_of(encoders: Sequence[Encoder | None]) -> tuple[Array, Array, Array]
             numbers[at] = encoder.ranks.number_base, in_thresholds, beyond, 0
             thresholds.append(found)
             in_thresholds = beyond
-    return numbers, np.concatenate(tables), np.concatenate(thresholds)
+    return IntegerCodes(numbers, np.concatenate(tables), np.concatenate(thresholds))
 
 
 class Reader:

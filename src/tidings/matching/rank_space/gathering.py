@@ -11,19 +11,29 @@ a million filters only the distinct cuts stay as objects.
 from __future__ import annotations
 
 from array import array
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.filters.language import Expression
 from tidings.filters.values import NUMBER, STRING, Cut, ValueSet
+from tidings.matching.array_fields import Int64, UInt32
 from tidings.matching.rank_space.ranks import Ranks, asks_order
 
 Array = npt.NDArray[Any]
-Rows = tuple[Array, Array, Array, Array, Array]  # box, column, low, high, which set or -1
 FEW = 1000  # cuts that are sorted as they are
 _END = 0xFFFFFFFF  # the number of the end of the line, which is no cut
+
+
+class TestRows(NamedTuple):
+    """Tests of one term as rows."""
+
+    box: UInt32
+    column: UInt32
+    low: UInt32
+    high: UInt32
+    several: Int64  # -1, or the number of the interval set
 
 
 class TermTests:
@@ -64,7 +74,7 @@ class TermTests:
         self.last.append(_END if len(cuts) % 2 else numbers[cuts[-1]])
         self.ordered = self.ordered or asks_order(values)
 
-    def coded(self, column: int, several: list[list[tuple[int, int]]]) -> tuple[Ranks, Rows]:
+    def coded(self, column: int, several: list[list[tuple[int, int]]]) -> tuple[Ranks, TestRows]:
         """The rank space of all cuts that were met, and the rows in its codes. The intervals of
         sets that are no single one are appended to `several`."""
         cuts = list(self.numbers)
@@ -80,7 +90,7 @@ class TermTests:
         which[list(self.several)] = len(several) + np.arange(len(self.several))
         several.extend(map(ranks.intervals, self.several.values()))
         columns = np.full(len(boxes), column, np.uint32)
-        return ranks, (boxes, columns, rank[first] + 1, rank[last], which)
+        return ranks, TestRows(boxes, columns, rank[first] + 1, rank[last], which)
 
 
 def in_order(cuts: list[Cut]) -> Array:

@@ -9,16 +9,22 @@ ask for them beside every value, whether events have them or not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.filters.values import sets
 from tidings.matching.rank_space.ranks import Ranks
-
-if TYPE_CHECKING:
-    from tidings.matching.segments.segment import Arrays, Term, Tests
+from tidings.matching.segments.segment import (
+    ELEMENT,
+    EXTRA,
+    INTERVALS,
+    REST,
+    Arrays,
+    Term,
+    Tests,
+)
 
 Array = npt.NDArray[Any]
 MOST_INTERVALS = 64  # of one set that become entries of their own
@@ -79,8 +85,6 @@ def choose_access(
 ) -> tuple[Arrays, Array]:
     """The arrays of a segment, with the best access test of each box taken out, and the new number
     of each box."""
-    from tidings.matching.segments.segment import EXTRA, REST
-
     count = len(slots)
     share = shares(tests, terms, histograms)
     order = np.lexsort((share, tests.box))
@@ -160,8 +164,6 @@ def _extras(
     tests: Tests, access: Array, elements: Sequence[ElementTest], taken: set[int], shift: Array
 ) -> list[tuple[int, int, int, int, int]]:
     """(box, kind, column, a, b), by box."""
-    from tidings.matching.segments.segment import ELEMENT, INTERVALS
-
     out: list[tuple[int, int, int, int, int]] = []
     several = tests.several >= 0
     split = np.zeros(len(tests.box), bool)
@@ -182,8 +184,6 @@ def _extras(
 
 def _coarse_extras(tests: Tests, rows: Array) -> list[tuple[int, int, int, int, int]]:
     """Tests of terms with too many codes for 16 bits: once more, exactly, as one interval."""
-    from tidings.matching.segments.segment import INTERVALS
-
     base = len(tests.set_low)
     tests.set_low = np.concatenate([tests.set_low, tests.low[rows]])
     tests.set_high = np.concatenate([tests.set_high, tests.high[rows]])
@@ -204,8 +204,6 @@ def _laid_out(
 ) -> tuple[Arrays, Array]:
     """Boxes renumbered in the order of their entries, so that a sweep over entries is one over
     boxes and tests too."""
-    from tidings.matching.segments.segment import Arrays
-
     column, low, high, owner = entries
     width = (high - low).astype(np.int64)
     wide_class = np.zeros(len(width), np.int64)

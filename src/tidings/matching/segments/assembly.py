@@ -25,8 +25,8 @@ from tidings.matching.segments.segment import ELEMENT, INTERVALS, Rest, Segment,
 Array = npt.NDArray[Any]
 
 
-class Loose(msgspec.Struct):
-    """A segment taken apart: what choose_access needs to put one together."""
+class DisassembledSegment(msgspec.Struct):
+    """The tests of a segment: what a segment is made of."""
 
     terms: list[Term]
     tests: Tests
@@ -38,7 +38,7 @@ class Loose(msgspec.Struct):
     """Of each segment it was merged from: by column, where the cuts of its term are now."""
 
 
-def take_apart(segment: Segment) -> Loose:
+def disassemble(segment: Segment) -> DisassembledSegment:
     """The tests of a segment. Boxes keep their numbers."""
     arrays, terms = segment.arrays, segment.terms
     entries: Array = arrays.group_end - arrays.group_start
@@ -78,7 +78,7 @@ def take_apart(segment: Segment) -> Loose:
         set_high=sets.set_high,
     )
     elements = _elements(segment, columns, is_list, extra_box)
-    return Loose(
+    return DisassembledSegment(
         list(terms), tests, arrays.box_slot, elements, dict(segment.rest), dict(segment.opaque)
     )
 
@@ -150,7 +150,7 @@ def _place_of(ranks: Ranks, code: int) -> Any:
     return found[0]
 
 
-def put_together(loose: Loose, histograms: Mapping[str, Array] | None = None) -> Segment:
+def assemble(loose: DisassembledSegment, histograms: Mapping[str, Array] | None = None) -> Segment:
     """A segment of these tests, with the access tests that the histograms ask for."""
     arrays, number = choose_access(
         loose.tests, loose.slots, loose.terms, loose.elements, set(loose.rest), histograms or {}
@@ -161,10 +161,10 @@ def put_together(loose: Loose, histograms: Mapping[str, Array] | None = None) ->
     return Segment(tuple(loose.terms), arrays, rest, loose.opaque, count, many)
 
 
-def merged(given: Sequence[Segment], dead: Array) -> Loose:
+def merged(given: Sequence[Segment], dead: Array) -> DisassembledSegment:
     """The filters of several segments as those of one, without the dead ones and what only they
     asked about."""
-    parts = [_without(take_apart(segment), dead) for segment in given]
+    parts = [_without(disassemble(segment), dead) for segment in given]
     parts = _limited(parts)
     by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # the terms of one name, by part
     for number, part in enumerate(parts):
@@ -193,7 +193,7 @@ def merged(given: Sequence[Segment], dead: Array) -> Loose:
     return whole
 
 
-def _without(loose: Loose, dead: Array) -> Loose:
+def _without(loose: DisassembledSegment, dead: Array) -> DisassembledSegment:
     """Without the boxes of dead slots; boxes are numbered anew."""
     alive = dead[loose.slots] == 0
     if alive.all():
@@ -201,7 +201,7 @@ def _without(loose: Loose, dead: Array) -> Loose:
     number = np.cumsum(alive) - 1
     tests = _chosen(loose.tests, alive[loose.tests.box])
     tests.box = number[tests.box].astype(np.uint32)
-    left = Loose(
+    left = DisassembledSegment(
         loose.terms,
         tests,
         loose.slots[alive],
@@ -229,7 +229,7 @@ def _chosen(tests: Tests, kept: Array) -> Tests:
     )  # fmt: skip
 
 
-def _pruned(loose: Loose) -> Loose:
+def _pruned(loose: DisassembledSegment) -> DisassembledSegment:
     """Without terms that nothing tests, and without cuts where few of a term are still in use."""
     used = _used_cuts(loose)
     terms: list[Term] = []
@@ -252,7 +252,7 @@ def _pruned(loose: Loose) -> Loose:
     return _moved(loose, terms, columns, places)
 
 
-def _used_cuts(loose: Loose) -> list[Array]:
+def _used_cuts(loose: DisassembledSegment) -> list[Array]:
     """Per term which of its cuts are an end of some test."""
     tests = loose.tests
     sizes = [len(term.ranks.cuts) for term in loose.terms]
@@ -275,7 +275,7 @@ def _used_cuts(loose: Loose) -> list[Array]:
     return [used[starts[at] : starts[at + 1]] for at in range(len(sizes))]
 
 
-def _limited(parts: list[Loose]) -> list[Loose]:
+def _limited(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
     """With no more terms in all than there are columns: what is tested least is evaluated."""
     count: dict[str, int] = {}
     lists = {term.text for part in parts for term in part.terms if term.elements}
@@ -291,7 +291,7 @@ def _limited(parts: list[Loose]) -> list[Loose]:
     return [_evaluated(part, least) for part in parts]
 
 
-def _evaluated(loose: Loose, texts: set[str]) -> Loose:
+def _evaluated(loose: DisassembledSegment, texts: set[str]) -> DisassembledSegment:
     """With the tests of some terms among what is left to evaluate."""
     tests, terms = loose.tests, loose.terms
     named = np.array([False, *(term.text in texts and not term.elements for term in terms)])
@@ -304,7 +304,9 @@ def _evaluated(loose: Loose, texts: set[str]) -> Loose:
         one = rest.get(box, Rest())
         if one.form is None:
             rest[box] = Rest(tests=(*one.tests, (term.text, _values(tests, row, term.ranks))))
-    left = Loose(terms, _chosen(tests, ~taken), loose.slots, loose.elements, rest, opaque)
+    left = DisassembledSegment(
+        terms, _chosen(tests, ~taken), loose.slots, loose.elements, rest, opaque
+    )
     return _pruned(left)
 
 
@@ -322,7 +324,9 @@ def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
     return ValueSet(tuple(cuts))
 
 
-def _moved(loose: Loose, terms: list[Term], columns: Array, places: Mapping[int, Array]) -> Loose:
+def _moved(
+    loose: DisassembledSegment, terms: list[Term], columns: Array, places: Mapping[int, Array]
+) -> DisassembledSegment:
     """The same tests in other columns, with the codes that follow from where their cuts are now."""
     tests = loose.tests
     # a low end is a cut + 1, a high end the cut after; the end of the line stays that
@@ -345,7 +349,7 @@ def _moved(loose: Loose, terms: list[Term], columns: Array, places: Mapping[int,
     set_low, set_high = tests.set_low.copy(), tests.set_high.copy()
     set_low[:used] = new_low[inner + tests.set_low[:used]]
     set_high[:used] = new_high[inner + tests.set_high[:used]]
-    return Loose(
+    return DisassembledSegment(
         terms,
         Tests(tests.box, columns[tests.column], low, high, tests.several, tests.set_starts,
               set_low, set_high),
@@ -357,7 +361,7 @@ def _moved(loose: Loose, terms: list[Term], columns: Array, places: Mapping[int,
     )  # fmt: skip
 
 
-def _concatenated(terms: list[Term], parts: list[Loose]) -> Loose:
+def _concatenated(terms: list[Term], parts: list[DisassembledSegment]) -> DisassembledSegment:
     boxes, sets, intervals = 0, 0, 0
     rows: list[tuple[Array, ...]] = []
     starts = [np.zeros(1, np.int64)]
@@ -377,7 +381,7 @@ def _concatenated(terms: list[Term], parts: list[Loose]) -> Loose:
         intervals += int(tests.set_starts[-1])
     used = [slice(0, int(part.tests.set_starts[-1])) for part in parts]
     box, column, low, high, several = (np.concatenate(c) for c in zip(*rows, strict=True))
-    return Loose(
+    return DisassembledSegment(
         terms,
         Tests(
             box,

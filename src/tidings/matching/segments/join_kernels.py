@@ -1,21 +1,47 @@
 """The hot loops, compiled by Numba: free functions over arrays, no Python objects.
 
-Shapes, used throughout (n events, C columns, K codes of a term, E entries, B boxes, T tests):
-
-    columns   uint16 [C, n + 64]   codes of the events, coarse where a term has over 65,536
-    entry     one access interval of one box: entry_low, entry_high uint32 [E], entry_box uint32 [E]
-    box       box_tests uint32 [B + 1]: its tests are [box_tests[b], box_tests[b + 1])
-    test      test_column uint16, test_low uint16, test_width uint16 [T]
-
-All release the GIL and are cached on disk.
+Arrays that belong together come as a named tuple, which a kernel reads by its fields: `Arrays` of
+segment.py, and those below (n events, C columns). All release the GIL and are cached on disk.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from tidings.matching.jit.compiling import kernel
 from tidings.matching.jit.simd import inside, lowest_bit
+
+Array = npt.NDArray[Any]
+
+
+class ListColumns(NamedTuple):
+    """The codes of all columns whose terms are elements of lists, one after the other."""
+
+    base: Array  # int64 [C]: where a column begins in `starts` and `state`, -1 for others
+    starts: Array  # int64: the codes of an event, sorted; one more for each column
+    codes: Array  # uint32
+    state: Array  # uint8: a bit per family of the elements, bit 7 for what is no list
+
+
+class SortedBatch(NamedTuple):
+    """A batch in the order of one access term."""
+
+    starts: Array  # int64 [K + 1]: where each code of the term begins
+    order: Array  # uint32 [n]: the event at each place
+    columns: Array  # uint16 [C, n + 64]: codes in that order, coarse where there are over 65,536
+    exact: Array  # uint32 [C, n]: codes by event
+
+
+class Pairs(NamedTuple):
+    """Room for what a join finds, uint32."""
+
+    out_event: Array  # a match: the event,
+    out_slot: Array  # and the filter
+    rest_event: Array  # what is left to evaluate: the event,
+    rest_box: Array  # and the box
 
 
 @kernel
@@ -56,122 +82,66 @@ def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-d
 
 
 @kernel
-def list_outcome(list_starts, list_codes, list_state, event, wanted, comparable):  # type: ignore[no-untyped-def]
+def list_outcome(lists, event, wanted, comparable):  # type: ignore[no-untyped-def]
     """array_contains as 1 (unknown), 2 (false) or 4 (true); an event's codes are sorted.
 
-    list_state: a bit per family of the elements, bit 7 for what is no list; an element that does
-    not compare with the wanted one leaves the outcome unknown.
+    An element that does not compare with the wanted one leaves the outcome unknown.
     """
-    first, last = list_starts[event], list_starts[event + 1]
+    first, last = lists.starts[event], lists.starts[event + 1]
     end = last
     while first < last:
         middle = (first + last) >> 1
-        if list_codes[middle] < wanted:
+        if lists.codes[middle] < wanted:
             first = middle + 1
         else:
             last = middle
-    if first < end and list_codes[first] == wanted:
+    if first < end and lists.codes[first] == wanted:
         return 4
-    return 1 if np.int64(list_state[event]) & ~np.int64(comparable) != 0 else 2
+    return 1 if np.int64(lists.state[event]) & ~np.int64(comparable) != 0 else 2
 
 
 @kernel
-def extras_hold(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    event,
-    extra_kind,
-    extra_column,
-    extra_a,
-    extra_b,
-    exact,
-    set_low,
-    set_high,
-    list_base,
-    list_starts,
-    list_codes,
-    list_state,
-):
+def extras_hold(arrays, box, event, exact, lists):  # type: ignore[no-untyped-def]
     """The tests that no single 16-bit interval can say: 1 interval sets, 2 elements of lists."""
-    for x in range(first, last):
-        if extra_kind[x] == 1:
-            code = exact[np.int64(extra_column[x]), np.int64(event)]
-            if not interval_holds(set_low, set_high, extra_a[x], extra_b[x], code):
+    for x in range(arrays.box_extras[box], arrays.box_extras[box + 1]):
+        a, b = arrays.extra_a[x], arrays.extra_b[x]
+        if arrays.extra_kind[x] == 1:
+            code = exact[np.int64(arrays.extra_column[x]), np.int64(event)]
+            if not interval_holds(arrays.set_low, arrays.set_high, a, b, code):
                 return False
-        elif extra_kind[x] == 2:
-            base = list_base[extra_column[x]]
-            outcome = list_outcome(
-                list_starts,
-                list_codes,
-                list_state,
-                base + np.int64(event),
-                extra_a[x],
-                np.int64(extra_b[x]) >> 3,
-            )
-            if np.int64(outcome) & np.int64(extra_b[x]) & 7 == 0:
+        elif arrays.extra_kind[x] == 2:
+            place = lists.base[arrays.extra_column[x]] + np.int64(event)
+            outcome = list_outcome(lists, place, a, np.int64(b) >> 3)
+            if np.int64(outcome) & np.int64(b) & 7 == 0:
                 return False
     return True
 
 
 @kernel
-def join(  # type: ignore[no-untyped-def]
-    position,
-    last,
-    entry_low,
-    entry_high,
-    entry_box,
-    starts,
-    order,
-    columns,
-    box_tests,
-    test_column,
-    test_low,
-    test_width,
-    box_slot,
-    box_flags,
-    dead,
-    box_extras,
-    extra_kind,
-    extra_column,
-    extra_a,
-    extra_b,
-    exact,
-    set_low,
-    set_high,
-    list_base,
-    list_starts,
-    list_codes,
-    list_state,
-    out_event,
-    out_slot,
-    rest_event,
-    rest_box,
-    many,
-    counts,
-):
+def join(position, last, arrays, batch, lists, dead, many, pairs, counts):  # type: ignore[no-untyped-def]
     """The batch join of one access term: entries [position, last) against a sorted batch.
 
     The events that pass an entry's access test are one slice of the order; the other tests run
-    over it 64 events at a time. Pairs go to out_* (event, slot), and those that need more than the
-    kernel can decide to rest_* (event, box). Stops early when an output could overflow. Where
-    counts (int64, one per event, or none at all) are wanted, a match of a filter of one box is
-    counted and not written.
+    over it 64 events at a time. What is found goes to `pairs`; what the kernel can't decide alone
+    goes to its rest. Stops early when an output could overflow. Where counts (int64, one per event,
+    or none at all) are wanted, a match of a filter of one box is counted and not written.
+    dead, many uint8 [slots]: filters that were removed, and those of several boxes.
     Returns (position reached, pairs out, pairs rest).
     """
     n_out, n_rest = 0, 0
-    room_out, room_rest = out_event.shape[0], rest_event.shape[0]
+    room_out, room_rest = pairs.out_event.shape[0], pairs.rest_event.shape[0]
     while position < last:
-        box = np.int64(entry_box[position])
-        begin = starts[np.int64(entry_low[position])]
-        end = starts[np.int64(entry_high[position]) + 1]
-        if end == begin or dead[box_slot[box]]:
+        box = np.int64(arrays.entry_box[position])
+        begin = batch.starts[np.int64(arrays.entry_low[position])]
+        end = batch.starts[np.int64(arrays.entry_high[position]) + 1]
+        if end == begin or dead[arrays.box_slot[box]]:
             position += 1
             continue
         if n_out + (end - begin) > room_out or n_rest + (end - begin) > room_rest:
             break
-        first, beyond = np.int64(box_tests[box]), np.int64(box_tests[box + 1])
-        flags = box_flags[box]
-        slot = box_slot[box]
+        first, beyond = np.int64(arrays.box_tests[box]), np.int64(arrays.box_tests[box + 1])
+        flags = arrays.box_flags[box]
+        slot = arrays.box_slot[box]
         counted = counts.shape[0] != 0 and many[slot] == 0
         at = begin
         while at < end:
@@ -182,40 +152,25 @@ def join(  # type: ignore[no-untyped-def]
                 mask = (np.uint64(1) << np.uint64(left)) - np.uint64(1)
             test = first
             while test < beyond and mask != np.uint64(0):
-                column = columns[test_column[test]]
-                mask &= inside(column, at, test_low[test], test_width[test])
+                column = batch.columns[arrays.test_column[test]]
+                mask &= inside(column, at, arrays.test_low[test], arrays.test_width[test])
                 test += 1
             while mask != np.uint64(0):
-                event = order[at + lowest_bit(mask)]
+                event = batch.order[at + lowest_bit(mask)]
                 mask &= mask - np.uint64(1)
                 if flags != 0:
-                    if flags & 1 and not extras_hold(
-                        box_extras[box],
-                        box_extras[box + 1],
-                        event,
-                        extra_kind,
-                        extra_column,
-                        extra_a,
-                        extra_b,
-                        exact,
-                        set_low,
-                        set_high,
-                        list_base,
-                        list_starts,
-                        list_codes,
-                        list_state,
-                    ):
+                    if flags & 1 and not extras_hold(arrays, box, event, batch.exact, lists):
                         continue
                     if flags & 2:
-                        rest_event[n_rest] = event
-                        rest_box[n_rest] = box
+                        pairs.rest_event[n_rest] = event
+                        pairs.rest_box[n_rest] = box
                         n_rest += 1
                         continue
                 if counted:
                     counts[event] += 1
                     continue
-                out_event[n_out] = event
-                out_slot[n_out] = slot
+                pairs.out_event[n_out] = event
+                pairs.out_slot[n_out] = slot
                 n_out += 1
             at += 64
         position += 1

@@ -19,13 +19,14 @@ import pyarrow as pa
 from tidings.filters.language import evaluate
 from tidings.filters.values import Key
 from tidings.matching.jit import array_pool
-from tidings.matching.jit.pointer_table import book_of
+from tidings.matching.jit.pointer_table import pointer_table
 from tidings.matching.rank_space import columns, lists
 from tidings.matching.rank_space.encoder import Encoder
-from tidings.matching.rank_space.event_coder import Reader, lookup_of, numbers_of
+from tidings.matching.rank_space.event_coder import Reader, integer_codes, lookup_of
 from tidings.matching.segments import join_kernels, residuals
-from tidings.matching.segments.probe import Probe, build_probe
-from tidings.matching.segments.probe_kernels import BOOK, probe
+from tidings.matching.segments.join_kernels import ListColumns, Pairs, SortedBatch
+from tidings.matching.segments.probe import build_probe
+from tidings.matching.segments.probe_kernels import TABLE, Probe, probe
 from tidings.matching.segments.segment import Segment
 from tidings.model import Event
 
@@ -52,10 +53,7 @@ class Codes(msgspec.Struct, frozen=True):
 
     exact: Array  # uint32 [C, n]
     coarse: Array  # uint16 [C, n + 64]
-    list_base: Array  # int64 [C]: where a list column begins in the next two, -1 for others
-    list_starts: Array
-    list_codes: Array
-    list_state: Array
+    lists: ListColumns
 
 
 class Part:
@@ -79,16 +77,7 @@ class Part:
         self._sure = not segment.rest  # what the kernel finds is a match
         self._several = bool(segment.many.any())  # a filter of two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
-        self._no_lists = (np.full(len(segment.terms) + 1, -1, np.int64), *_NO_LISTS)
-        arrays = segment.arrays
-        self._box = (
-            arrays.box_tests, arrays.test_column, arrays.test_low, arrays.test_width,
-            arrays.box_slot, arrays.box_flags,
-        )  # fmt: skip
-        self._extra = (
-            arrays.box_extras, arrays.extra_kind, arrays.extra_column, arrays.extra_a,
-            arrays.extra_b,
-        )  # fmt: skip
+        self._no_lists = _stacked(np.full(len(segment.terms) + 1, -1, np.int64), [])
 
     @property
     def is_probed(self) -> bool:
@@ -125,7 +114,7 @@ class Part:
                 continue
             exact[at] = columns.codes_of(term.node, batch, encoder)
             coarse[at, :count] = exact[at] >> self.segment.arrays.shift[at]
-        return Codes(exact, coarse, base, *_stacked(found))
+        return Codes(exact, coarse, _stacked(base, found))
 
     def pairs(
         self,
@@ -152,8 +141,8 @@ class Part:
                 continue
             permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
             join_kernels.permute(codes.coarse, access.tested, order, permuted)
-            outputs = found, unsure, counts
-            self._join(access, order, starts, permuted, codes, dead, *outputs)
+            ready = SortedBatch(starts, order, permuted, codes.exact)
+            self._join(access, ready, codes.lists, dead, found, unsure, counts)
         for box_events, boxes in unsure:
             kept = residuals.passing(self.segment, batch, box_events, boxes)
             found.append((box_events[kept], self.segment.arrays.box_slot[boxes[kept]]))
@@ -161,41 +150,47 @@ class Part:
 
     def _sorted(self, access: Access, codes: Codes) -> tuple[Array, Array]:
         """The events in the order of an access term, and where each code begins."""
-        base = codes.list_base[access.column]
+        base = codes.lists.base[access.column]
         size = len(self.segment.terms[access.column - 1].ranks) if access.column else 1
         starts = np.zeros(size + 1, np.int64)
         if base < 0:
             order = np.empty(codes.exact.shape[1], np.uint32)
             join_kernels.sort_by_code(codes.exact[access.column], size, order, starts)
             return order, starts
-        begin = codes.list_starts[base : base + codes.exact.shape[1] + 1]
-        elements = codes.list_codes[begin[0] : begin[-1]]
+        begin = codes.lists.starts[base : base + codes.exact.shape[1] + 1]
+        elements = codes.lists.codes[begin[0] : begin[-1]]
         owners = np.repeat(np.arange(len(begin) - 1, dtype=np.uint32), np.diff(begin))
         order = np.empty(len(elements), np.uint32)
         join_kernels.sort_by_code(elements, size, order, starts)
         return owners[order], starts
 
     def _join(
-        self, access: Access, order: Array, starts: Array, permuted: Array, codes: Codes,
-        dead: Array, found: list[tuple[Array, Array]], unsure: list[tuple[Array, Array]],
+        self,
+        access: Access,
+        batch: SortedBatch,
+        lists: ListColumns,
+        dead: Array,
+        found: list[tuple[Array, Array]],
+        unsure: list[tuple[Array, Array]],
         counts: Array,
-    ) -> None:  # fmt: skip
-        arrays = self.segment.arrays
-        room = max(ROOM, len(order))
+    ) -> None:
+        room = max(ROOM, len(batch.order))
+        spare = room if self.segment.rest else len(batch.order)
         position = access.first
         while position < access.last:
-            out = array_pool.empty(room, np.uint32), array_pool.empty(room, np.uint32)
-            spare = room if self.segment.rest else len(order)
-            rest = array_pool.empty(spare, np.uint32), array_pool.empty(spare, np.uint32)
+            pairs = Pairs(
+                out_event=array_pool.empty(room, np.uint32),
+                out_slot=array_pool.empty(room, np.uint32),
+                rest_event=array_pool.empty(spare, np.uint32),
+                rest_box=array_pool.empty(spare, np.uint32),
+            )
             position, n_out, n_rest = join_kernels.join(
-                position, access.last, arrays.entry_low, arrays.entry_high, arrays.entry_box,
-                starts, order, permuted, *self._box, dead, *self._extra, codes.exact,
-                arrays.set_low, arrays.set_high, codes.list_base, codes.list_starts,
-                codes.list_codes, codes.list_state, *out, *rest, self.segment.many, counts,
+                position, access.last, self.segment.arrays, batch, lists, dead, self.segment.many,
+                pairs, counts,
             )  # fmt: skip
-            found.append((out[0][:n_out], out[1][:n_out]))
+            found.append((pairs.out_event[:n_out], pairs.out_slot[:n_out]))
             if n_rest:
-                unsure.append((rest[0][:n_rest], rest[1][:n_rest]))
+                unsure.append((pairs.rest_event[:n_rest], pairs.rest_box[:n_rest]))
 
     # -- one event -----------------------------------------------------------------------------
 
@@ -211,15 +206,12 @@ class Part:
         )
 
     @cached_property
-    def _for_one(self) -> tuple[tuple[Array, ...], Array]:
-        """What the kernel takes for every event alike: the arrays, and the book of them."""
-        numbers = numbers_of([None if t.elements else encoder for _, t, encoder in self._columns])
-        arrays = self.segment.arrays
-        kept = (
-            *numbers, arrays.shift, *self.index.arrays, *self._box, *self._extra, arrays.set_low,
-            arrays.set_high,
-        )  # fmt: skip
-        return kept, book_of(kept, BOOK)
+    def _for_one(self) -> tuple[tuple[Any, ...], Array]:
+        """What the kernel takes for every event alike: arrays, and the pointer table of them."""
+        encoders = [None if term.elements else encoder for _, term, encoder in self._columns]
+        kept = integer_codes(encoders), self.segment.arrays, self.index
+        assert tuple(map(type, kept)) == TABLE
+        return kept, pointer_table(*kept)
 
     def probe(self, event: Event, dead: Array, watch: Watch | None = None) -> Array:
         """The slots of the filters that match one event. `watch` gets its codes."""
@@ -240,14 +232,14 @@ class Part:
         return _once(found) if self._several else found
 
     def _found(
-        self, values: Array, dead: Array, list_codes: tuple[Array, ...], watch: Watch | None
+        self, values: Array, dead: Array, list_codes: ListColumns, watch: Watch | None
     ) -> Array:
         """What the kernel finds: slots, or boxes where something is left to evaluate."""
-        _, book = self._for_one
+        _, table = self._for_one
         room = 1024
         while True:
             found = np.empty(room, _INDEX)
-            count = probe(values, book, dead, *list_codes, self._sure, found)
+            count = probe(values, table, dead, *list_codes, self._sure, found)
             if count >= 0:
                 break
             room *= 8
@@ -266,14 +258,14 @@ class Part:
         ]
         return boxes if all(kept) else boxes[kept]
 
-    def _element_codes(self, event: Event) -> tuple[Array, Array, Array, Array]:
-        base = self._no_lists[0].copy()
+    def _element_codes(self, event: Event) -> ListColumns:
+        base = self._no_lists.base.copy()
         found: list[lists.ListCodes] = []
         for at, term, encoder in self._columns:
             if term.elements:
                 base[at] = 2 * len(found)
                 found.append(lists.encode_list(evaluate(term.node, event), encoder))
-        return base, *_stacked(found)
+        return _stacked(base, found)
 
 
 def _once(slots: Array) -> Array:
@@ -304,18 +296,19 @@ _NO_COUNTS = np.zeros(0, np.int64)
 _NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8))
 
 
-def _stacked(found: list[lists.ListCodes]) -> tuple[Array, Array, Array]:
-    """Several list columns in one set of arrays: starts, codes, states."""
+def _stacked(base: Array, found: list[lists.ListCodes]) -> ListColumns:
+    """Several list columns as one set of arrays."""
     if not found:
-        return _NO_LISTS
+        return ListColumns(base, *_NO_LISTS)
     starts, states = [], []
     offset = 0
     for one in found:
         starts.append(one.starts + offset)
         offset += len(one.codes)
         states.append(np.append(one.state, np.uint8(0)))
-    return (
-        np.concatenate(starts),
-        np.concatenate([one.codes for one in found]),
-        np.concatenate(states),
+    return ListColumns(
+        base=base,
+        starts=np.concatenate(starts),
+        codes=np.concatenate([one.codes for one in found]),
+        state=np.concatenate(states),
     )

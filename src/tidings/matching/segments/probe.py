@@ -23,17 +23,17 @@ as long as a dozen single entries.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tidings.matching.array_fields import fields_of
 from tidings.matching.segments import probe_kernels
 from tidings.matching.segments.access import code_of_lists, weights
-
-if TYPE_CHECKING:
-    from tidings.matching.segments.segment import Segment
+from tidings.matching.segments.probe_kernels import Probe
+from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
 BINS, FINE_BINS = 16, 32  # of a column: few stay in the cache, more let less through
@@ -41,34 +41,6 @@ MANY = 1 << 18  # entries from which finer bins pay
 MOST_CELLS = 64  # that a box may be in; wider ones stay single
 MOST_CODES = 8  # per entry of points, for an index by code
 LEAST_VISITS = 3  # entries that a pair must spare an event, to be worth its look
-
-
-ROW = {"pairs": 4, "records": 10, "groups": 5, "single_first": 3}  # columns of what has several
-
-
-class Probe(msgspec.Struct, frozen=True):
-    """Dtypes and shapes in probe_kernels.py."""
-
-    bin_starts: Array
-    bins: Array
-    pairs: Array
-    cells: Array
-    records: Array
-    groups: Array
-    single_low: Array
-    single_high: Array
-    single_box: Array
-    single_first: Array
-    single_index: Array
-
-    @property
-    def nbytes(self) -> int:
-        return sum(getattr(self, name).nbytes for name in self.__struct_fields__)
-
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        """In the order in which the kernel takes them."""
-        return tuple(getattr(self, name) for name in self.__struct_fields__)
 
 
 class _Entries(msgspec.Struct):
@@ -101,7 +73,7 @@ def build_probe(segment: Segment, counts: Mapping[str, Array] | None = None) -> 
     grid = _grid(segment, entries, share, starts, bins)
     cells = np.zeros(grid.cells + 1, np.uint32)
     probe_kernels.count_cells(grid.spans, grid.pair, grid.pairs, cells)
-    records = np.empty((int(cells[-1]), 10), np.uint16)
+    records = np.empty((int(cells[-1]), fields_of(Probe)["records"].width), np.uint16)
     probe_kernels.fill_cells(grid.spans, grid.pair, grid.pairs, cells, grid.content, records)
     alone = np.ones(len(entries.box), bool)
     alone[grid.rows] = False
@@ -222,7 +194,7 @@ def _pairs(one: Array, two: Array, starts: Array, bins: Array) -> tuple[Array, i
 
 def _content(entries: _Entries, rows: Array, one: Array, two: Array) -> Array:
     """The records of entries, before they are copied to their cells."""
-    out = np.zeros((len(rows), 10), np.uint16)
+    out = np.zeros((len(rows), fields_of(Probe)["records"].width), np.uint16)
     out[:, 0:2], out[:, 2:4] = one[:, 1:], two[:, 1:]
     out[:, 4:7] = entries.third[rows]
     out[:, 8] = entries.box[rows] & 0xFFFF

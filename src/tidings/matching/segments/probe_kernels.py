@@ -1,26 +1,53 @@
-"""The hot loops for one event; probe.py says what the arrays are.
+"""The hot loops for one event; probe.py says what a probe is.
 
-bin_starts    int64 [C + 1]   where the bins of a column begin
-bins          uint8           the bin of each coarse code, column after column
-pairs         int64 [P, 4]    two columns, the first cell, bins of the second column
-cells         uint32 [Q + 1]  where the records of a cell begin
-records       uint16 [R, 10]  three tests of a box (the two of the pair, then column, low and width
-                              of a third), 0, and the number of the box in two halves
-groups        int64 [G, 5]    column, first and last single entry, greatest width, and where in
-                              single_index the entries of its points are listed, or -1
-single_low, single_high, single_box  uint32 [S]
-single_first  uint16 [S, 3]   column, low and width of the next test of the box
-single_index  uint32          for each code of a column where its entries begin
+Sizes: C columns, P pairs, Q cells, R records, G groups, S single entries.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numba import carray  # type: ignore[attr-defined]
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from tidings.matching.array_fields import ArrayField, Int64, UInt8, UInt32
 from tidings.matching.jit.compiling import kernel, short_kernel
-from tidings.matching.jit.pointer_table import pointer
-from tidings.matching.segments.join_kernels import extras_hold
+from tidings.matching.jit.pointer_table import views_of
+from tidings.matching.rank_space.event_coder import IntegerCodes
+from tidings.matching.segments.join_kernels import ListColumns, extras_hold
+from tidings.matching.segments.segment import Arrays
+
+Array = npt.NDArray[Any]
+
+
+class Probe(NamedTuple):
+    """What single events are looked up in. The files of a snapshot have the names of the fields."""
+
+    bin_starts: Int64  # [C + 1]: where the bins of a column begin
+    bins: UInt8  # the bin of each coarse code, column after column
+    pairs: Annotated[Array, ArrayField(np.int64, 4)]
+    """[P]: two columns, the first cell, bins of the second column."""
+    cells: UInt32  # [Q + 1]: where the records of a cell begin
+    records: Annotated[Array, ArrayField(np.uint16, 10)]
+    """[R]: three tests of a box (the two of the pair, then column, low and width of a third), 0,
+    and the number of the box in two halves."""
+    groups: Annotated[Array, ArrayField(np.int64, 5)]
+    """[G]: column, first and last single entry, greatest width, and where in single_index the
+    entries of its points are listed, or -1."""
+    single_low: UInt32  # [S]
+    single_high: UInt32  # [S]
+    single_box: UInt32  # [S]
+    single_first: Annotated[Array, ArrayField(np.uint16, 3)]
+    """[S]: column, low and width of the next test of the box."""
+    single_index: UInt32  # for each code of a column where its entries begin
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+
+TABLE = (IntegerCodes, Arrays, Probe)  # what the pointer table of `probe` is of
+_views = views_of(*TABLE)
 
 
 @kernel
@@ -52,8 +79,9 @@ def fill_cells(spans, pair, pairs, cells, content, records):  # type: ignore[no-
 
 
 @kernel
-def code_of_integer(value, column, numbers, table, thresholds):  # type: ignore[no-untyped-def]
+def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
     """The code of an integer, from a table or by bisection."""
+    numbers, table, thresholds = integers.columns, integers.table, integers.thresholds
     first, last = numbers[column, 1], numbers[column, 2]
     if numbers[column, 3] == 1:
         lowest = numbers[column, 0]
@@ -85,93 +113,23 @@ def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def left_holds(  # type: ignore[no-untyped-def]
-    box,
-    test,
-    coarse,
-    exact,
-    box_tests,
-    test_column,
-    test_low,
-    test_width,
-    box_slot,
-    box_flags,
-    dead,
-    box_extras,
-    extra_kind,
-    extra_column,
-    extra_a,
-    extra_b,
-    set_low,
-    set_high,
-    list_base,
-    list_starts,
-    list_codes,
-    list_state,
-):
-    """Whether a box passes its tests from number `test` on, and all that is not of 16 bits."""
-    beyond = np.int64(box_tests[box + 1])
+def left_holds(arrays, box, skipped, coarse, exact, dead, lists):  # type: ignore[no-untyped-def]
+    """Whether a box passes its tests but the first ones, and all that is not of 16 bits."""
+    test, beyond = np.int64(arrays.box_tests[box]) + skipped, np.int64(arrays.box_tests[box + 1])
     while test < beyond:
-        if np.uint16(coarse[test_column[test]] - test_low[test]) > test_width[test]:
+        code = coarse[arrays.test_column[test]]
+        if np.uint16(code - arrays.test_low[test]) > arrays.test_width[test]:
             return False
         test += 1
-    if dead[box_slot[box]]:
+    if dead[arrays.box_slot[box]]:
         return False
-    return box_flags[box] & 1 == 0 or extras_hold(
-        box_extras[box],
-        box_extras[box + 1],
-        0,
-        extra_kind,
-        extra_column,
-        extra_a,
-        extra_b,
-        exact,
-        set_low,
-        set_high,
-        list_base,
-        list_starts,
-        list_codes,
-        list_state,
-    )
-
-
-# the types of the arrays in a book, in the order in which `probe` takes them out
-BOOK = (
-    np.int64,
-    np.uint32,
-    np.int64,
-    np.uint8,
-    np.int64,
-    np.uint8,
-    np.int64,
-    np.uint32,
-    np.uint16,
-    np.int64,
-    np.uint32,
-    np.uint32,
-    np.uint32,
-    np.uint16,
-    np.uint32,
-    np.uint32,
-    np.uint16,
-    np.uint16,
-    np.uint16,
-    np.uint32,
-    np.uint8,
-    np.uint32,
-    np.uint8,
-    np.uint32,
-    np.uint32,
-    np.uint32,
-    np.uint32,
-    np.uint32,
-)
+    return arrays.box_flags[box] & 1 == 0 or extras_hold(arrays, box, 0, exact, lists)
 
 
 @short_kernel
 def probe(  # type: ignore[no-untyped-def]
     values,
-    book,
+    table,
     dead,
     list_base,
     list_starts,
@@ -183,42 +141,22 @@ def probe(  # type: ignore[no-untyped-def]
     """One event against all boxes: those of pairs by cell, the others by their entry.
 
     values int64: the codes of all columns, then the numbers of the columns where an integer stands
-    in place of its code; here it becomes one. book: the addresses of all that is the same for every
-    event. found intp: gets the boxes that match, or their slots where these are wanted. Returns how
-    many, or -1 when there is no room for more.
+    in place of its code; here it becomes one. table: the pointer table of all that is the same for
+    every event. found intp: gets the boxes that match, or their slots where these are wanted.
+    Returns how many, or -1 when there is no room for more.
     """
-    numbers = carray(pointer(book[0, 0]), (book[0, 1], 4), np.int64)
-    table = carray(pointer(book[1, 0]), (book[1, 1],), np.uint32)
-    thresholds = carray(pointer(book[2, 0]), (book[2, 1],), np.int64)
-    shift = carray(pointer(book[3, 0]), (book[3, 1],), np.uint8)
-    bin_starts = carray(pointer(book[4, 0]), (book[4, 1],), np.int64)
-    bins = carray(pointer(book[5, 0]), (book[5, 1],), np.uint8)
-    pairs = carray(pointer(book[6, 0]), (book[6, 1], 4), np.int64)
-    cells = carray(pointer(book[7, 0]), (book[7, 1],), np.uint32)
-    records = carray(pointer(book[8, 0]), (book[8, 1], 10), np.uint16)
-    groups = carray(pointer(book[9, 0]), (book[9, 1], 5), np.int64)
-    single_low = carray(pointer(book[10, 0]), (book[10, 1],), np.uint32)
-    single_high = carray(pointer(book[11, 0]), (book[11, 1],), np.uint32)
-    single_box = carray(pointer(book[12, 0]), (book[12, 1],), np.uint32)
-    single_first = carray(pointer(book[13, 0]), (book[13, 1], 3), np.uint16)
-    single_index = carray(pointer(book[14, 0]), (book[14, 1],), np.uint32)
-    box_tests = carray(pointer(book[15, 0]), (book[15, 1],), np.uint32)
-    test_column = carray(pointer(book[16, 0]), (book[16, 1],), np.uint16)
-    test_low = carray(pointer(book[17, 0]), (book[17, 1],), np.uint16)
-    test_width = carray(pointer(book[18, 0]), (book[18, 1],), np.uint16)
-    box_slot = carray(pointer(book[19, 0]), (book[19, 1],), np.uint32)
-    box_flags = carray(pointer(book[20, 0]), (book[20, 1],), np.uint8)
-    box_extras = carray(pointer(book[21, 0]), (book[21, 1],), np.uint32)
-    extra_kind = carray(pointer(book[22, 0]), (book[22, 1],), np.uint8)
-    extra_column = carray(pointer(book[23, 0]), (book[23, 1],), np.uint32)
-    extra_a = carray(pointer(book[24, 0]), (book[24, 1],), np.uint32)
-    extra_b = carray(pointer(book[25, 0]), (book[25, 1],), np.uint32)
-    set_low = carray(pointer(book[26, 0]), (book[26, 1],), np.uint32)
-    set_high = carray(pointer(book[27, 0]), (book[27, 1],), np.uint32)
+    integers, arrays, tables = _views(table)
+    lists = ListColumns(list_base, list_starts, list_codes, list_state)
+    shift, box_slot = arrays.shift, arrays.box_slot
+    bins, bin_starts = tables.bins, tables.bin_starts
+    pairs, cells, records = tables.pairs, tables.cells, tables.records
+    groups, single_low, single_high = tables.groups, tables.single_low, tables.single_high
+    single_box, single_first = tables.single_box, tables.single_first
+    single_index = tables.single_index
     width = shift.shape[0]
     for i in range(width, values.shape[0]):
         column = values[i]
-        values[column] = code_of_integer(values[column], column, numbers, table, thresholds)
+        values[column] = code_of_integer(values[column], column, integers)
     exact = values[:width].reshape(width, 1)
     coarse, place = np.empty(width, np.uint16), np.empty(width, np.int64)
     for column in range(width):
@@ -239,30 +177,7 @@ def probe(  # type: ignore[no-untyped-def]
                 & (np.uint16(coarse[records[at, 4]] - records[at, 5]) <= records[at, 6])
             ):
                 box = np.int64(records[at, 8]) | np.int64(records[at, 9]) << 16
-                if left_holds(
-                    box,
-                    np.int64(box_tests[box]) + 2,
-                    coarse,
-                    exact,
-                    box_tests,
-                    test_column,
-                    test_low,
-                    test_width,
-                    box_slot,
-                    box_flags,
-                    dead,
-                    box_extras,
-                    extra_kind,
-                    extra_column,
-                    extra_a,
-                    extra_b,
-                    set_low,
-                    set_high,
-                    list_base,
-                    list_starts,
-                    list_codes,
-                    list_state,
-                ):
+                if left_holds(arrays, box, 2, coarse, exact, dead, lists):
                     if count == found.shape[0]:
                         return -1
                     found[count] = box_slot[box] if slots_wanted else box
@@ -289,30 +204,7 @@ def probe(  # type: ignore[no-untyped-def]
                     <= single_first[at, 2]
                 ):
                     box = np.int64(single_box[at])
-                    if left_holds(
-                        box,
-                        np.int64(box_tests[box]) + 1,
-                        coarse,
-                        exact,
-                        box_tests,
-                        test_column,
-                        test_low,
-                        test_width,
-                        box_slot,
-                        box_flags,
-                        dead,
-                        box_extras,
-                        extra_kind,
-                        extra_column,
-                        extra_a,
-                        extra_b,
-                        set_low,
-                        set_high,
-                        list_base,
-                        list_starts,
-                        list_codes,
-                        list_state,
-                    ):
+                    if left_holds(arrays, box, 1, coarse, exact, dead, lists):
                         if count == found.shape[0]:
                             return -1
                         found[count] = box_slot[box] if slots_wanted else box

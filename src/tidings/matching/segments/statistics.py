@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.segments.access import shares
-from tidings.matching.segments.assembly import take_apart
+from tidings.matching.segments.assembly import disassemble
 from tidings.matching.segments.part import Codes, Part
 
 Array = npt.NDArray[Any]
@@ -80,7 +80,7 @@ def moved(counts: Array, place: Array, size: int) -> Array:
 
 def excess(part: Part, counts: dict[str, Array]) -> float:
     """How many times more candidates the present access tests let through than the best would."""
-    loose = take_apart(part.segment)
+    loose = disassemble(part.segment)
     share = shares(loose.tests, loose.terms, counts)
     boxes = len(loose.slots)
     best = np.full(boxes, 1.0, np.float64)

@@ -1,0 +1,37 @@
+"""What the arrays of a named tuple hold, said once, where the tuple is defined:
+
+    class Boxes(NamedTuple):
+        slot: UInt32                                    one dimension
+        tests: Annotated[Array, ArrayField(np.uint16, 3)]     rows of three
+
+Files, pointer tables and the views of kernels are made from that, by name and in the order of the
+fields. This module does not import Numba, which takes long to load.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class ArrayField(NamedTuple):
+    """The elements of an array: numbers of a type, or rows of `width` of them."""
+
+    dtype: type[np.generic]
+    width: int = 0
+
+
+UInt8 = Annotated[Array, ArrayField(np.uint8)]
+UInt16 = Annotated[Array, ArrayField(np.uint16)]
+UInt32 = Annotated[Array, ArrayField(np.uint32)]
+Int64 = Annotated[Array, ArrayField(np.int64)]
+
+
+def fields_of(kind: Any) -> dict[str, ArrayField]:
+    """The fields of a kind of named tuple, in their order."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hints[name].__metadata__[0] for name in kind._fields}

@@ -9,21 +9,61 @@ The rule for doors:
 A room is a folder right under `tidings`. Other rooms enter it through a folder: they import what
 its `__init__`, or that of a folder inside, exports. So a room's files can be moved and renamed
 without a change anywhere else.
+
+The rule for calls: the core does no I/O and reads no clock. Imports alone can't show that: `open`
+needs none, and `pathlib` is imported for paths as well as for files. So the calls are looked for in
+the syntax tree of each module.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
 import grimp
 from importlinter import Contract, ContractCheck, fields, output
 
+# What does I/O or reads a clock, under the name it is imported by; `*` stands for anything.
+NAMES = (
+    "open",
+    "input",
+    "print",
+    "breakpoint",
+    *("asyncio.*", "fcntl.*", "glob.*", "http.*", "mmap.*", "multiprocessing.*", "select.*"),
+    *("shutil.*", "signal.*", "socket.*", "sqlite3.*", "ssl.*", "subprocess.*", "tempfile.*"),
+    *("time.*", "urllib.*", "os.*", "io.open", "io.FileIO"),
+    *("sys.stdin", "sys.stdout", "sys.stderr"),
+    *("datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow"),
+    "datetime.date.today",
+    *("pathlib.Path.cwd", "pathlib.Path.home"),
+    *("numpy.fromfile", "numpy.load", "numpy.memmap", "numpy.save", "numpy.savez*"),
+    *("pyarrow.OSFile", "pyarrow.memory_map", "pyarrow.fs.*", "pyarrow.parquet.*"),
+)
+# What of these does not: it works on text, or only names a type.
+HARMLESS = ("os.PathLike", "os.fsdecode", "os.fsencode", "os.fspath", "os.linesep", "os.sep")
+# Methods of paths. Which object has them is not known, so no other object of the core may have a
+# method of such a name.
+METHODS = frozenset(
+    (
+        *("chmod", "exists", "expanduser", "glob", "hardlink_to", "is_dir", "is_file"),
+        *("is_symlink", "iterdir", "lchmod", "lstat", "mkdir", "open", "owner", "read_bytes"),
+        *("read_text", "readlink", "rename", "replace", "resolve", "rglob", "rmdir", "samefile"),
+        *("stat", "symlink_to", "touch", "unlink", "write_bytes", "write_text"),
+    )
+)
 
-class DoorsContract(Contract):  # type: ignore[misc]  # it ships no types
+
+class DoorsContract(Contract):
     """Rooms are entered through folders. `namespaces` lists modules that are imported whole, for
     their names to be read with the module's: `messages.Publish`, `sets.union`."""
 
     type_name = "doors"
 
-    namespaces = fields.ListField(subfield=fields.StringField(), required=False, default=[])
+    namespaces: Any = fields.ListField(subfield=fields.StringField(), required=False, default=[])
 
     def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
         found = sorted(
@@ -41,6 +81,104 @@ class DoorsContract(Contract):  # type: ignore[misc]  # it ships no types
         for importer, imported in check.metadata["found"]:
             folder = imported.rpartition(".")[0]
             output.print_error(f"{importer} imports {imported}; expected an import from {folder}")
+
+
+class CallsContract(Contract):
+    """Modules call nothing that does I/O. `exceptions` are texts "module -> call, call: reason";
+    a call is written as it is in the message, and one that nobody makes any more is an error."""
+
+    type_name = "calls"
+
+    source_modules: Any = fields.ListField(subfield=fields.StringField())
+    exceptions: Any = fields.ListField(subfield=fields.StringField(), required=False, default=[])
+
+    def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
+        found: list[str] = []
+        allowed: dict[tuple[str, str], bool] = {}  # and whether it was used
+        for text in self.exceptions:
+            module, calls, reason = _exception(text)
+            if not reason:
+                found.append(f"pyproject.toml: '{text}', expected 'module -> call, call: reason'")
+            allowed.update({(module, call): False for call in calls})
+        for module in _below(graph, self.source_modules):
+            for line, call in sorted(calls_of(_source(module))):
+                if (module, call) in allowed:
+                    allowed[module, call] = True
+                else:
+                    found.append(f"{module}:{line} calls {call}; expected no I/O in the core")
+        for (module, call), used in allowed.items():
+            if not used:
+                found.append(f"pyproject.toml excepts {module} -> {call}, which nobody calls")
+        return ContractCheck(kept=not found, metadata={"found": found})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for sentence in check.metadata["found"]:
+            output.print_error(sentence)
+
+
+def calls_of(source: str) -> Iterator[tuple[int, str]]:
+    """Line and name of each use of what does I/O: `os.replace`, or `.mkdir` of some path."""
+    tree = ast.parse(source)
+    imported: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                top = name.name.partition(".")[0]
+                imported[name.asname or top] = name.name if name.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                imported[name.asname or name.name] = f"{node.module}.{name.name}"
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and id(node) not in inner:
+            used = _dotted(node, imported)
+            if used and _is_one_of(used, NAMES) and not _is_one_of(used, HARMLESS):
+                yield node.lineno, used
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            if method in METHODS and not _is_of_text(node) and not _dotted(node.func, imported):
+                yield node.lineno, f".{method}"
+
+
+def _is_of_text(call: ast.Call) -> bool:
+    """`replace` of a text has two arguments, of a time it has names; of a path it has one."""
+    assert isinstance(call.func, ast.Attribute)
+    return call.func.attr == "replace" and (len(call.args) != 1 or bool(call.keywords))
+
+
+def _is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:
+    """The full name of what was imported, or of a built-in; None for anything else."""
+    if isinstance(node, ast.Name):
+        return imported.get(node.id, node.id if node.id in NAMES else None)
+    if isinstance(node, ast.Attribute):
+        owner = _dotted(node.value, imported)
+        return owner and f"{owner}.{node.attr}"
+    return None
+
+
+def _exception(text: str) -> tuple[str, list[str], str]:
+    """Module, calls and reason."""
+    what, _, reason = text.partition(": ")
+    module, _, calls = what.partition(" -> ")
+    return module, [call.strip() for call in calls.split(",")], reason.strip()
+
+
+def _below(graph: grimp.ImportGraph, modules: list[str]) -> list[str]:
+    return sorted({*modules}.union(*(graph.find_descendants(one) for one in modules)))
+
+
+def _source(module: str) -> str:
+    top, *rest = module.split(".")
+    found = importlib.util.find_spec(top)
+    assert found is not None
+    assert found.submodule_search_locations is not None
+    path = Path(found.submodule_search_locations[0], *rest)
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return path.read_text("utf-8")
 
 
 def _room(module: str) -> str:

@@ -13,7 +13,7 @@ from tidings.filters.values import sets
 from tidings.matching import Matcher
 from tidings.matching.matcher import SEAL_AT
 from tidings.matching.rank_space import gathering
-from tidings.matching.rank_space.gathering import TermTests, in_order
+from tidings.matching.rank_space.gathering import TermTests, order_of_cuts
 from tidings.matching.rank_space.ranks import asks_order
 from tidings.studies.workloads.workloads import make_workload
 
@@ -39,7 +39,7 @@ def test_cuts_are_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         cuts = {cut for value in values for cut in sets.points([sets.key(value)]).cuts}
         cuts |= set(rng.sample([(0,), (1,), (2,), (3,), (4,), (5,), (6,), (4, "x", 0)], k=3))
         mixed = rng.sample(sorted(cuts), k=len(cuts))
-        assert [mixed[at] for at in in_order(mixed)] == sorted(cuts)
+        assert [mixed[at] for at in order_of_cuts(mixed)] == sorted(cuts)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -51,7 +51,7 @@ def test_codes_are_those_of_each_set(order: int) -> None:
     for box, values in enumerate(sets_):
         tests.add(box, values)
     several: list[list[tuple[int, int]]] = [[(0, 0)]]  # of another term
-    ranks, (boxes, columns, low, high, which) = tests.coded(5, several)
+    ranks, (boxes, columns, low, high, which) = tests.to_codes(5, several)
     assert boxes.tolist() == list(range(len(texts)))
     assert set(columns.tolist()) == {5}
     for at, values in enumerate(sets_):

@@ -26,7 +26,7 @@ from tidings.matching.covering.cover_folder import (
     write_pairs,
 )
 from tidings.matching.covering.coverage import Block, Finder, cover, cover_hulls
-from tidings.matching.covering.hull_gathering import Gathered, HullGathering, gather
+from tidings.matching.covering.hull_gathering import GatheredHulls, HullGathering, gather
 from tidings.matching.covering.hull_segment import segment_of_hulls
 from tidings.matching.rank_space.ranks import asks_order
 from tidings.matching.segments import segment as segments
@@ -49,7 +49,7 @@ def drawn(rng: random.Random, count: int) -> tuple[list[Filter], Schema]:
     return found, of
 
 
-def same(one: Gathered, other: Gathered) -> None:
+def same(one: GatheredHulls, other: GatheredHulls) -> None:
     for ours, theirs in ((one.hulls, other.hulls), (one.boxes.rows, other.boxes.rows)):
         for name in ours._fields:
             assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
@@ -74,7 +74,7 @@ def test_pieces_are_put_together(seed: int) -> None:
     at = 0
     while at < len(filters):
         size = rng.randrange(1, 60)
-        packed = gathering(filters[at : at + size]).packed()
+        packed = gathering(filters[at : at + size]).pack()
         whole.add_packed(packed, lambda text: parse_term(text, Context()))
         at += size
     assert len(whole) == len(filters)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidings.matching.jit.array_pool import LEAST, Shelf
+from tidings.matching.jit.array_pool import LEAST, ArrayPool
 
 MANY = LEAST  # bytes
 
@@ -21,7 +21,7 @@ def address(array: Any) -> int:
 
 
 def test_memory_is_used_again_once_nobody_holds_it() -> None:
-    shelf = Shelf()
+    shelf = ArrayPool()
     first = shelf.empty(MANY, np.uint8)
     place = address(first)
     del first
@@ -46,7 +46,7 @@ def test_memory_is_used_again_once_nobody_holds_it() -> None:
     ids=["slice", "view", "transposed", "memoryview", "arrow", "arrow buffer"],
 )
 def test_whatever_looks_into_memory_keeps_it(look: Callable[[Any], Any]) -> None:
-    shelf = Shelf()
+    shelf = ArrayPool()
     array = shelf.empty(MANY // 8, np.int64)
     array[:] = 7
     seen = look(array)
@@ -61,13 +61,13 @@ def test_whatever_looks_into_memory_keeps_it(look: Callable[[Any], Any]) -> None
 
 
 def test_small_arrays_and_objects_are_plain() -> None:
-    shelf = Shelf()
+    shelf = ArrayPool()
     assert shelf.empty(10, np.int64).flags.owndata
     assert shelf.empty(MANY, object).flags.owndata
 
 
 def test_a_slightly_smaller_array_fits_where_a_larger_one_was_but_a_tiny_one_does_not() -> None:
-    shelf = Shelf()
+    shelf = ArrayPool()
     place = address(shelf.empty(16 * MANY, np.uint8))
     small = shelf.empty(MANY, np.uint8)
     assert address(small) != place
@@ -75,7 +75,7 @@ def test_a_slightly_smaller_array_fits_where_a_larger_one_was_but_a_tiny_one_doe
 
 
 def test_at_most_so_much_is_kept_and_what_was_asked_for_longest_ago_goes_first() -> None:
-    shelf = Shelf(most=10 * MANY)
+    shelf = ArrayPool(most=10 * MANY)
     held = [shelf.empty(size * MANY, np.uint8) for size in (6, 4, 3)]
     held.clear()
     assert shelf.nbytes == 7 * MANY
@@ -84,7 +84,7 @@ def test_at_most_so_much_is_kept_and_what_was_asked_for_longest_ago_goes_first()
 
 
 def test_threads_never_get_the_same_memory() -> None:
-    shelf = Shelf(most=8 * MANY)
+    shelf = ArrayPool(most=8 * MANY)
     wrong: list[int] = []
 
     def work(mark: int) -> None:

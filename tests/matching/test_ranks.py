@@ -16,8 +16,8 @@ import pytest
 from tidings import parse
 from tidings.filters.values.sets import ValueSet, key
 from tidings.matching.rank_space.encoder import Encoder
-from tidings.matching.rank_space.ranks import Ranks, asks_order, merged
-from tidings.matching.segments.statistics import moved
+from tidings.matching.rank_space.ranks import Ranks, asks_order, merge_ranks
+from tidings.matching.segments.statistics import move_counts
 from tidings.model import normalise
 
 TEXTS = (
@@ -96,9 +96,9 @@ def test_these_do(text: str) -> None:
 def test_counts_move_to_a_finer_space() -> None:
     coarse, _ = ranks_of(("x > 5",))
     other, _ = ranks_of(("x > 7",))
-    fine, places = merged([coarse, other])
+    fine, places = merge_ranks([coarse, other])
     counts = np.array([1.0, 2.0, 6.0])[: len(coarse)]
-    found = moved(counts, places[0], len(fine))
+    found = move_counts(counts, places[0], len(fine))
     assert len(found) == len(fine)
     assert found.sum() == pytest.approx(counts.sum())
 
@@ -108,7 +108,7 @@ def test_merged_ranks_have_all_cuts_and_say_where_they_went(seed: int) -> None:
     for _ in range(100):
         texts = [rng.choices(TEXTS + ORDERED, k=rng.randint(1, 12)) for _ in range(3)]
         parts = [ranks_of(tuple(some))[0] for some in texts]
-        whole, places = merged(parts)
+        whole, places = merge_ranks(parts)
         assert whole.cuts == sorted({cut for part in parts for cut in part.cuts})
         assert whole.ordered == any(part.ordered for part in parts)
         for part, place in zip(parts, places, strict=True):

@@ -9,7 +9,7 @@ import pytest
 from tidings import NotificationError, parse
 from tidings.matching import Matcher
 from tidings.matching.segments import segment as module
-from tidings.matching.segments.assembly import assemble, merged
+from tidings.matching.segments.assembly import assemble, merge_segments
 from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment_builder import build_segment
 
@@ -32,7 +32,7 @@ def test_merging_again_and_again_changes_nothing() -> None:
     dead = np.zeros(2, np.uint8)
     sizes = {len(segment.arrays.set_low)}
     for _ in range(4):
-        segment = assemble(merged([segment], dead))
+        segment = assemble(merge_segments([segment], dead))
         sizes.add(len(segment.arrays.set_low))
     assert len(sizes) == 1
     part = Part(segment)

@@ -13,7 +13,7 @@ from tests.snapshots.test_snapshot import ROWS, many_filters
 
 from tidings import Filter, parse
 from tidings.model import TidingsError
-from tidings.snapshots import Live, Snapshot
+from tidings.snapshots import Snapshot, VersionedSnapshot
 from tidings.snapshots.verifying import verify_nodes
 
 
@@ -60,7 +60,7 @@ def test_every_version_is_like_a_fresh_compilation(seed: int, run: int) -> None:
     for number in range(60):
         book.put(f"s{number}", rng.choice(texts))
     start = len(book.changes)
-    live = Live(book.compiled(start))
+    live = VersionedSnapshot(book.compiled(start))
     for _ in range(60):
         id_ = f"s{rng.randrange(80)}"
         ends = id_ in book.now and rng.random() < 0.5
@@ -84,7 +84,7 @@ def test_filters_written_differently_are_one_node_with_the_lower_number() -> Non
     book.put("a", "x > 0 OR x <= 0 OR y = 1")
     book.put("b", "x IS NOT NULL OR y = 1")
     rows = pa.RecordBatch.from_pylist([{"x": 1, "y": 1}])
-    live = Live(Snapshot.build({}, number=0))
+    live = VersionedSnapshot(Snapshot.build({}, number=0))
     live.apply(book.changes)
     assert live.view().nodes(rows).to_pylist() == book.compiled(2).nodes(rows).to_pylist()
 
@@ -94,7 +94,7 @@ def test_the_lowest_number_stays_also_when_it_came_later() -> None:
     for id_ in "abc":
         book.put(id_, "x > 0" if id_ == "a" else "x >= 0 AND x != 0 OR x > 5")
     book.put("a", None)
-    live = Live(book.compiled(4))
+    live = VersionedSnapshot(book.compiled(4))
     book.put("d", "x > 0")  # its number is lower than that of the compiled one
     book.put("e", "x > 1 OR x > 0 AND x <= 1 OR x IS NULL AND x = 1")
     book.put("d", None)
@@ -117,7 +117,7 @@ def test_new_nodes_are_tied_once_and_not_by_events(monkeypatch: pytest.MonkeyPat
     book = Book()
     for number in range(400):
         book.put(f"s{number}", f"a > {number % 40} AND c{number // 40} > 0")
-    live = Live(book.compiled(400))
+    live = VersionedSnapshot(book.compiled(400))
     for number in range(60):
         book.put(f"n{number}", f"a > {number} AND c{number % 10} > 0")
         book.put(f"m{number}", f"a > {number}" if number % 2 else f"a > {number}.5 AND c1 = 1")
@@ -135,7 +135,7 @@ _COLUMNS = {f"c{one}": pa.int64() for one in range(10)}
 
 
 def test_changes_must_follow_each_other() -> None:
-    live = Live(Snapshot.build({"a": "dep_delay > 1"}, number=3))
+    live = VersionedSnapshot(Snapshot.build({"a": "dep_delay > 1"}, number=3))
     live.apply([Change(4, "b", "dep_delay > 2", 2)])
     live.apply([Change(4, "b", "dep_delay > 2", 2)])  # known already
     assert live.version == 4
@@ -154,7 +154,7 @@ IDS: dict[str, tuple[str | int, str | int]] = {"texts": ("a", "b"), "integers": 
 def test_ids_of_the_other_kind_when_all_before_are_gone(before: str, now: str) -> None:
     """As a fresh compilation takes them: the kind is that of the ids that are left."""
     (old, older), (new, _) = IDS[before], IDS[now]
-    live = Live(Snapshot.build({old: "x > 1", older: "x > 2"}, number=1))
+    live = VersionedSnapshot(Snapshot.build({old: "x > 1", older: "x > 2"}, number=1))
     batch = pa.record_batch({"x": [5]})
     live.apply([Change(2, old, None, 0), Change(3, new, "x > 3", 3), Change(4, older, None, 0)])  # type: ignore[arg-type]
     with pytest.raises(TidingsError, match=r"^the ids are texts and integers; expected all"):
@@ -214,6 +214,6 @@ def test_heavy_filters_are_tied_as_in_a_fresh_compilation(
             book.put(f"s{number}", text)
         fresh = book.compiled(2)
         assert verify_nodes(fresh).problems == []
-        live = Live(book.compiled(compiled))
+        live = VersionedSnapshot(book.compiled(compiled))
         live.apply(book.changes)
         assert live.view().nodes(batch).to_pylist() == fresh.nodes(batch).to_pylist()

@@ -39,7 +39,7 @@ def private_file(path: str | Path, mode: str) -> IO[bytes]:
 
 
 def make_private(path: str | Path) -> Path:
-    """Have a file at a path before somebody else's code writes to it, which then keeps its mode."""
+    """Create a file before other code writes to it; that code then keeps its mode."""
     path = Path(path)
     os.close(open_private(path, os.O_WRONLY | os.O_CREAT))
     return path

@@ -1,8 +1,8 @@
-"""Files with tokens in them: whoever can read one can be whoever it names.
+"""Files with tokens in them: whoever can read one can act as the names in it.
 
-A file of ours that others can read is refused, with the command that mends it. One that is not
-ours, or that can't be changed because it is mounted to be read only, as secrets are in containers,
-is for somebody else to mend: that is a warning.
+A file of ours that others can read is refused, with the command that fixes it. One that is not
+ours, or that is mounted read-only, as secrets are in containers, is for somebody else to fix: that
+is a warning.
 """
 
 from __future__ import annotations

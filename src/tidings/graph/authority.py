@@ -1,16 +1,16 @@
-"""Many preprocessors, one graph: whatever was tagged by an older copy is made right.
+"""Many preprocessors, one graph: tags of older copies are corrected.
 
     authority     version 7   8   9           subscriptions come here, and only here
     copies             7       8              they tag, each by its version; they keep nothing else
 
 A copy knows nothing of nodes that came after it, and names nodes that are gone. Its tag says which
-version it was made with. The authority then has only to ask the nodes that are newer, and to put
-those in place of removed ones that stand for them today; the result is the tag that a fresh
-preprocessor would give. What it can't explain (a version that was forgotten or comes from another
-life, a node that never was) it tags anew. So nothing is lost, however old a copy is.
+version it was made with. The authority then has only to match the newer nodes, and to replace
+removed nodes by those that stand for them today; the result is the tag that a fresh preprocessor
+would give. A tag that it can't explain (of a version that was forgotten or comes from another life,
+or with a node that never was) it makes anew. So nothing is lost, however old a copy is.
 
-It rests on two things: numbers are given once, so newer nodes are those with higher numbers; and a
-covering that is known stays known, so what matched then is still above what was named then.
+This rests on two things: numbers are given once, so newer nodes are those with higher numbers; and
+a covering that is known stays known, so what matched then is still above the nodes of the tag.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.graph.history import History
 from tidings.graph.lattice import Lattice, Vertex, reach
 from tidings.model import GraphError
 
-MANY = 1000  # newer nodes that are better asked through the index of the graph
+MANY = 1000  # newer nodes from which on the index of the graph is faster
 
 V = TypeVar("V", bound=Vertex)
 N = TypeVar("N")
@@ -38,7 +38,7 @@ class Tag(msgspec.Struct, frozen=True):
     life: int = 1
 
 
-class Desk(Protocol[V, N]):
+class GraphPreprocessor(Protocol[V, N]):
     """A preprocessor that keeps a graph; one may `read` notifications before it tags them."""
 
     @property
@@ -49,14 +49,14 @@ class Desk(Protocol[V, N]):
 class StatelessPreprocessor(Generic[N]):
     """A copy of a preprocessor, as it was at a version. It tags, and takes no interests."""
 
-    def __init__(self, desk: Desk[Any, N], life: int = 1) -> None:
-        self._desk = desk
-        self.version = desk.graph.version
+    def __init__(self, preprocessor: GraphPreprocessor[Any, N], life: int = 1) -> None:
+        self._preprocessor = preprocessor
+        self.version = preprocessor.graph.version
         self.life = life
 
     def tag(self, notification: N) -> Tag:
         """The lowest nodes that matched, and the version that says so."""
-        nodes = tuple(node.id for node in self._desk.tag(notification))
+        nodes = tuple(node.id for node in self._preprocessor.tag(notification))
         return Tag(self.version, nodes, self.life)
 
     def subscribe(self, interest: object) -> Vertex:
@@ -65,42 +65,42 @@ class StatelessPreprocessor(Generic[N]):
 
 
 class Authority(Generic[V, N]):
-    """The one whose graph is right, and what it was like before."""
+    """The preprocessor whose graph counts, with the history of the graph."""
 
-    def __init__(self, desk: Desk[V, N], life: int = 1) -> None:
+    def __init__(self, preprocessor: GraphPreprocessor[V, N], life: int = 1) -> None:
         """`life` is another number after each start from nothing, when versions begin again."""
-        self._desk = desk
+        self._preprocessor = preprocessor
         self.life = life
-        self._history = History(desk.graph.version, desk.graph._next)
-        if desk.graph._follower is not None:
+        self._history = History(preprocessor.graph.version, preprocessor.graph._next)
+        if preprocessor.graph._follower is not None:
             raise GraphError("this graph has an authority already")
-        desk.graph._follower = self._history
+        preprocessor.graph._follower = self._history
 
     @property
     def version(self) -> int:
-        return self._desk.graph.version
+        return self._preprocessor.graph.version
 
     def copied(self) -> StatelessPreprocessor[N]:
         """A preprocessor that knows what is there now, and nothing of what comes."""
-        twin: Any = copy.copy(self._desk)
-        twin.graph = self._desk.graph.copy()
+        twin: Any = copy.copy(self._preprocessor)
+        twin.graph = self._preprocessor.graph.copy()
         return StatelessPreprocessor(twin, self.life)
 
     def corrected(self, tag: Tag, notification: N) -> list[V]:
         """The lowest nodes that match now, of a notification that a copy has tagged."""
-        graph, history = self._desk.graph, self._history
+        graph, history = self._preprocessor.graph, self._history
         if tag.life != self.life or not history.knows(tag.version):
-            return self._desk.tag(notification)
+            return self._preprocessor.tag(notification)
         first = history.first_since(tag.version)
         numbers = history.now(tag.nodes)
         unexplained = any(number not in graph._nodes for number in numbers)
         if unexplained or graph._next - first > MANY or any(n >= first for n in tag.nodes):
-            return self._desk.tag(notification)
+            return self._preprocessor.tag(notification)
         found = {graph._nodes[number] for number in numbers}
         if tag.version < graph.version:
             newer = [graph._nodes[n] for n in range(first, graph._next) if n in graph._nodes]
             if newer:
-                read = getattr(self._desk, "read", None)
+                read = getattr(self._preprocessor, "read", None)
                 content = notification if read is None else read(notification)
                 found |= set(graph.matching_of(newer, content))
             found |= reach(found, up=True)

@@ -5,9 +5,9 @@
     class Trade(Event)
 
 Only what a class inherits from counts, its `__mro__`. A class that was registered with an abstract
-base class, or that one accepts by `__subclasshook__`, is not covered by it: who registers when is
-up to the running program, and a covering that comes and goes can't be an edge. For the same reason
-`__class__` and `isinstance` are not asked; the type of an object is `type(object)`.
+base class, or that such a class accepts by `__subclasshook__`, is not covered by it: a program may
+register classes at any time, and a covering that comes and goes can't be an edge. For the same
+reason `__class__` and `isinstance` are not used; the type of an object is `type(object)`.
 
 Cost: `tag` is one look-up for each class that the object's class inherits from, however many nodes
 there are; a new class is compared with all nodes.
@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tidings.graph.interest_graph import InterestGraph, InterestNode, named
+from tidings.graph.interest_graph import InterestGraph, InterestNode, name_of
 from tidings.model import GraphError, NotificationError
 
 ClassNode = InterestNode[type[Any]]
 
 
 def inherits(cls: type[Any], base: type[Any]) -> bool:
-    """Whether a class is another or inherits from it, whatever their metaclasses say."""
+    """Whether a class is the other or inherits from it, whatever their metaclasses say."""
     return any(one is base for one in cls.__mro__)
 
 
@@ -36,18 +36,18 @@ class ClassGraph(InterestGraph[type[Any], Any]):
     def __init__(self, root: type[Any] = object) -> None:
         super().__init__()
         if not isinstance(root, type):
-            raise GraphError(f"found {named(root)}, expected a class as the root")
+            raise GraphError(f"found {name_of(root)}, expected a class as the root")
         self.root = root
 
     def insert(self, interest: type[Any]) -> ClassNode:
         """The node of a class: the one that is there, or a new one in its place."""
         if not isinstance(interest, type):
-            raise GraphError(f"found {named(interest)}, expected a class")
+            raise GraphError(f"found {name_of(interest)}, expected a class")
         node = self.node(interest)
         if node is None:
             if not inherits(interest, self.root):
                 raise GraphError(
-                    f"the class {named(interest)} does not inherit from {named(self.root)}"
+                    f"the class {name_of(interest)} does not inherit from {name_of(self.root)}"
                 )
             above = set(self._over(interest))
             below = {one for one in self._nodes.values() if inherits(one.interest, interest)}
@@ -76,9 +76,10 @@ class ClassGraph(InterestGraph[type[Any], Any]):
         cls = type(notification)
         if not inherits(cls, self.root):
             given = isinstance(notification, type)
-            what = f"the class {named(notification)}" if given else f"an object of {named(cls)}"
+            what = f"the class {name_of(notification)}" if given else f"an object of {name_of(cls)}"
             raise NotificationError(
-                f"found {what}, expected an object of a class that inherits from {named(self.root)}"
+                f"found {what}, expected an object of a class that inherits from "
+                f"{name_of(self.root)}"
             )
         return cls
 

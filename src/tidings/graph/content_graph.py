@@ -7,13 +7,13 @@
 Invariant, after every call: the edges are the transitive reduction of "covers". A covering that
 is known stays known: when B goes, what covered B still covers what B covered. Equal filters share
 a node, and so do filters that are written differently but cover each other. Each filter of a node
-is asked, not only the first: "covers" does not find everything, and of one more than of another.
+is compared, not only the first: "covers" misses some coverings, and more of one filter than of
+another.
 
 Cost of insert: the candidates of the index, each checked once, up to PLACING comparisons in each
-direction (the coverings that are not found by then are not known, as those that `covers` does not
-find), plus the part of the graph above and below the new node. `build` makes a graph of very many
-at once, by the batch join; it leaves the index out, and whoever asks for it first, by `insert` or
-`matching`, waits until it is made.
+direction (coverings not found by then stay unknown, like those that `covers` misses), plus the part
+of the graph above and below the new node. `build` makes a graph of very many filters at once, by
+the batch join. It leaves the index out; the first `insert` or `matching` waits until it is made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidings.graph.node import Node
 from tidings.model import Event, GraphError
 
 PLACING = 100_000  # steps, of a microsecond or so, that a new filter may take each way
-FEW = 64  # candidates that are asked in any order
+FEW = 64  # candidates that are compared in any order
 
 
 class ContentGraph(Lattice[Node, Event]):
@@ -191,15 +191,15 @@ class ContentGraph(Lattice[Node, Event]):
 
 
 def _light_first(found: Iterable[Filter]) -> Iterable[Filter]:
-    """Candidates, those first that take least to ask: when the effort runs out, most are asked."""
+    """Candidates, the cheapest to compare first, so that most are compared before the limit."""
     asked = list(found)
     return sorted(asked, key=lambda one: one.form.weight) if len(asked) > FEW else asked
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without garbage collection, which would go through millions of objects again and again,
-    none of them garbage: half of the time of a large build."""
+    """Without garbage collection: it would visit millions of live objects again and again, and take
+    half of the time of a large build."""
     was_on = gc.isenabled()
     gc.disable()
     try:

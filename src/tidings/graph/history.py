@@ -1,12 +1,12 @@
-"""What was there before: what a header of an older version means in the graph as it is now.
+"""The history of a graph: what a tag of an older version means in the graph as it is now.
 
     versions   floor ... v ... now
     numbers    the number that the next new node got, at each version
     gone       nodes that were taken out since, and the nodes to look at in their place: those that
                were right above, or the one that it became one with
 
-A removed node's place is taken by all that covered it when it went. Those may be gone too; then
-theirs count.
+A removed node is replaced by all nodes that covered it when it went. Those may be gone too; then
+the ones that replace them count.
 
 Cost: 8 bytes for each version, and an entry for each node that went. `forget` drops what no
 preprocessor is old enough to need.

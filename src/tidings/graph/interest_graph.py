@@ -22,11 +22,11 @@ class InterestNode(Vertex, Generic[I]):
         self._keys: tuple[Hashable, ...] = (key,)  # of all interests that turned out to be this one
 
     def __repr__(self) -> str:
-        return f"Node({self.id}, {named(self.interest)})"
+        return f"Node({self.id}, {name_of(self.interest)})"
 
 
-def named(thing: object) -> str:
-    """What an application's object calls itself, at most a line of it, whatever it is like."""
+def name_of(thing: object) -> str:
+    """The name of an application's object, at most a line of it; it never fails."""
     try:
         text = thing.__qualname__ if isinstance(thing, type) else repr(thing)
     except Exception:

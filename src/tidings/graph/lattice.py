@@ -1,4 +1,4 @@
-"""What every content graph is, whatever its nodes stand for: numbers, edges, and a version.
+"""What all content graphs share, whatever their nodes stand for: numbers, edges, and a version.
 
          A                 an edge from A to B: A covers B and nothing lies between.
         / \\                A path from A to B: A covers B.

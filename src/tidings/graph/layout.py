@@ -1,4 +1,4 @@
-"""Where the nodes of a graph stand in a picture: in layers, each below all that cover it.
+"""Where the nodes of a graph stand in a picture: in layers, each node below all that cover it.
 
     layer      the longest path from a root; so every edge leads down
     order      within a layer by the middle of a node's neighbours above and below, in turns, and
@@ -24,7 +24,7 @@ SWEEPS = 16
 PASSES = 12
 MOST_BENDS = 4000
 SHAPE = 1.5  # width by height, about
-MANY_LAYERS = 60  # beyond, they come closer to each other
+MANY_LAYERS = 60  # beyond this, layers come closer to each other
 WIDEST_GAP = 2.0  # between layers, times the least
 
 
@@ -169,7 +169,7 @@ class _Net:
             self.rows[self.layers[node]].append(node)
 
     def _first_order(self, alone: list[bool]) -> list[int]:
-        """What hangs together side by side, as a walk from the roots finds it."""
+        """Connected nodes side by side, as a walk from the roots finds them."""
         roots = [n for n in range(self._count) if not self._above[n] and not alone[n]]
         seen: dict[int, None] = {}
         for root in roots:
@@ -178,7 +178,7 @@ class _Net:
                 node = stack.pop()
                 if node not in seen:
                     seen[node] = None
-                    # up as well, so that what hangs together stays together
+                    # up as well, so that connected nodes stay together
                     stack += reversed(self._above[node])
                     stack += reversed(self._below[node])
         return list(seen)
@@ -271,8 +271,8 @@ class _Net:
 
 
 def _spread(wanted: list[float], steps: list[float], width: float) -> list[float]:
-    """Places as near to the wanted ones as can be, in this order and so far apart, least squares:
-    whoever comes too close forms a group, which stands in the middle of what its members want."""
+    """Places as near to the wanted ones as this order and these distances allow, by least squares:
+    nodes that come too close form a group, which stands in the middle of what its members want."""
     groups: list[tuple[float, int]] = []  # sum of what is wanted of the first place, members
     for want, step in zip(wanted, steps, strict=True):
         total, members = want - step, 1

@@ -24,13 +24,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from tidings.graph.interest_graph import InterestGraph, InterestNode, named
+from tidings.graph.interest_graph import InterestGraph, InterestNode, name_of
 from tidings.graph.lattice import reach
 from tidings.model import GraphError
 
 
 class SubscriptionObject(Protocol):
-    """What an interest of an application must know. What it says may not change with time."""
+    """What an interest of an application must provide. Its answers may not change with time."""
 
     def covers(self, other: Any) -> bool:
         """Whether every notification that matches the other matches this one."""
@@ -77,7 +77,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
     def _need_order(
         self, new: SubscriptionObject, above: set[ObjectNode], below: set[ObjectNode]
     ) -> None:
-        """GraphError unless the answers are an order, together with those before."""
+        """GraphError unless the answers, with all answers before, form an order."""
         for node in sorted(above):
             for parent in sorted(node._parents - above):
                 raise _not_transitive(parent.interest, node.interest, new)
@@ -113,8 +113,8 @@ class ObjectGraph(InterestGraph[Any, Any]):
         for node in sorted(found):
             for parent in sorted(node._parents - found):
                 raise GraphError(
-                    f"a notification matches {named(node.interest)} and not "
-                    f"{named(parent.interest)}, which covers it; expected both"
+                    f"a notification matches {name_of(node.interest)} and not "
+                    f"{name_of(parent.interest)}, which covers it; expected both"
                 )
         return sorted(found)
 
@@ -124,7 +124,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
 
     @contextmanager
     def _closed(self) -> Iterator[None]:
-        """While an application's methods run, which must not change the graph."""
+        """Refuse changes of the graph while an application's methods run."""
         self._need_open()
         self._asking = True
         try:
@@ -144,7 +144,7 @@ class ObjectPreprocessor:
         self.graph = ObjectGraph()
 
     def subscribe(self, interest: SubscriptionObject) -> ObjectNode:
-        """The node of an object; GraphError when what it covers is no order."""
+        """The node of an object; GraphError when its coverings do not form an order."""
         return self.graph.insert(interest)
 
     def tag(self, notification: Any) -> list[ObjectNode]:
@@ -156,7 +156,7 @@ def _covers(one: SubscriptionObject, other: SubscriptionObject) -> bool:
     try:
         return _need_answer(one.covers(other))
     except Exception as problem:
-        what = f"covers, of {named(one)} and {named(other)}"
+        what = f"covers, of {name_of(one)} and {name_of(other)}"
         raise GraphError(f"{what}, {_failure(problem)}") from problem
 
 
@@ -164,7 +164,7 @@ def _matches(one: SubscriptionObject, notification: Any) -> bool:
     try:
         return _need_answer(one.matches(notification))
     except Exception as problem:
-        raise GraphError(f"matches, of {named(one)}, {_failure(problem)}") from problem
+        raise GraphError(f"matches, of {name_of(one)}, {_failure(problem)}") from problem
 
 
 class _NoAnswer(Exception):
@@ -174,7 +174,7 @@ class _NoAnswer(Exception):
 def _need_answer(answer: object) -> bool:
     if answer is True or answer is False:
         return answer
-    raise _NoAnswer(named(answer))
+    raise _NoAnswer(name_of(answer))
 
 
 def _failure(problem: Exception) -> str:
@@ -190,20 +190,20 @@ def _key_of(interest: SubscriptionObject) -> Hashable:
     for name in ("covers", "matches", "key"):
         if isinstance(interest, type) or not callable(getattr(interest, name, None)):
             raise GraphError(
-                f"found {named(interest)}, expected an object with covers, matches and key"
+                f"found {name_of(interest)}, expected an object with covers, matches and key"
             )
     try:
         key = interest.key()
         hash(key)
     except Exception as problem:
         raise GraphError(
-            f"key, of {named(interest)}, {_failure(problem)}; expected something hashable"
+            f"key, of {name_of(interest)}, {_failure(problem)}; expected something hashable"
         ) from problem
     return key
 
 
 def _not_transitive(a: object, b: object, c: object) -> GraphError:
-    one, other, third = named(a), named(b), named(c)
+    one, other, third = name_of(a), name_of(b), name_of(c)
     return GraphError(
         f"covers is not transitive: {one} covers {other}, which covers {third}, but {one} does "
         f"not cover {third}"

@@ -1,9 +1,8 @@
 """A content graph as a picture, in SVG, which every browser shows.
 
-Few nodes are boxes with the beginning of their text, many are dots; all say what they are to who
-points at them. An edge leads down, from what covers to what is covered. Pointing at a node also
-shows its edges to its children. Nothing in it is a program, and it holds no text that is not
-escaped.
+Few nodes are drawn as boxes with the beginning of their text, many as dots; pointing at a node
+shows its whole text, and its edges to its children. An edge leads down, from the covering node to
+the covered one. The picture has no scripts, and all text in it is escaped.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from tidings.graph.interest_graph import InterestNode, named
+from tidings.graph.interest_graph import InterestNode, name_of
 from tidings.graph.lattice import Lattice, Vertex
 from tidings.graph.layout import Layout, Style, lay_out
 from tidings.graph.node import Node
 
 LINE = 22.0  # between two texts at the side
-LONGEST = 1000  # characters of a text that are shown to who points at a node
+LONGEST = 1000  # characters that are shown when somebody points at a node
 MARGIN, LEFT, TOP, BOTTOM = 24.0, 142.0, 92.0, 44.0
 
 
@@ -64,7 +63,7 @@ def text_of(node: Vertex) -> str:
     """What a node stands for."""
     if isinstance(node, Node):
         return node.filter.sql()
-    return named(node.interest) if isinstance(node, InterestNode) else ""
+    return name_of(node.interest) if isinstance(node, InterestNode) else ""
 
 
 def draw(
@@ -72,7 +71,7 @@ def draw(
     title: str = "Content graph",
     note: Callable[[Any], str] = lambda _: "",
 ) -> str:
-    """The picture of a graph. `note` has more to say of a node to who points at it."""
+    """The picture of a graph. `note` gives further text to show when somebody points at a node."""
     nodes = list(graph)
     places = {node.id: at for at, node in enumerate(nodes)}
     children = [[places[child.id] for child in graph.children(node)] for node in nodes]
@@ -82,9 +81,9 @@ def draw(
     for node, parents in zip(nodes, map(len, map(graph.parents, nodes)), strict=True):
         below = len(children[places[node.id]])
         lines = [f"{node.id}: {_cut(text_of(node), LONGEST)}", _cut(note(node), LONGEST)]
-        lines += [f"{_counted(parents, 'parent')}, {_counted(below, 'child', 'children')}"]
+        lines += [f"{_count(parents, 'parent')}, {_count(below, 'child', 'children')}"]
         drawing.add(places[node.id], node.id, text_of(node), "\n".join(filter(None, lines)))
-    return drawing.done(title)
+    return drawing.finish(title)
 
 
 class _Drawing:
@@ -104,7 +103,7 @@ class _Drawing:
         layout, look = self._layout, self._look
         x, y = layout.x[at], layout.y[at]
         colour = _hue(layout.layers[at], self._depth)
-        parts = [f"<title>{_safe(hover)}</title>"]
+        parts = [f"<title>{_escape(hover)}</title>"]
         parts += [self._edge(at, child, points) for child, points in self._ways.get(at, ())]
         if look.lines:
             parts.append(self._box(x, y, colour, number, text))
@@ -128,7 +127,7 @@ class _Drawing:
         first = top + look.font * 2.35
         texts = "".join(
             f'<text class="label" font-size="{look.font}" x="{left + look.font:.1f}" '
-            f'y="{first + n * line:.1f}">{_safe(one)}</text>'
+            f'y="{first + n * line:.1f}">{_escape(one)}</text>'
             for n, one in enumerate(shown)
         )
         return (
@@ -153,9 +152,9 @@ class _Drawing:
                 path += f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
         return f'<path class="e" stroke-opacity="{self._opacity:.2f}" d="{path}"/>'
 
-    def done(self, title: str) -> str:
+    def finish(self, title: str) -> str:
         layout = self._layout
-        counts = [_counted(len(layout.x), "node"), _counted(len(layout.edges), "edge")]
+        counts = [_count(len(layout.x), "node"), _count(len(layout.edges), "edge")]
         counts.append(f"depth {max(0, self._depth - 1)}")
         alone = sum(layout.alone)
         if alone:
@@ -165,10 +164,10 @@ class _Drawing:
         shift = LEFT + (width - LEFT - MARGIN - layout.width) / 2
         out = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-            f'role="img" aria-label="{_safe(title)}">',
+            f'role="img" aria-label="{_escape(title)}">',
             f"<style>{CSS}</style>",
             f'<rect class="paper" width="{width:.0f}" height="{height:.0f}"/>',
-            f'<text class="title" x="{MARGIN}" y="36">{_safe(_cut(title, 60))}</text>',
+            f'<text class="title" x="{MARGIN}" y="36">{_escape(_cut(title, 60))}</text>',
             f'<text class="small faint" x="{MARGIN}" y="58">{", ".join(counts)}</text>',
             *self._bands(width),
             f'<g transform="translate({shift:.1f} {TOP})">',
@@ -216,7 +215,7 @@ def _hue(layer: int, depth: int) -> str:
     return "#" + "".join(f"{round(part):02x}" for part in mixed)
 
 
-def _counted(count: int, noun: str, nouns: str = "") -> str:
+def _count(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
@@ -224,6 +223,6 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _safe(text: str) -> str:
+def _escape(text: str) -> str:
     """Text for XML: escaped, and without the characters that XML has no place for."""
     return html.escape("".join(c if c == "\n" or c.isprintable() else "·" for c in text))

@@ -1,4 +1,4 @@
-"""Preprocessors: where content is looked at, once, so that no router ever has to.
+"""Preprocessors: they look at content once, so that no router has to.
 
 Two verbs, whatever the kind: `subscribe` turns an interest into a node, `tag` turns a notification
 into the lowest nodes that cover it. The *dynamic* one here grows its graph with the filters it

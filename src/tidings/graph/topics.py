@@ -1,11 +1,11 @@
 """The *static* preprocessor: topics under topics, given once, before anyone subscribes.
 
-An ontology says what lies under what, and its topics are the nodes. Numbers are the topics' places
-in preorder, from 1: every process that reads the same ontology gives the same numbers, so such
-preprocessors are never behind each other. `fingerprint` says whether two have the same.
+An ontology says which topic lies under which, and its topics are the nodes. Numbers are the topics'
+places in preorder, from 1: every process that reads the same ontology gives the same numbers, so
+such preprocessors are never behind each other. Two with equal `fingerprint` have the same ontology.
 
-Cost: building is one walk over what lies above each topic. `tag` is one over what lies above the
-topics of a notification.
+Cost: building walks once over the topics above each topic; `tag` walks over those above the topics
+of a notification.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TopicGraph(InterestGraph[str, Topics]):
 
     def matching(self, notification: Topics) -> list[InterestNode[str]]:
         """The topics of the notification, and all above them."""
-        named = {self._named(topic) for topic in _each(notification)}
+        named = {self._node_of(topic) for topic in _each(notification)}
         return sorted(named | reach(named, up=True))
 
     def matching_of(
@@ -64,10 +64,10 @@ class TopicGraph(InterestGraph[str, Topics]):
         """A static graph has no changes: GraphError."""
         raise GraphError(f"{node!r} can't be removed: the topics of an ontology stay as they are")
 
-    def _named(self, topic: object) -> InterestNode[str]:
+    def _node_of(self, topic: object) -> InterestNode[str]:
         node = self.node(topic)
         if node is None:
-            raise NotificationError(unknown(topic, self.ontology))
+            raise NotificationError(unknown_topic_message(topic, self.ontology))
         return node
 
 
@@ -87,7 +87,7 @@ class StaticPreprocessor:
         """The node of a topic; GraphError when there is no such topic."""
         node = self.graph.node(interest)
         if node is None:
-            raise GraphError(unknown(interest, self.graph.ontology))
+            raise GraphError(unknown_topic_message(interest, self.graph.ontology))
         return node
 
     def tag(self, notification: Topics) -> list[InterestNode[str]]:
@@ -95,7 +95,7 @@ class StaticPreprocessor:
         return self.graph.lowest(self.graph.matching(notification))
 
 
-def unknown(topic: object, ontology: Ontology) -> str:
+def unknown_topic_message(topic: object, ontology: Ontology) -> str:
     """One sentence on a topic that is not there."""
     if not isinstance(topic, str):
         return f"found {type(topic).__name__}, expected a topic, which is a text"

@@ -1,7 +1,7 @@
-"""A batch against all parts, in pieces and threads, and the matches put together by event.
+"""A batch against all parts, in pieces and threads, with the matches grouped by event.
 
-Writing matches out costs as much as finding them once there are hundreds per event: every array is
-written once, at its place, by the thread that has its piece.
+With hundreds of matches per event, writing them costs as much as finding them. So every array is
+written once, in place, by the thread that has its piece.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) 
     many = state.many(len(dead))
 
     def run(piece: pa.RecordBatch) -> Lists:
-        return _grouped(_chunks(state, dead, piece), many, piece.num_rows)
+        return _group_by_event(_chunks(state, dead, piece), many, piece.num_rows)
 
-    return _at_once(run, _pieces(batch, threads), threads)
+    return _run_in_threads(run, _pieces(batch, threads), threads)
 
 
 def match_counts(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> Array:
@@ -43,11 +43,11 @@ def match_counts(state: State, dead: Array, batch: pa.RecordBatch, threads: int)
 
     def run(piece: pa.RecordBatch) -> Array:
         counts = np.zeros(piece.num_rows, np.int64)
-        starts, _ = _grouped(_chunks(state, dead, piece, counts), many, piece.num_rows)
+        starts, _ = _group_by_event(_chunks(state, dead, piece, counts), many, piece.num_rows)
         total: Array = counts + np.diff(starts)
         return total
 
-    found = _at_once(run, _pieces(batch, threads), threads)
+    found = _run_in_threads(run, _pieces(batch, threads), threads)
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 
@@ -65,23 +65,23 @@ def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
 
     def fill(item: tuple[int, Array]) -> None:
         first, slots = item
-        # "clip", or else a copy would be filled first: slots are always within
+        # "clip" avoids a copy; slots are always within bounds
         np.take(values, slots, out=out[first : first + len(slots)], mode="clip")
 
-    _at_once(fill, _placed(slots for _, slots in pieces), threads)
+    _run_in_threads(fill, _with_offsets(slots for _, slots in pieces), threads)
     return out
 
 
 def rows_of(pieces: Sequence[Lists], threads: int) -> Array:
     """The number of the event of every match."""
     out = array_pool.empty(sum(len(slots) for _, slots in pieces), np.int64)
-    events = _placed(starts[1:] for starts, _ in pieces)
-    matches = _placed(slots for _, slots in pieces)
+    events = _with_offsets(starts[1:] for starts, _ in pieces)
+    matches = _with_offsets(slots for _, slots in pieces)
 
     def fill(number: int) -> None:
         join_kernels.number_rows(pieces[number][0], events[number][0], out[matches[number][0] :])
 
-    _at_once(fill, range(len(pieces)), threads)
+    _run_in_threads(fill, range(len(pieces)), threads)
     return out
 
 
@@ -94,7 +94,9 @@ def _pieces(batch: pa.RecordBatch, threads: int) -> list[pa.RecordBatch]:
     return [batch.slice(at, size) for at in range(0, batch.num_rows, size)]
 
 
-def _at_once(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+def _run_in_threads(
+    work: Callable[[Item], Result], items: Sequence[Item], threads: int
+) -> list[Result]:
     """The results in order, as many at once as there are threads."""
     if threads > 1 and len(items) > 1:
         with ThreadPoolExecutor(threads) as pool:
@@ -102,7 +104,7 @@ def _at_once(work: Callable[[Item], Result], items: Sequence[Item], threads: int
     return [work(item) for item in items]
 
 
-def _placed(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
+def _with_offsets(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
     """Each array with how much came before it."""
     out, before = [], 0
     for array in arrays:
@@ -122,7 +124,7 @@ def _chunks(
     ]
 
 
-def _grouped(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> Lists:
+def _group_by_event(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> Lists:
     """(events, slots) of matches as one list of slots per event, without repeats."""
     starts = np.zeros(rows + 1, np.int64)
     for events, _ in chunks:

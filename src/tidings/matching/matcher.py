@@ -1,18 +1,18 @@
 """Matcher: many filters, exactly and fast. The public class of this room.
 
-Filters live in *parts*, large immutable segments, and in a small *fresh* part that takes what was
-added last; what was removed is marked dead until a merge drops it.
+Filters live in *parts*, large immutable segments. A *write buffer* takes the filters added last;
+removed ones are marked dead until a merge drops them.
 
-    add ----> fresh (a dict index, searched at once)
+    add ----> write buffer (a dict index, searched at once)
                 |  sealed: when a batch comes, or when there are many
                 v
     parts:  [ large ] [ small ] [ small ]   --merge, in the background-->   [ large ]
               every part has its own rank space; a match asks all of them
 
-Readers take the state as it is and never wait for a merge: it builds beside it and swaps a new
-state in. So does a sealing, which a batch waits for when there are filters that it has to see.
+Readers take the state as it is and never wait for a merge, which builds beside it and swaps a new
+state in. Sealing does the same; a batch waits for it when there are filters that it has to see.
 Three locks, always taken in this order: _merging (one merge at a time), _sealing (one new part at a
-time; slots are not numbered anew meanwhile), _lock (the state, for moments).
+time; slots keep their numbers meanwhile), _lock (the state, held for moments).
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from tidings.filters.canonical import Form
 from tidings.matching import batches
 from tidings.matching.covering.neighbours import Neighbours
 from tidings.matching.disk import matcher_folder
-from tidings.matching.jit.gil import giving_way, let_in
-from tidings.matching.matcher_state import Sealed, State, sealed_from
-from tidings.matching.rank_space.columns import as_batch, conformed
+from tidings.matching.jit.gil import shorten_turns, yield_to_background
+from tidings.matching.matcher_state import SealedPart, State, seal_tests
+from tidings.matching.rank_space.columns import as_batch, conform
 from tidings.matching.register import Register
-from tidings.matching.segments.assembly import merged
+from tidings.matching.segments.assembly import merge_segments
 from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
 from tidings.matching.segments.tested import Tested, tested
-from tidings.matching.write_buffer import Fresh
+from tidings.matching.write_buffer import WriteBuffer
 from tidings.model import Event, FilterError, NotificationError, TidingsError
 
 Array = npt.NDArray[Any]
@@ -54,7 +54,7 @@ MOST_PARTS = 4
 TRIES = 4  # looks without the lock, when filters change all the time
 WATCH_EVERY = 16  # single events of which one is counted
 CROWD = 64  # fresh filters that match one event: then a part is made of them before they are many
-LET_IN_EVERY = 128  # single events after which background work gets a turn; counted ones
+YIELD_EVERY = 128  # single events after which background work gets a turn; counted ones
 
 
 class Matcher:
@@ -78,7 +78,7 @@ class Matcher:
         self._merging = threading.Lock()
         self._sealing = threading.Lock()
         self._lock = threading.RLock()
-        self._state = State((), (Fresh(),), Register())
+        self._state = State((), (WriteBuffer(),), Register())
         self._dead_count = 0
         self._changes = 0  # odd while one is being made
         self._asked = 0
@@ -91,7 +91,7 @@ class Matcher:
 
     def add(self, id: Hashable, filter: Filter | str) -> None:
         """Add a filter under an id; the next match sees it."""
-        form = self._parsed(filter).form
+        form = self._parse(filter).form
         with self._changing():
             self._refuse_known([id])
             self._put(id, filter, form)
@@ -118,7 +118,7 @@ class Matcher:
                     for id_, filter_ in taken.items():
                         self._state.register.give(id_, filter_)
                 try:
-                    sealed = self._sealed(segment_of(many, start=start))
+                    sealed = self._seal_segment(segment_of(many, start=start))
                 except BaseException:
                     with self._changing():
                         self._forget(taken, start)
@@ -144,7 +144,7 @@ class Matcher:
             if id_ in taken:
                 raise TidingsError(f"the id {id_!r} is there twice")
             try:
-                form = self._parsed(filter_).form
+                form = self._parse(filter_).form
             except FilterError as problem:
                 problem.add_note(f"It is the filter of the id {id_!r}.")
                 raise
@@ -161,7 +161,7 @@ class Matcher:
 
     def replace(self, id: Hashable, filter: Filter | str) -> None:
         """Give an id another filter, in one step."""
-        form = self._parsed(filter).form
+        form = self._parse(filter).form
         with self._changing():
             old = self._state.register.slot(id)
             self._put(id, filter, form)
@@ -176,7 +176,7 @@ class Matcher:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """What is done inside is one step: a reader that was at work meanwhile looks again."""
+        """Make the changes in the block one step: a reader that overlaps it looks again."""
         with self._lock:
             self._changes += 1
             try:
@@ -184,7 +184,7 @@ class Matcher:
             finally:
                 self._changes += 1
 
-    def _parsed(self, filter_: Filter | str) -> Filter:
+    def _parse(self, filter_: Filter | str) -> Filter:
         if isinstance(filter_, Filter):
             return filter_
         return parse(filter_, attributes=self.attributes, functions=self.functions)
@@ -215,17 +215,17 @@ class Matcher:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _sealed(self, segment: Segment) -> Sealed:
+    def _seal_segment(self, segment: Segment) -> SealedPart:
         part = Part(segment)
         if any(sealed.part.is_probed for sealed in self._state.parts):
             part.prepare()
-        return Sealed.of(part)
+        return SealedPart.of(part)
 
     def _seal(self) -> tuple[State, Array]:
         """Make a part of the fresh filters, so that batches can be joined with them.
 
-        Gives the state of the moment in which this began, but with that part, and who was dead
-        then: what a batch needs to see every filter once, also one that is being replaced.
+        Returns the state at the moment when this began, but with that part, and which slots were
+        dead then: so a batch sees every filter once, also one that is being replaced.
         """
         with self._lock:  # most often there is nothing to do, and nobody to wait for
             state = self._state
@@ -238,8 +238,8 @@ class Matcher:
                 items = [item for fresh in state.fresh for item in fresh.items()]
                 if not items:
                     return state, dead
-                self._state = replace(state, fresh=(*state.fresh, Fresh()))
-            sealed = self._sealed(build_segment(items))
+                self._state = replace(state, fresh=(*state.fresh, WriteBuffer()))
+            sealed = self._seal_segment(build_segment(items))
             with self._lock:
                 now = self._state
                 self._state = State((*now.parts, sealed), now.fresh[-1:], now.register)
@@ -260,8 +260,8 @@ class Matcher:
                 sizes = [len(sealed.part.segment.arrays.box_slot) for sealed in parts[-2:]]
                 if len(sizes) < 2 or sizes[0] > 2 * sizes[1]:
                     return
-                loose = merged([sealed.part.segment for sealed in parts[-2:]], dead)
-                joined = sealed_from(loose, parts[-2:])
+                merged = merge_segments([sealed.part.segment for sealed in parts[-2:]], dead)
+                joined = seal_tests(merged, parts[-2:])
                 with self._lock:
                     newer = self._state.parts[len(parts) :]
                     self._state = replace(self._state, parts=(*parts[:-2], joined, *newer))
@@ -285,7 +285,7 @@ class Matcher:
         """Make a part of the fresh filters, and join parts of one size: a filter is joined no more
         often than a binary counter carries. All become one part when they are many, when much of
         them is gone, or when it is `due`, as they may have been made for other events."""
-        with giving_way():
+        with shorten_turns():
             self._crowded = False
             self._seal()
             self._join_small()
@@ -295,16 +295,16 @@ class Matcher:
             self.merge()
 
     def _are_many(self, state: State) -> bool:
-        return len(state.parts) > MOST_PARTS or self._wasteful(state.register)
+        return len(state.parts) > MOST_PARTS or self._is_wasteful(state.register)
 
     @staticmethod
-    def _wasteful(register: Register) -> bool:
+    def _is_wasteful(register: Register) -> bool:
         """Whether more than a quarter of the slots are of filters that are gone."""
         return register.gone > max(SEAL_AT, register.size // 4)
 
     def merge(self) -> None:
         """Make one part of all, without what was removed. Matching goes on meanwhile."""
-        with self._merging, giving_way():
+        with self._merging, shorten_turns():
             self._crowded = False
             self._seal()
             with self._sealing, self._lock:  # no part is under way that has slots of this moment
@@ -312,18 +312,18 @@ class Matcher:
                 dead = before.register.dead[: before.register.size].copy()
                 count = self._dead_count
             parts = before.parts
-            wasteful = self._wasteful(before.register)
-            settled = not parts or (len(parts) == 1 and not count and not parts[0].drifted)
+            wasteful = self._is_wasteful(before.register)
+            settled = not parts or (len(parts) == 1 and not count and not parts[0].has_drifted)
             if settled and not wasteful:
                 return
-            new: tuple[Sealed, ...] = ()
+            new: tuple[SealedPart, ...] = ()
             if parts:
-                loose = merged([sealed.part.segment for sealed in parts], dead)
+                merged = merge_segments([sealed.part.segment for sealed in parts], dead)
                 if wasteful:
-                    loose.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[loose.slots]
-                new = (sealed_from(loose, parts),)
+                    merged.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[merged.slots]
+                new = (seal_tests(merged, parts),)
             if wasteful:
-                register = before.register.compacted(dead)
+                register = before.register.compact(dead)
                 with self._sealing, self._lock:
                     self._renumber(len(parts), new, register, dead)
                     self._dead_count -= count
@@ -334,14 +334,14 @@ class Matcher:
                     self._dead_count -= count
 
     def _renumber(
-        self, merged_parts: int, new: tuple[Sealed, ...], register: Register, dead: Array
+        self, merged_parts: int, new: tuple[SealedPart, ...], register: Register, dead: Array
     ) -> None:
         """Swap in parts and a register whose slots were numbered anew."""
         state = self._state
         number = register.catch_up(state.register, dead)
         for fresh in state.fresh:
             fresh.renumber(number)
-        newer = (sealed.renumbered(number) for sealed in state.parts[merged_parts:])
+        newer = (sealed.renumber(number) for sealed in state.parts[merged_parts:])
         self._state = State((*new, *newer), state.fresh, register)
 
     # -- snapshots -----------------------------------------------------------------------------
@@ -364,12 +364,12 @@ class Matcher:
                 matcher_folder.write(Path(path), part.segment, part.index, *columns)
                 return
             segments = [sealed.part.segment for sealed in state.parts]
-            loose = merged([*segments, build_segment(since)], dead)
+            merged = merge_segments([*segments, build_segment(since)], dead)
             number = np.zeros(state.register.size, np.uint32)
             number[list(slots.values())] = np.arange(len(slots))
-            loose.slots = number[loose.slots]
+            merged.slots = number[merged.slots]
             texts = [_text(state.register.text(slot)) for slot in slots.values()]
-            part = sealed_from(loose, state.parts).part
+            part = seal_tests(merged, state.parts).part
             matcher_folder.write(Path(path), part.segment, part.index, list(slots), texts)
 
     @classmethod
@@ -414,7 +414,7 @@ class Matcher:
         return matcher
 
     def _hold(self, part: Part, register: Register) -> None:
-        self._state = State((Sealed.of(part),), (Fresh(),), register)
+        self._state = State((SealedPart.of(part),), (WriteBuffer(),), register)
 
     # -- matching ------------------------------------------------------------------------------
 
@@ -424,7 +424,7 @@ class Matcher:
             found = self._match_text(event)
             if found is not None:
                 return found
-            event = _decoded(event)
+            event = _decode_event(event)
         need_mapping(event)
         if self.attributes is not None:
             event = self.attributes.read(event)
@@ -484,8 +484,8 @@ class Matcher:
         if watched:
             state.register.keep_ids()
             self._tidy()
-            if self._asked % LET_IN_EVERY == 0:
-                let_in()
+            if self._asked % YIELD_EVERY == 0:
+                yield_to_background()
 
     def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
         """(event index, filter id) of every match, as two arrays, in the order of events.
@@ -515,37 +515,37 @@ class Matcher:
 
     def match_counts(self, events: Any, *, threads: int = 1) -> Array:
         """How many filters match each event, without saying which: int64, by event."""
-        batch, (state, dead) = self._taken(events), self._seal()
+        batch, (state, dead) = self._as_batch(events), self._seal()
         found = batches.match_counts(state, dead, batch, threads)
         self._tidy()
         return found
 
     def _match_lists(self, events: Any, threads: int) -> tuple[list[batches.Lists], Register]:
-        batch, (state, dead) = self._taken(events), self._seal()
+        batch, (state, dead) = self._as_batch(events), self._seal()
         pieces = batches.match_lists(state, dead, batch, threads)
         self._tidy()
         return pieces, state.register
 
-    def _taken(self, events: Any) -> pa.RecordBatch:
+    def _as_batch(self, events: Any) -> pa.RecordBatch:
         batch = as_batch(events)
-        return batch if self.attributes is None else conformed(batch, self.attributes)
+        return batch if self.attributes is None else conform(batch, self.attributes)
 
     # -- looking at it -------------------------------------------------------------------------
 
     def explain(self, id: Hashable, event: Event | str | bytes) -> Explanation:
         """Which tests of a filter passed and which failed."""
         if isinstance(event, (str, bytes)):
-            event = _decoded(event)
+            event = _decode_event(event)
         return self.filter(id).explain(event)
 
     def filter(self, id: Hashable) -> Filter:
         """The filter of an id."""
         register = self._state.register
-        return self._parsed(register.text(register.slot(id)))
+        return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """What the first `count` filters cover and are covered by, as they were compiled or opened:
-        all of them must be in one part, with their slots for ids."""
+        """What the first `count` filters cover and are covered by. They must all be in one part, as
+        they were compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def tested(self) -> Tested:
@@ -569,7 +569,7 @@ class Matcher:
         }
 
 
-def _decoded(text: str | bytes) -> Event:
+def _decode_event(text: str | bytes) -> Event:
     try:
         event = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError) as problem:

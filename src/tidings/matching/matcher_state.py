@@ -1,6 +1,6 @@
 """What a matcher holds at one moment: its parts, the filters that are not in one yet, the register.
 
-A state is replaced, never changed; only what is fresh grows in place, under the matcher's lock.
+A state is replaced, never changed; only its last write buffer grows, under the matcher's lock.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from tidings.matching.register import Register
 from tidings.matching.segments.assembly import DisassembledSegment, assemble
 from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment import Segment
-from tidings.matching.segments.statistics import DRIFT, Statistics, excess, moved
-from tidings.matching.write_buffer import Fresh
+from tidings.matching.segments.statistics import DRIFT, Statistics, excess_work, move_counts
+from tidings.matching.write_buffer import WriteBuffer
 
 Array = npt.NDArray[Any]
 
 
-class Sealed(msgspec.Struct, frozen=True):
+class SealedPart(msgspec.Struct, frozen=True):
     """A part with what was seen of events through it."""
 
     part: Part
     statistics: Statistics
 
     @classmethod
-    def of(cls, part: Part) -> Sealed:
+    def of(cls, part: Part) -> SealedPart:
         return cls(part, Statistics(part))
 
     @property
-    def drifted(self) -> bool:
+    def has_drifted(self) -> bool:
         """Whether other access tests would let far fewer candidates through."""
         seen = self.statistics.seen
-        return seen > 0 and excess(self.part, self.statistics.counts) > DRIFT
+        return seen > 0 and excess_work(self.part, self.statistics.counts) > DRIFT
 
-    def renumbered(self, number: Array) -> Sealed:
-        """The same with other slots: it was sealed while the old ones were compacted."""
+    def renumber(self, number: Array) -> SealedPart:
+        """The same with other slots: it was sealed while the register was compacted."""
         old = self.part.segment
         slots = number[old.arrays.box_slot].astype(np.uint32)
         count = int(slots.max()) + 1 if len(slots) else 0
         many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)
         arrays = old.arrays._replace(box_slot=slots)
         segment = Segment(old.terms, arrays, old.rest, old.opaque, count, many)
-        return Sealed(self.part.with_segment(segment), self.statistics)
+        return SealedPart(self.part.with_segment(segment), self.statistics)
 
 
 class State(msgspec.Struct, frozen=True):
     """All that a reader needs."""
 
-    parts: tuple[Sealed, ...]
-    fresh: tuple[Fresh, ...]  # the last one grows, those before it are being made into parts
+    parts: tuple[SealedPart, ...]
+    fresh: tuple[WriteBuffer, ...]  # the last one grows, those before it are being made into parts
     register: Register
 
     @property
@@ -67,18 +67,18 @@ class State(msgspec.Struct, frozen=True):
         return out
 
 
-def sealed_from(loose: DisassembledSegment, parts: tuple[Sealed, ...]) -> Sealed:
+def seal_tests(source: DisassembledSegment, parts: tuple[SealedPart, ...]) -> SealedPart:
     """A part of these tests, with access tests chosen by what the old parts saw of events."""
-    sizes = {term.text: len(term.ranks) for term in loose.terms if not term.elements}
+    sizes = {term.text: len(term.ranks) for term in source.terms if not term.elements}
     counts: dict[str, Array] = {}
-    for sealed, moves in zip(parts, loose.moves, strict=False):  # what saw no events is last
+    for sealed, moves in zip(parts, source.moves, strict=False):  # the last saw no events
         for at, term in enumerate(sealed.part.segment.terms, 1):
             if not term.elements and at in moves:
                 text = term.text
-                seen = moved(sealed.statistics.counts[text], moves[at], sizes[text])
+                seen = move_counts(sealed.statistics.counts[text], moves[at], sizes[text])
                 counts[text] = counts[text] + seen if text in counts else seen
-    part = Part(assemble(loose, counts), counts)
+    part = Part(assemble(source, counts), counts)
     if any(sealed.part.is_probed for sealed in parts):
         part.prepare()
     seen_events = sum(sealed.statistics.seen for sealed in parts)
-    return Sealed(part, Statistics(part, counts, seen_events))
+    return SealedPart(part, Statistics(part, counts, seen_events))

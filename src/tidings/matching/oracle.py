@@ -1,7 +1,7 @@
 """The naive matcher: every filter on every event, straight from the reference semantics.
 
-It shares no code with the engine beyond the parser, is right because it does nothing clever, and is
-what the engine is tested against. Use it to settle an argument.
+It shares no code with the engine beyond the parser, and the engine is tested against it. It is slow
+and simple; use it when in doubt about a match.
 """
 
 from __future__ import annotations

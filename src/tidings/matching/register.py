@@ -1,4 +1,4 @@
-"""Who has which slot: the ids and texts of filters by number, and the numbers by id.
+"""Which filter has which slot: ids and texts by slot, and slots by id.
 
 What came from a snapshot stays in its mapped Arrow columns; what was added since is in lists.
 """
@@ -20,7 +20,7 @@ FEW = 16  # ids that are found one by one as fast
 
 
 class Register:
-    """Slots are given in order and never again until `compacted` makes a new register."""
+    """Slots are given in order; none is given twice until `compact` makes a new register."""
 
     def __init__(self, ids: Any = None, texts: Any = None) -> None:
         self._base_ids = ids  # an Arrow ChunkedArray, or None
@@ -95,8 +95,8 @@ class Register:
     def ids_of(self, slots: npt.NDArray[Any]) -> list[Hashable]:
         known = self._array
         if len(known) == self.size or (len(slots) > FEW and slots.max() < len(known)):
-            # here NumPy lets go of the GIL for a moment: a background thread that waits for it
-            # begins to wait anew, and does not interrupt a match
+            # here NumPy releases the GIL for a moment: a background thread that waits for it starts
+            # to wait again, and does not interrupt a match
             found: list[Hashable] = known[slots].tolist()
             return found
         return [self.id(slot) for slot in slots.tolist()]
@@ -161,7 +161,7 @@ class Register:
         self.dead[slot] = 1
         self.gone += 1
 
-    def compacted(self, dead: npt.NDArray[np.uint8]) -> Register:
+    def compact(self, dead: npt.NDArray[np.uint8]) -> Register:
         """A register of the slots that were alive when these marks were copied.
 
         Ids and texts are only ever appended, so this may run while others are added; `catch_up`

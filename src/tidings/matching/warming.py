@@ -1,8 +1,8 @@
 """Kernels made ready before they are needed.
 
 The first single event of a machine that never matched one compiles the kernels for it, which takes
-six seconds; later processes load what is cached. Whoever matches where others wait, as in an event
-loop, has that done before it begins.
+six seconds; later processes load them from the cache. Code that matches where others wait, as in an
+event loop, loads them before it begins.
 """
 
 from __future__ import annotations

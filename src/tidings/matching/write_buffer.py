@@ -1,4 +1,4 @@
-"""Filters that were added last: searched through a dictionary until a part is made of them."""
+"""The write buffer: the filters added last, in a dictionary index until a part is made of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidings.filters.values import Key
 from tidings.model import Event
 
 
-class Fresh:
+class WriteBuffer:
     """Slots with the forms of their filters. Not safe without a lock.
 
     Forms are filed under numbers of their own, so that slots can be numbered anew at once.

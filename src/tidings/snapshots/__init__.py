@@ -1,7 +1,7 @@
 """A channel's subscriptions compiled: the content graph and the index over it, and what changes."""
 
 from tidings.snapshots.building import (
-    Distinct,
+    DistinctFilters,
     Forms,
     Graph,
     Nodes,
@@ -12,21 +12,21 @@ from tidings.snapshots.building import (
 from tidings.snapshots.identity import identity_of, need_whole
 from tidings.snapshots.shape import Shape
 from tidings.snapshots.snapshot import FORMAT, VERSION, Snapshot
-from tidings.snapshots.verifying import Verified, verify_nodes
-from tidings.snapshots.versioned import Live
+from tidings.snapshots.verifying import Verification, verify_nodes
+from tidings.snapshots.versioned import VersionedSnapshot
 from tidings.snapshots.view import View
 
 __all__ = [
     "FORMAT",
     "VERSION",
-    "Distinct",
+    "DistinctFilters",
     "Forms",
     "Graph",
-    "Live",
     "Nodes",
     "Shape",
     "Snapshot",
-    "Verified",
+    "Verification",
+    "VersionedSnapshot",
     "View",
     "build_graph",
     "build_nodes",

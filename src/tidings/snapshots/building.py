@@ -6,8 +6,8 @@
 
 Filters that are equal, or that are written differently and cover each other, are one node, whose
 text is that of the first. Nodes lie in the order of their numbers; a node's place is its position.
-Of a filter its text is kept and what is gathered of its form; where the form is needed once more,
-the text is parsed again.
+Of a filter, only its text and what was gathered of its form are kept; where the form is needed once
+more, the text is parsed again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidings.filters.canonical import Form
 from tidings.matching import Matcher
 from tidings.matching.covering import (
     Blocks,
-    Gathered,
+    GatheredHulls,
     HullGathering,
     cover_hulls,
     in_threads,
@@ -63,7 +63,7 @@ class Forms(Sequence[Form]):
         self._filters = filters  # a list, or an Arrow column of texts
         self._attributes = attributes
         self._functions = functions
-        self._form = lru_cache(REMEMBERED)(self._made)
+        self._form = lru_cache(REMEMBERED)(self._make)
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -77,7 +77,7 @@ class Forms(Sequence[Form]):
             return [self[one] for one in range(len(self))[at]]
         return self._form(int(at))
 
-    def _made(self, at: int) -> Form:
+    def _make(self, at: int) -> Form:
         filter_ = self._filters[at]
         if isinstance(filter_, Filter):
             return filter_.form
@@ -95,8 +95,8 @@ class Graph(msgspec.Struct, frozen=True):
     segment: Segment
 
 
-class Distinct:
-    """Subscriptions by filter: the first text of each, what is known of its form, who has it."""
+class DistinctFilters:
+    """Subscriptions by filter: the first text of each, what is known of its form, its members."""
 
     def __init__(
         self, attributes: Attributes | None = None, functions: Functions | None = None
@@ -136,12 +136,12 @@ class Distinct:
 
 
 def build_graph(
-    gathered: Gathered, forms: Sequence[Form], blocks: Blocks, progress: Told = lambda _: None
+    gathered: GatheredHulls, forms: Sequence[Form], blocks: Blocks, progress: Told = lambda _: None
 ) -> Graph:
     """The graph of what was gathered of distinct filters, and the index over its nodes."""
     found = cover_hulls(gathered, forms, blocks, progress)
     firsts, place_of = np.unique(found.first, return_inverse=True)
-    edges = _grouped(place_of[found.below], place_of[found.above], len(firsts))
+    edges = _group(place_of[found.below], place_of[found.above], len(firsts))
     del found
     return Graph(firsts, place_of, *edges, segment_of_hulls(gathered, firsts, forms))
 
@@ -156,7 +156,7 @@ def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
 
 
 def build_nodes(
-    distinct: Distinct,
+    distinct: DistinctFilters,
     numbers: Mapping[bytes, int] | None = None,
     progress: Told = lambda _: None,
     threads: int | None = None,
@@ -190,7 +190,7 @@ def build_nodes(
         *members_of(place_of[owners], ids, count),
     )
     matcher = Matcher.compiled(
-        graph.segment, _held([filters[at] for at in firsts]), distinct.attributes,
+        graph.segment, _hold_texts([filters[at] for at in firsts]), distinct.attributes,
         functions=distinct.functions, background=False,
     )  # fmt: skip
     return nodes, matcher
@@ -206,7 +206,7 @@ def _need_numbers(numbers: Mapping[bytes, int], keys: list[bytes]) -> None:
         raise TidingsError("two filters have one number, expected a number of its own for each")
 
 
-def _held(filters: list[Filter | str]) -> list[Filter | str] | pa.ChunkedArray:
+def _hold_texts(filters: list[Filter | str]) -> list[Filter | str] | pa.ChunkedArray:
     """Texts in Arrow memory. Filters that were made elsewhere stay: here it may not be known what
     their text means."""
     if all(isinstance(one, str) for one in filters):
@@ -223,15 +223,15 @@ def id_type(ids: list[Id]) -> Any:
 
 
 def gather(
-    pairs: Iterable[tuple[Id, Filter | str]] | Mapping[Any, Filter | str], into: Distinct
-) -> Distinct:
-    """Put (id, filter) pairs, or a mapping, where equal filters meet."""
+    pairs: Iterable[tuple[Id, Filter | str]] | Mapping[Any, Filter | str], into: DistinctFilters
+) -> DistinctFilters:
+    """Add (id, filter) pairs, or a mapping, to distinct filters."""
     for id_, filter_ in id_pairs(pairs):
         into.add(id_, filter_)
     return into
 
 
-def _grouped(groups: Array, values: Array, count: int) -> tuple[Array, Array]:
+def _group(groups: Array, values: Array, count: int) -> tuple[Array, Array]:
     """(starts, values) by group."""
     order = np.lexsort((values, groups))
     starts = np.searchsorted(groups[order], np.arange(count + 1)).astype(np.int64)

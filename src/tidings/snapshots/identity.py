@@ -1,6 +1,6 @@
 """Which snapshot lies in a directory, and whether it is whole.
 
-One that replaces another, at the same version, is not the same.
+A snapshot that replaces another of the same version has another identity.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def identity_of(path: str | Path) -> str:
 def need_whole(path: Path) -> Manifest:
     """SnapshotError unless every byte is as it was written; the manifest.
 
-    Cost: all bytes are read, once in a process; after that, the manifests and where files lie.
+    Cost: all bytes are read, once in a process; after that, the manifests and the files' metadata.
     """
     manifest = read_manifest(path, FORMAT, VERSION)
     need_files(path, manifest)

@@ -1,23 +1,23 @@
-"""New nodes tied to a compiled graph, each of them once, when it comes.
+"""New nodes linked into a compiled graph, each of them once, when it comes.
 
-    above    what covers the new node: it is struck out where the new one matches
+    above    what covers the new node: dropped from a tag where the new one matches
     below    what the new node covers
     edges    from the new node to the lowest above it, from the highest below to the new node
 
-Which compiled nodes those are, their boxes say (tidings.matching.covering.neighbours); where these
-leave it open, and among new nodes that have a chance, the filters are asked. Whatever lies above a
-node that is above is above too, so only what is not known yet is asked.
+The boxes of compiled nodes say which ones those are (tidings.matching.covering.neighbours). Where
+they leave it open, and for new nodes that may be among them, the filters are compared. Everything
+above a node that is above is above too, so only what is not known yet is compared.
 
 Nodes that cover each other lie in one line, the one with the lowest number at the bottom: "lower"
-here is a strict order, whatever covers whom. Invariants: it has no circles, and a known covering
-stays known, also when the node that showed it has no subscribers any more.
+here is a strict order, even among nodes that cover each other. Invariants: it has no cycles, and a
+known covering stays known, also when the node that showed it has no subscribers any more.
 
 Honest cost of a new node: two passes over all compiled boxes (4 ms on 100,000 `mixed` filters, all
 in all; 20 for a new one of three boxes), the edges of what is above and below it, and 0.1 ms for
-each compiled filter that is asked, since it has to be parsed. The first one takes the index apart
-(120 ms). An event pays nothing: one that matches 2,000 compiled nodes takes 0.11 ms with 200 new
-ones and without; it took 226 ms when pairs were looked at event by event. Edges are those of a
-fresh compilation, and the compiled ones that they replace.
+each compiled filter that is compared, since it has to be parsed. The first new node disassembles
+the index (120 ms). An event pays nothing: one that matches 2,000 compiled nodes takes 0.11 ms with
+200 new ones and without; it took 226 ms when pairs were looked at event by event. Edges are those
+of a fresh compilation, and the compiled ones that they replace.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from tidings.matching.covering import MAYBE, YES, Neighbours, bounds, ranges
 from tidings.snapshots.snapshot import Snapshot
 
 Array = npt.NDArray[Any]
-REMEMBERED = 1 << 12  # filters that were asked: the next new node often asks the same
+REMEMBERED = 1 << 12  # parsed filters: the next new node often needs the same ones
 
 
-class Newcomers:
+class IncrementalEdges:
     """The edges of a snapshot and of the nodes that came since, which have the places after it."""
 
     def __init__(self, base: Snapshot) -> None:
@@ -47,23 +47,23 @@ class Newcomers:
         self._graph: _Graph | None = None
         self._neighbours: Neighbours | None = None
         self._index: HullIndex[int] = HullIndex()  # of the new ones
-        self._tied: tuple[Array, Array] = base.view.parent_starts, base.view.parents
+        self._linked: tuple[Array, Array] = base.view.parent_starts, base.view.parents
 
-    def tied(self, numbers: Sequence[int]) -> tuple[Array, Array]:
+    def link_nodes(self, numbers: Sequence[int]) -> tuple[Array, Array]:
         """(starts, parents) of all places, given the numbers of all new nodes, by place."""
         compiled = len(self._base.numbers)
         known = len(self._numbers) - compiled
         if known < len(numbers):
             if self._graph is None:
-                self._graph = _Graph(*self._tied)
+                self._graph = _Graph(*self._linked)
                 self._neighbours = self._base.matcher.neighbours(compiled)
             self._numbers = np.append(self._numbers, np.array(numbers[known:], np.int64))
             for place in range(compiled + known, compiled + len(numbers)):
-                self._tie(place)
-            self._tied = self._graph.with_edges(len(self._numbers))
-        return self._tied
+                self._link(place)
+            self._linked = self._graph.with_edges(len(self._numbers))
+        return self._linked
 
-    def _tie(self, place: int) -> None:
+    def _link(self, place: int) -> None:
         graph, filter_ = self._graph, self._filter(place)
         if graph is None or self._neighbours is None or filter_.never:
             return
@@ -84,18 +84,18 @@ class Newcomers:
             may_be_under,
             lambda other: covers_among(form, self._filter(other).form),
         )
-        self._part_equal(graph, place, above, below)
+        self._separate_equals(graph, place, above, below)
         graph.put(place, above, below)
         self._index.add(place, form)
 
-    def _part_equal(self, graph: _Graph, place: int, above: Array, below: Array) -> None:
+    def _separate_equals(self, graph: _Graph, place: int, above: Array, below: Array) -> None:
         """Of nodes that cover this one and are covered by it, leave each on one side only."""
         same = above & below
         if not same.any():
             return
         lower = np.zeros(place, bool)
         lower[same & (self._numbers[:place] < self._numbers[place])] = True
-        _grow(lower, graph.down, (), lambda _: False)  # so that there is no circle
+        _grow(lower, graph.down, (), lambda _: False)  # so that there is no cycle
         above &= ~lower
         below &= ~(same & ~lower)
 
@@ -149,8 +149,8 @@ class _Graph:
         return np.concatenate([found, other[np.isin(one, places)]])
 
     def put(self, place: int, above: Array, below: Array) -> None:
-        """Tie a new node to all that is above and all that is below it, and drop the new edges that
-        it takes the place of."""
+        """Link a new node to the nodes above and below it, and drop the new edges that it makes
+        redundant."""
         spare = below[self._lower] & above[self._upper]
         lower, upper = self._lower[~spare], self._upper[~spare]
         lowest, highest = above.copy(), np.flatnonzero(below)

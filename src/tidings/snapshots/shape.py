@@ -1,8 +1,8 @@
 """What the content graph of a snapshot looks like: how deep, how wide, what lies at its top.
 
 Edges are stored from below, as the parents of each node. The depth of a node is the number of nodes
-on the longest path down to it, itself included. A node comes when the last of its parents has come,
-so each edge is looked at once, however deep the graph is (2 ms for a line of 20,000 nodes).
+on the longest path down to it, itself included. A node is visited after the last of its parents, so
+each edge is looked at once, however deep the graph is (2 ms for a line of 20,000 nodes).
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class Shape:
         order = np.argsort(self.above, kind="stable")
         self._children = self.below[order]
         self._starts = np.searchsorted(self.above[order], np.arange(len(counts) + 1))
-        self.depths = self._sunk()
+        self.depths = self._measure_depths()
 
-    def _sunk(self) -> Array:
+    def _measure_depths(self) -> Array:
         depths = np.empty(len(self.numbers), np.int64)
         waiting = np.diff(self._parents).astype(np.int64)
         tag_kernels.sink(self._starts, self._children, waiting, depths)
         return depths
 
     def children(self, place: int) -> Array:
-        """The places of the nodes right below one, those that most subscribe to first."""
+        """The places of the nodes right below one, those with the most subscribers first."""
         found = self._children[self._starts[place] : self._starts[place + 1]]
         return self.ranked(found)
 
     def ranked(self, places: Array) -> Array:
-        """Places, those that most subscribe to first, then by number."""
+        """Places, those with the most subscribers first, then by number."""
         found: Array = places[np.lexsort((places, -self.members[places]))]
         return found
 
@@ -62,6 +62,6 @@ class Shape:
         return [int(self.numbers[place]) for place in reversed(path)]
 
     def largest(self, most: int) -> list[int]:
-        """The places of the nodes that most subscribe to."""
+        """The places of the nodes with the most subscribers."""
         found: list[int] = self.ranked(np.arange(len(self.numbers)))[:most].tolist()
         return found

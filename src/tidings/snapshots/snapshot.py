@@ -5,10 +5,10 @@
     subscriptions.arrow    id of each, node by node
     index/                 the matcher over the nodes; their texts are in there
 
-A notification is tagged with the *lowest* nodes that match it; whoever subscribed to a node or to
-one above it is told. Files are mapped, so processes on one machine share their pages, and opening
-costs no more than comparing digests, once in a process: 0.5 s on two busy cores for the 270 MB of
-1,000,000 `mixed` filters.
+A notification is tagged with the *lowest* nodes that match it; subscribers to such a node, or to
+one above it, get the notification. Files are mapped, so processes on one machine share their pages.
+Opening costs no more than comparing digests, once in a process: 0.5 s on two busy cores for the
+270 MB of 1,000,000 `mixed` filters.
 
 Honest cost: 8 bytes per node for its number, 4 per edge, 16 for starts, a key of 32, and the index
 (100 bytes per `mixed` filter).
@@ -37,7 +37,7 @@ from tidings.matching.disk import (
     write_table,
 )
 from tidings.model import GraphError, Id
-from tidings.snapshots.building import Distinct, Functions, Nodes, build_nodes, gather
+from tidings.snapshots.building import DistinctFilters, Functions, Nodes, build_nodes, gather
 from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]
@@ -45,7 +45,7 @@ FORMAT, VERSION = "tidings-snapshot", 2
 
 
 class Snapshot:
-    """What a channel's subscribers asked for at one version. Safe to use from several threads."""
+    """The subscriptions of a channel at one version. Safe to use from several threads."""
 
     def __init__(self, number: int, nodes: Nodes, matcher: Matcher) -> None:
         self.number = number
@@ -80,7 +80,7 @@ class Snapshot:
         `number` is the version; `numbers` are the numbers of nodes by the keys of filters, where
         they were given before.
         """
-        distinct = gather(subscriptions, Distinct(attributes, functions))
+        distinct = gather(subscriptions, DistinctFilters(attributes, functions))
         return cls(number, *build_nodes(distinct, numbers, progress, threads))
 
     def save(self, path: str | Path, beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Whether a snapshot says what its filters say: coverings are worked out again for a sample.
+"""Whether a snapshot agrees with its filters: coverings are worked out again for a sample.
 
 For each node of the sample: its filter is the one that its key is of; each of its parents covers it
 and is not covered by it; a few other nodes, its parents' other children first, cover it only if
@@ -19,8 +19,8 @@ from tidings.snapshots.snapshot import Snapshot
 OTHERS = 8  # nodes that each node of the sample is compared with, beside its parents
 
 
-class Verified(msgspec.Struct, frozen=True):
-    """What was looked at, and what is wrong: sentences, the first few."""
+class Verification(msgspec.Struct, frozen=True):
+    """What was looked at, and the first problems, a sentence each."""
 
     nodes: int
     edges: int
@@ -28,7 +28,9 @@ class Verified(msgspec.Struct, frozen=True):
     problems: list[str]
 
 
-def verify_nodes(snapshot: Snapshot, sample: int = 200, seed: int = 1, most: int = 10) -> Verified:
+def verify_nodes(
+    snapshot: Snapshot, sample: int = 200, seed: int = 1, most: int = 10
+) -> Verification:
     """Look at a sample of nodes; all of them if there are no more."""
     draw = random.Random(seed)
     shape = Shape(snapshot)
@@ -64,7 +66,7 @@ def verify_nodes(snapshot: Snapshot, sample: int = 200, seed: int = 1, most: int
                 problems.append(f"node {name} covers node {number}, but is not above it")
         if len(problems) >= most:
             break
-    return Verified(len(places), edges, pairs, problems[:most])
+    return Verification(len(places), edges, pairs, problems[:most])
 
 
 def _others(shape: Shape, place: int, above: list[int], draw: random.Random) -> list[int]:

@@ -6,8 +6,8 @@ out anew for each version that is asked for. So an older version can be asked ag
 other members over the same index.
 
 Cost: a view of S subscriptions is a pass over their ids (some 20 ms per million); a new filter is
-one `Matcher.add`, and is tied to the graph once (4 ms on 100,000 nodes, see newcomers.py). Past a
-few thousand changes it is time for a new snapshot.
+one `Matcher.add`, and is linked into the graph once (4 ms on 100,000 nodes, see
+incremental_edges.py). Past a few thousand changes it is time for a new snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tidings.model import Id, TidingsError
 from tidings.snapshots.building import id_type
-from tidings.snapshots.incremental_edges import Newcomers
+from tidings.snapshots.incremental_edges import IncrementalEdges
 from tidings.snapshots.snapshot import Snapshot
 from tidings.snapshots.view import View
 
@@ -42,7 +42,7 @@ class ChangeLike(Protocol):
     def node(self) -> int: ...
 
 
-class Live:
+class VersionedSnapshot:
     """A snapshot and the changes since; `view(version)` is what subscribers want at a version."""
 
     def __init__(self, base: Snapshot) -> None:
@@ -54,7 +54,7 @@ class Live:
         self._place: dict[int, int] = {}  # of nodes that changes name, by number
         self._lock = threading.Lock()
         self._views: dict[int, View] = {}
-        self._newcomers = Newcomers(base)
+        self._edges = IncrementalEdges(base)
         self._positions: dict[Id, int] | None = None
 
     def apply(self, changes: Iterable[ChangeLike]) -> None:
@@ -99,13 +99,13 @@ class Live:
                 )
             view = self._views.get(version)
             if view is None:
-                view = self._views[version] = self._made(version)
+                view = self._views[version] = self._make(version)
                 for old in sorted(self._views)[:-4]:
                     if old != version:
                         del self._views[old]
             return view
 
-    def _made(self, version: int) -> View:
+    def _make(self, version: int) -> View:
         if version == self.base.number:
             return self.base.view
         net: dict[Id, ChangeLike] = {}
@@ -122,13 +122,13 @@ class Live:
         order = np.argsort(owners, kind="stable")
         added = [change.id for change in now]
         ids = base.ids.filter(pa.array(stay))
-        # of the ids that are left: those before may have been of the other kind
+        # of the ids that are left: removed ones may have been of the other type
         kind = id_type([*added, *ids[:1].to_pylist()])
         ids = pa.concat_arrays([ids if len(ids) else pa.array([], kind), pa.array(added, kind)])
         return View(
             base.matcher,
             np.concatenate([base.numbers, np.array(self._numbers, np.int64)]),
-            self._newcomers.tied(self._numbers),
+            self._edges.link_nodes(self._numbers),
             (
                 np.searchsorted(owners[order], np.arange(count + 1)).astype(np.int64),
                 ids.take(pa.array(order)),

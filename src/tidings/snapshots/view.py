@@ -1,14 +1,14 @@
 """What subscribers want at one version, ready to be asked: nodes, edges, members, and an index.
 
     places     0 ... N-1 | N ... N+D-1
-    nodes      compiled  | new since, tied to the graph by newcomers.py
+    nodes      compiled  | new since, linked by incremental_edges.py
 
-A notification is tagged with the *lowest* living nodes that match it: of two of which one covers
-the other, the upper is struck out; of two that cover each other, the one with the higher number. A
-node is alive when someone subscribes to it; the dead stay where they are, and what they cover is
-looked through. So the tag is the one that a fresh compilation would give. One thing differs: of
-filters that were written differently and share a compiled node, the node keeps the number of the
-first until the next compilation, also when only others of them have subscribers left.
+A notification is tagged with the *lowest* living nodes that match it: a matched node that covers
+another is dropped; of two that cover each other, the one with the higher number is. A node is alive
+when someone subscribes to it; dead ones stay in the graph, and the walk goes through them. So the
+tag is the one that a fresh compilation would give. One thing differs: where filters that were
+written differently share a compiled node, the node keeps the number of the first until the next
+compilation, even when only the others still have subscribers.
 
 Cost: one look per edge between the nodes that match an event, be they compiled or new.
 """
@@ -28,7 +28,7 @@ from tidings.matching.jit import array_pool
 from tidings.matching.tallies import tag_kernels
 
 Array = npt.NDArray[Any]
-MOST_BYTES = 128 << 20  # of the ids that are told at once
+MOST_BYTES = 128 << 20  # of the ids in one piece
 MOST_TEXT = 2**31 - 2**20  # bytes of texts that positions of 32 bits reach
 _POSITIONS = 16  # bytes beside each id, while lists are made
 
@@ -73,7 +73,7 @@ class View:
         places = found.values.to_numpy()
         if int(places.max()) >= len(self.numbers):
             known = places < len(self.numbers)
-            starts, places = _kept(starts, places, known)
+            starts, places = _keep(starts, places, known)
         return starts, places
 
     def node_lists(self, starts: Array, places: Array) -> Any:
@@ -142,7 +142,7 @@ def as_lists(starts: Array, values: Any) -> Any:
     return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), values)
 
 
-def _kept(starts: Array, values: Array, keep: Array) -> tuple[Array, Array]:
+def _keep(starts: Array, values: Array, keep: Array) -> tuple[Array, Array]:
     """Lists without some of their values."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     return before[starts], values[keep]

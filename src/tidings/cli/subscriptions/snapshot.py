@@ -199,7 +199,7 @@ def verify_snapshot(
         raise BadInput(f"'{folder}' is not a snapshot: it has no manifest.json")
     load_pyarrow()
     from tidings.matching.disk import SnapshotError
-    from tidings.snapshots import Snapshot, Verified, verify_nodes
+    from tidings.snapshots import Snapshot, Verification, verify_nodes
 
     try:
         with working() as note:
@@ -208,7 +208,7 @@ def verify_snapshot(
             note("working out coverings")
             found = verify_nodes(opened, sample, seed)
     except SnapshotError as problem:
-        found = Verified(0, 0, 0, [str(problem)])
+        found = Verification(0, 0, 0, [str(problem)])
     if json:
         emit(found)
     elif not found.problems:

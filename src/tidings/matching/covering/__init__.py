@@ -8,7 +8,7 @@ from tidings.matching.covering.cover_folder import (
     write_pairs,
 )
 from tidings.matching.covering.coverage import Block, Blocks, Finder, cover, cover_hulls, in_threads
-from tidings.matching.covering.hull_gathering import Gathered, HullGathering
+from tidings.matching.covering.hull_gathering import GatheredHulls, HullGathering
 from tidings.matching.covering.hull_segment import segment_of_hulls
 from tidings.matching.covering.hulls import bounds, ranges
 from tidings.matching.covering.neighbours import MAYBE, YES, Neighbours
@@ -19,7 +19,7 @@ __all__ = [
     "Block",
     "Blocks",
     "Finder",
-    "Gathered",
+    "GatheredHulls",
     "HullGathering",
     "Neighbours",
     "bounds",

@@ -1,11 +1,11 @@
 """Coverings between filters of several boxes, or with computed terms, box by box.
 
-    B is covered by A when each box of B lies in one box of A;
-    it is not when some box of B lies in none, and the boxes of A that meet it each leave it on a
-    column of their own: what it has outside each of them, on these columns, is in no box of A
+    A covers B if each box of B lies in one box of A;
+    A does not cover B if some box of B lies in none, and each box of A that meets it ends inside it
+    on a column of its own: the part of the box outside all of these columns is in no box of A
 
-Otherwise, and where the points of a box of B decide what A computes, or where the filters are wide,
-it stays open.
+Otherwise it stays open, also where the points of a box of B decide what A computes, and where the
+filters are wide.
 """
 
 from __future__ import annotations

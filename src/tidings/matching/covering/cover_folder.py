@@ -1,5 +1,5 @@
-"""A join of filters on disk: its arrays, mapped by every process that has a part in it, and what
-was found, a file for each block of places.
+"""A join of filters on disk: its arrays, mapped by every process that takes part, and what they
+found, a file for each block of places.
 
     hulls/, boxes/, prepared/    NAME.npy for each of their arrays
     order.npy, first.npy         the filters of the join; starts.npy: where the boxes of each begin
@@ -26,7 +26,7 @@ from tidings.matching.covering.cover_join import CoverJoin
 from tidings.matching.covering.cover_kernels import Prepared
 from tidings.matching.covering.coverage import Block, Finder, Pairs
 from tidings.matching.covering.hulls import Boxes, Hulls
-from tidings.matching.covering.undecided import Asker
+from tidings.matching.covering.undecided import Resolver
 
 Arrays = TypeVar("Arrays", Hulls, Prepared)
 _PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
@@ -55,14 +55,16 @@ def write_finder(folder: Path, finder: Finder) -> None:
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     """What was written to a folder, mapped into memory.
 
-    Kernels run on these files without a digest, as on no others: the folder is its owner's alone,
-    belongs to one compilation that writes it, has its tasks read it, and removes it. Nothing of it
-    is kept from one to the next.
+    These are the only files that kernels run on without a digest: the folder is its owner's alone,
+    and belongs to one compilation, which writes it, has its tasks read it, and removes it. Nothing
+    is kept from one compilation to the next.
     """
-    join = CoverJoin(_opened(folder / "hulls", Hulls), _opened(folder / "prepared", Prepared))
-    boxes = Boxes(_opened(folder / "boxes", Hulls), _array(folder / "starts.npy"))
+    join = CoverJoin(
+        _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", Prepared)
+    )
+    boxes = Boxes(_open_arrays(folder / "boxes", Hulls), _array(folder / "starts.npy"))
     order, first = _array(folder / "order.npy"), _array(folder / "first.npy")
-    return Finder(join, order, first, boxes, Asker(forms, boxes))
+    return Finder(join, order, first, boxes, Resolver(forms, boxes))
 
 
 def _write_arrays(folder: Path, arrays: Hulls | Prepared) -> None:
@@ -71,15 +73,14 @@ def _write_arrays(folder: Path, arrays: Hulls | Prepared) -> None:
         np.save(make_private(folder / f"{name}.npy"), array)
 
 
-def _opened(folder: Path, kind: type[Arrays]) -> Arrays:
+def _open_arrays(folder: Path, kind: type[Arrays]) -> Arrays:
     found: dict[str, Any] = {name: _array(folder / f"{name}.npy") for name in kind._fields}
     found = {name: one if one.ndim else int(one) for name, one in found.items()}
     return kind(**found)
 
 
 def _array(path: Path) -> Any:
-    # "c", a private copy of what is written to: kernels would be compiled once more for arrays that
-    # can't be written to
+    # "c", copy on write: kernels would be compiled once more for arrays that are read-only
     return np.asarray(np.load(path, mmap_mode="c"))
 
 

@@ -16,7 +16,7 @@ from tidings.matching.jit.simd import inside, lowest_bit
 
 NO, MAYBE, YES = 0, 1, 2
 LANES = 64
-MOST_COLUMNS = 256  # of the matrix of a join, or a few more: its size is bounded by that
+MOST_COLUMNS = 256  # of the matrix of a join, or a few more: this bounds its size
 Array = npt.NDArray[Any]
 
 
@@ -91,8 +91,9 @@ def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
 def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
     """Whether the filter of one hull covers that of another: NO, MAYBE or YES, exactly.
 
-    A computed term that the inner one does not test may yet be decided by it: when it is one box
-    only where it pins all that the term is computed from; otherwise box by box, perhaps.
+    A computed term that the inner filter does not test may still be decided by it. If the inner
+    one is one box, only where it pins everything that the term is computed from; otherwise its
+    boxes may decide it.
     """
     starts, column = hulls.starts, hulls.column
     sure = hulls.one_box[outer] != 0
@@ -272,13 +273,13 @@ def find_parents(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """The parents of the hulls [first, last), from those of all hulls before.
 
-    A coverer is a parent unless it is the parent of another coverer; whatever lies above a coverer
-    is one, also where nobody said so. Linear in the coverers and their edges.
+    A coverer is a parent unless it is the parent of another coverer. Everything above a coverer is
+    a coverer too, even where no pair says so. Linear in the coverers and their edges.
 
     above, below uint32 [P]: pairs of these hulls; top: what covers everything, or -1. parent_starts
-    int64 [n + 1], filled up to `first`, and parents uint32 with room for as many as there are
-    pairs, are gone on with. here, over int64 [n], filled with -1 before the first call; queue
-    uint32 [n], scratch.
+    int64 [n + 1], filled up to `first`, and parents uint32, with room for as many as there are
+    pairs, are extended. here, over int64 [n], filled with -1 before the first call; queue uint32
+    [n], scratch.
     """
     begins = np.zeros(last - first + 2, np.int64)
     for i in range(below.shape[0]):

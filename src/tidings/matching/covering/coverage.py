@@ -6,12 +6,12 @@ filter covers it when both ends of that interval lie inside:
     A covers B when, for every test of A, A.low <= B.low <= A.high and A.low <= B.high <= A.high
 
 1. Forms to hulls, in arrays (hull_gathering.py).
-2. Among filters of one hull, those that cover each other, and an order (doubts.py). Equal ones are
-   one *place* from here on.
-3. Places in an order in which whatever covers comes before what it covers.
-4. Block by block of that order, in several threads or wherever else: the join finds the hulls
-   around its hulls; where these do not decide it, boxes do, or else the filters are asked.
-5. Block after block: coverers to parents, for which those of all blocks before are needed.
+2. Among filters of one hull, those that cover each other, and an order (undecided.py). Equal ones
+   are one *place* from here on.
+3. Places in an order in which a covering filter comes before those that it covers.
+4. Block by block of that order, in several threads or processes: the join finds the hulls around
+   the block's hulls; where hulls do not decide it, boxes do, or else the filters are compared.
+5. Block after block: coverers to parents, which needs the parents of all blocks before.
 
 Only edges are kept, so memory is bounded by the blocks that are under way, however many filters
 cover one another; a block that finds more pairs than it has room for is cut in two. The exception
@@ -35,7 +35,7 @@ from tidings.filters.canonical import Form
 from tidings.matching.covering import undecided
 from tidings.matching.covering.cover_join import CoverJoin, Found
 from tidings.matching.covering.cover_kernels import find_parents
-from tidings.matching.covering.hull_gathering import Gathered, gather
+from tidings.matching.covering.hull_gathering import GatheredHulls, gather
 from tidings.matching.covering.hulls import Boxes
 from tidings.model import TidingsError
 
@@ -65,7 +65,7 @@ def cover(
     threads: int | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Coverage:
-    """Who covers whom, reduced to edges; the same with any number of threads.
+    """The coverings among forms, reduced to edges; the same with any number of threads.
 
     `progress` is told how many more forms have their place, `note` what is done next.
     """
@@ -75,26 +75,26 @@ def cover(
 
 
 def cover_hulls(
-    gathered: Gathered,
+    gathered: GatheredHulls,
     forms: Sequence[Form],
     blocks: Blocks,
     progress: Callable[[int], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Coverage:
-    """The same of forms that were gathered; `forms` is asked for the few that are looked at again.
+    """The same for hulls that were gathered; `forms` gives the few filters that are compared again.
 
     `blocks` finds the coverers of all places, and gives them block by block, in order.
     """
     hulls, never = gathered.hulls, gathered.never
     note("doubts")
-    asker = undecided.Asker(forms, gathered.boxes)
-    settled = undecided.settle(hulls, gathered.boxes, never, asker)
+    resolver = undecided.Resolver(forms, gathered.boxes)
+    settled = undecided.order_by_hull(hulls, gathered.boxes, never, resolver)
     note("order")
     tests, codes = hulls.sizes()
     order = np.lexsort((settled.rank, settled.hull, -codes, tests))
     order = order[~never[order]]
     join = CoverJoin(hulls.take(order))
-    finder = Finder(join, order, settled.first[order], gathered.boxes, asker)
+    finder = Finder(join, order, settled.first[order], gathered.boxes, resolver)
     ranked = finder.firsts
     always = len(ranked) > 0 and forms[int(ranked[0])].always
     linker = _Linker(len(ranked), 0 if always else -1)
@@ -128,13 +128,18 @@ class Finder:
     filters is not shown to cover, another may be, so all of them take part in the join."""
 
     def __init__(
-        self, join: CoverJoin, order: Array, first: Array, boxes: Boxes, asker: undecided.Asker
+        self,
+        join: CoverJoin,
+        order: Array,
+        first: Array,
+        boxes: Boxes,
+        resolver: undecided.Resolver,
     ) -> None:
         self.join = join  # of the hulls of the filters, in an order ...
         self.order = order.astype(np.uint32)  # ... which this is
         self.first = first  # of those that are equal, by this order
         self.boxes = boxes
-        self._asker = asker
+        self._resolver = resolver
         fresh = np.ones(len(order), bool)
         fresh[1:] = first[1:] != first[:-1]
         self.firsts = first[fresh]
@@ -160,8 +165,8 @@ class Finder:
         begin, end = int(self._starts[first]), int(self._starts[last])
         if last - first > 1:
             found = self.join.pairs(begin, end, ROOM)
-            return None if found is None else self._confirmed(found)
-        parts = [self._confirmed(found) for found in self._rows(begin, end)]
+            return None if found is None else self._confirm(found)
+        parts = [self._confirm(found) for found in self._rows(begin, end)]
         return Pairs(
             np.concatenate([part.above for part in parts]),
             np.concatenate([part.below for part in parts]),
@@ -178,18 +183,18 @@ class Finder:
         yield from self._rows(first, middle)
         yield from self._rows(middle, last)
 
-    def _confirmed(self, found: Found) -> Pairs:
+    def _confirm(self, found: Found) -> Pairs:
         looked_at = len(found.above)
         if not found.sure.all():
             forms = Found(self.order[found.above], self.order[found.below], found.sure)
-            found = _kept(found, self._asker.confirmed(forms))
+            found = _keep(found, self._resolver.confirm(forms))
         if len(self.firsts) < len(self.order):  # some are equal
             found = Found(self._place[found.above], self._place[found.below], found.sure)
-            found = _kept(found, found.above != found.below)
+            found = _keep(found, found.above != found.below)
         return Pairs(found.above, found.below, looked_at)
 
 
-def _kept(found: Found, chosen: Array) -> Found:
+def _keep(found: Found, chosen: Array) -> Found:
     return Found(found.above[chosen], found.below[chosen], found.sure[chosen])
 
 

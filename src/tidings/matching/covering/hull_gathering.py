@@ -1,8 +1,8 @@
 """Forms to hulls, one after the other, none of them kept.
 
-While forms come in, the rank of a cut is not known yet, so a cut goes by the number in which it was
-first met, and a test is a few small integers in flat arrays. All of it can be packed and sent to
-another process, where it is put behind what was gathered there: so the work is divided.
+While forms come in, the rank of a cut is not known yet, so cuts are numbered in the order in which
+they are first met, and a test is a few small integers in flat arrays. All of it can be packed and
+sent to another process, which appends it to what it gathered itself: so the work is divided.
 
     form       rows                                kind       boxes
     one box    its hull                            ONE_BOX    0
@@ -28,7 +28,7 @@ from tidings.filters.canonical import MOST_POINTS, Form
 from tidings.filters.language import Attribute, Expression, attributes_of, name_text
 from tidings.filters.values import STRING, Cut, ValueSet
 from tidings.matching.covering.hulls import Boxes, Hulls, bounds, ranges
-from tidings.matching.rank_space.gathering import in_order
+from tidings.matching.rank_space.gathering import order_of_cuts
 from tidings.matching.segments.join_kernels import sort_by_code
 
 Array = npt.NDArray[Any]
@@ -54,8 +54,8 @@ class Column(msgspec.Struct, frozen=True):
         return ValueSet(tuple(cuts))
 
 
-class Gathered(msgspec.Struct, frozen=True):
-    """All there is to know of n forms, but for trees."""
+class GatheredHulls(msgspec.Struct, frozen=True):
+    """All that is known of n forms, except trees."""
 
     hulls: Hulls
     boxes: Boxes
@@ -77,7 +77,7 @@ class PackedTerm(msgspec.Struct, array_like=True):
 
 
 class Packed(msgspec.Struct, array_like=True):
-    """What was gathered, as it travels."""
+    """What was gathered, as it is sent to another process."""
 
     kinds: bytes
     boxes: bytes
@@ -132,7 +132,7 @@ class HullGathering:
                 tests.add(row, values)
             self._rows = row + 1
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """All of it as bytes."""
         terms = [
             PackedTerm(text, list(t.numbers), t.rows.tobytes(), t.sizes.tobytes(), t.flat.tobytes())
@@ -141,7 +141,7 @@ class HullGathering:
         return msgspec.msgpack.encode(Packed(self.kinds.tobytes(), self.boxes.tobytes(), terms))
 
     def add_packed(self, packed: bytes, node_of: Callable[[str], Expression]) -> None:
-        """Put what was gathered elsewhere behind what is here; `node_of` reads a term."""
+        """Append what another process gathered; `node_of` reads a term."""
         found = msgspec.msgpack.decode(packed, type=Packed)
         for term in found.terms:
             tests = self.by_term.get(term.text)
@@ -159,20 +159,20 @@ class HullGathering:
         self.boxes.frombytes(found.boxes)
         self._rows += len(boxes) + int(boxes.sum())
 
-    def finish(self, order: Array | None = None) -> Gathered:
-        """The hulls of all forms, in this order if one is given. What was gathered is used up."""
+    def finish(self, order: Array | None = None) -> GatheredHulls:
+        """The hulls of all forms, in this order if one is given. It empties the gathering."""
         kinds, boxes = np.array(self.kinds, np.uint8), np.array(self.boxes, np.int64)
         if order is None:
             order = np.arange(len(kinds))
-        number, starts = self._numbered(boxes, order)
+        number, starts = self._number_rows(boxes, order)
         one_box = kinds[order] & ONE_BOX
         inner = np.ones(int(boxes.sum()), np.uint8)
         hulls, columns = _finish(self.by_term, number, np.concatenate([one_box, inner]))
         never = (kinds[order] & NEVER) != 0
-        return Gathered(hulls.part(len(kinds)), Boxes(hulls, starts), never, columns)
+        return GatheredHulls(hulls.part(len(kinds)), Boxes(hulls, starts), never, columns)
 
     @staticmethod
-    def _numbered(boxes: Array, order: Array) -> tuple[Array, Array]:
+    def _number_rows(boxes: Array, order: Array) -> tuple[Array, Array]:
         """The number of each row that was gathered: hulls come first, in the order that is asked
         for, then all boxes; and where the boxes of each form begin."""
         starts = len(boxes) + bounds(boxes[order])
@@ -190,8 +190,8 @@ def gather_hulls(forms: Iterable[Form]) -> tuple[Hulls, Boxes]:
     return found.hulls, found.boxes
 
 
-def gather(forms: Iterable[Form]) -> Gathered:
-    """All there is to know of forms; some 3 microseconds for each test."""
+def gather(forms: Iterable[Form]) -> GatheredHulls:
+    """Gather the hulls of forms; some 3 microseconds for each test."""
     gathering = HullGathering()
     for form in forms:
         gathering.add(form)
@@ -225,23 +225,23 @@ def _finish(
         coded.append(tests)
     sizes = [len(one.row) for one in coded]
     of_column = np.repeat(np.arange(len(coded), dtype=np.uint32), np.array(sizes, np.int64))
-    row = _joined([one.row for one in coded], np.uint32)
+    row = _concatenate([one.row for one in coded], np.uint32)
     order, starts = np.empty(len(row), np.uint32), np.empty(len(one_box) + 1, np.int64)
     sort_by_code(row, len(one_box), order, starts)
     column_of = of_column[order]
     computed = np.bincount(row[order[column_of < attributes]], minlength=len(one_box))
     del row, of_column
-    size = _joined([one.size for one in coded], np.int64)
+    size = _concatenate([one.size for one in coded], np.int64)
     spans = bounds(size)
     places = ranges(spans[order], spans[order.astype(np.int64) + 1])
     hulls = Hulls(
         starts=starts,
         computed=starts[:-1] + computed,
         column=column_of,
-        pinned=_joined([one.pinned for one in coded], np.uint8)[order],
+        pinned=_concatenate([one.pinned for one in coded], np.uint8)[order],
         spans=bounds(size[order]),
-        low=_joined([one.low for one in coded], np.uint32)[places],
-        high=_joined([one.high for one in coded], np.uint32)[places],
+        low=_concatenate([one.low for one in coded], np.uint32)[places],
+        high=_concatenate([one.high for one in coded], np.uint32)[places],
         one_box=one_box,
         base=bounds(np.array([len(one.cuts) + 2 for one in columns], np.int64)),
         reads=bounds(np.array([len(one) for one in read_by], np.int64)),
@@ -259,7 +259,7 @@ def _reads(node: Expression, numbered: dict[str, int]) -> list[int]:
 
 def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[Column, _Coded]:
     met = list(tests.numbers)
-    order = in_order(met)
+    order = order_of_cuts(met)
     rank = np.empty(len(met), np.uint32)
     rank[order] = np.arange(len(met))
     codes = rank[np.frombuffer(tests.flat, np.uint32)]
@@ -304,5 +304,5 @@ def _asks_order(cuts: list[Cut], codes: Array, sizes: Array) -> bool:
     return bool((is_inner[codes] & ~paired).any())
 
 
-def _joined(parts: Iterable[Array], kind: type) -> Array:
+def _concatenate(parts: Iterable[Array], kind: type) -> Array:
     return np.concatenate([np.zeros(0, kind), *parts])

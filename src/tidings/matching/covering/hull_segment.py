@@ -1,5 +1,4 @@
-"""The segment of forms that were gathered as hulls: what a join of filters needed, once more for
-events.
+"""The segment of forms that were gathered as hulls: what the join of filters used, now for events.
 
 The codes of hulls are those of a rank space, so the tests of boxes are taken over as they are. Only
 what has no column, elements of lists and residuals, becomes values again.
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from tidings.filters.canonical import Form
 from tidings.filters.values import ValueSet
-from tidings.matching.covering.hull_gathering import Gathered
+from tidings.matching.covering.hull_gathering import GatheredHulls
 from tidings.matching.covering.hulls import Hulls, bounds, ranges
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments import segment as segments
@@ -25,7 +24,7 @@ from tidings.matching.segments.segment_builder import UnindexedTests, is_indexed
 Array = npt.NDArray[Any]
 
 
-def segment_of_hulls(gathered: Gathered, chosen: Array, forms: Sequence[Form]) -> Segment:
+def segment_of_hulls(gathered: GatheredHulls, chosen: Array, forms: Sequence[Form]) -> Segment:
     """The segment of the chosen forms, whose slots are their places among these.
 
     `forms` is asked for those that are wide.
@@ -47,7 +46,7 @@ def segment_of_hulls(gathered: Gathered, chosen: Array, forms: Sequence[Form]) -
     return segment_of_tests(terms, tests, slot_of_box, others)
 
 
-def _rows_of(gathered: Gathered, forms: Array) -> tuple[Array, Array, Array]:
+def _rows_of(gathered: GatheredHulls, forms: Array) -> tuple[Array, Array, Array]:
     """The rows of the boxes of forms, how many each form has, and which rows are the hulls of wide
     ones."""
     starts = gathered.boxes.starts
@@ -58,7 +57,7 @@ def _rows_of(gathered: Gathered, forms: Array) -> tuple[Array, Array, Array]:
     return ranges(first, first + sizes), sizes, np.repeat(wide, sizes)
 
 
-def _terms(gathered: Gathered, columns: Array) -> tuple[list[Term], Array]:
+def _terms(gathered: GatheredHulls, columns: Array) -> tuple[list[Term], Array]:
     """The terms of the columns that are tested, by text, and the number of each column, from 1; 0
     for one that has none."""
     count = np.bincount(columns, minlength=len(gathered.columns))
@@ -73,7 +72,7 @@ def _terms(gathered: Gathered, columns: Array) -> tuple[list[Term], Array]:
 
 
 def _others(
-    gathered: Gathered,
+    gathered: GatheredHulls,
     picked: Array,
     box_of: Array,
     number: Array,

@@ -8,11 +8,11 @@ lies between two, so positions are counted twice:
     positions          0   1   2   3   4   5   6      between cuts i - 1 and i is 2 i
 
 Two new cuts may share a position; they are never compared with each other. A test of elements of a
-list, and one that is evaluated, has a column here too, but no spans: what it asks is not looked at.
+list, and one that is evaluated, has a column here too, but no spans: its set is not looked at.
 
 Honest cost: 21 bytes per compiled test of one span, and for each new filter two passes of some 15
 nanoseconds per box (3 ms on 100,000 of the `mixed` ones; 20 for a new one of three boxes that have
-no test in common). A new filter that is wide leaves all those of several boxes to be asked.
+no test in common). For a wide new filter, all filters of several boxes stay open (MAYBE).
 """
 
 from __future__ import annotations
@@ -50,34 +50,34 @@ class Neighbours:
 
     def __init__(self, segment: Segment, count: int) -> None:
         """`count`: of slots; those that the segment has no box of match nothing."""
-        loose = disassemble(segment)
+        source = disassemble(segment)
         self._columns: dict[tuple[bool, str], int] = {}  # by whether it is of elements, and text
         self._cuts: list[list[Cut]] = []
         self._nodes: list[tuple[bool, Expression]] = []
-        for term in loose.terms:
+        for term in source.terms:
             self._column(term.elements, term.text, term.node, term.ranks.cuts)
-        for text, node in loose.opaque.items():
+        for text, node in source.opaque.items():
             self._column(False, text, node, [])
         for _, node in list(self._nodes):  # what computed terms read, which a new filter may pin
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
         self._reads = self._read_by(self._columns, self._nodes)
         # boxes lie by slot, and slots may have several
-        order = np.argsort(loose.slots, kind="stable")
-        self._slots = bounds(np.bincount(loose.slots, minlength=count))
+        order = np.argsort(source.slots, kind="stable")
+        self._slots = bounds(np.bincount(source.slots, minlength=count))
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))
-        self._boxed = self._compiled(loose, number)
+        self._boxed = self._compiled(source, number)
         self._wide = np.zeros(count, np.uint8)
-        for box, rest in loose.rest.items():
-            self._wide[loose.slots[box]] = rest.form is not None
+        for box, rest in source.rest.items():
+            self._wide[source.slots[box]] = rest.form is not None
 
     def __len__(self) -> int:
         return len(self._wide)
 
     def of(self, form: Form) -> tuple[Array, Array]:
         """(above, below), uint8 by slot: whether that filter covers the form, and the other way
-        round. MAYBE: the filters have to be asked. A form that matches nothing has neither."""
+        round. MAYBE: the filters have to be compared. A form that matches nothing has neither."""
         above, below = np.zeros(len(self), np.uint8), np.zeros(len(self), np.uint8)
         if form.never:
             return above, below
@@ -110,13 +110,13 @@ class Neighbours:
             read=np.array([column for one in reads for column in one], np.int64),
         )
 
-    def _compiled(self, loose: DisassembledSegment, number: Array) -> Boxed:
+    def _compiled(self, source: DisassembledSegment, number: Array) -> Boxed:
         """The tests of a segment. Of one box and column there is one, or several without spans."""
-        tests = loose.tests
-        others = [(box, column - 1) for box, column, *_ in loose.elements]
+        tests = source.tests
+        others = [(box, column - 1) for box, column, *_ in source.elements]
         others += [
             (box, self._columns[False, text])
-            for box, rest in loose.rest.items()
+            for box, rest in source.rest.items()
             for text, _ in rest.tests
         ]
         extra = np.array(others, np.int64).reshape(-1, 2)

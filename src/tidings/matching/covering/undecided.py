@@ -1,9 +1,9 @@
 """What hulls alone do not decide: filters of several boxes, with computed terms, or of a tree.
 
-Who covers whom has the wider hull on attributes, or the same. So filters that cover each other, and
-whatever order there is beside that of the hulls, are among those of one hull, which are looked at
-here, before the join. Among these, one that is its hull, over plain attributes, is *certain*: it
-covers all others.
+A covering filter's hull on attributes is at least as wide. So filters that cover each other have
+the same hull, and only filters of one hull need an order beside that of the hulls. They are looked
+at here, before the join. Among them, a filter that is its hull, over plain attributes, is
+*certain*: it covers all others.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ ROOM = 1 << 20  # pairs of one hull that are looked at together
 KEPT = 1 << 20  # answers that are kept for the join
 
 
-class Asker:
+class Resolver:
     """Whether filters cover others that lie in their hulls: box by box where that decides it
-    (decider.py), else asked one by one."""
+    (by_boxes.py), else by comparing the filters one by one."""
 
     def __init__(self, forms: Sequence[Form], boxes: Boxes) -> None:
         self._forms = forms
         self._decider = Decider(boxes)
         self._known: dict[int, bool] = {}
 
-    def confirmed(self, found: Found, keep: bool = False) -> Array:
-        """Which of the pairs are coverings. An answer that is kept is not asked for again; when
-        several threads ask, none may be kept."""
+    def confirm(self, found: Found, keep: bool = False) -> Array:
+        """Which of the pairs are coverings. With `keep`, answers are remembered; several threads
+        may not do so."""
         answers = self._decider.decide(found)
         kept: Array = answers == YES
         for at in np.nonzero(answers == MAYBE)[0].tolist():
@@ -52,7 +52,7 @@ class Asker:
         return kept
 
 
-class Settled(msgspec.Struct, frozen=True):
+class HullOrder(msgspec.Struct, frozen=True):
     """Which of n forms are equal, and the order of those that have one hull."""
 
     first: Array  # int64 [n]: the first of those that are equal
@@ -61,12 +61,12 @@ class Settled(msgspec.Struct, frozen=True):
     candidates: int
 
 
-def settle(hulls: Hulls, boxes: Boxes, never: Array, asker: Asker) -> Settled:
-    """Look at the filters that have the same hull, if one of them is not certain.
+def order_by_hull(hulls: Hulls, boxes: Boxes, never: Array, resolver: Resolver) -> HullOrder:
+    """Order the filters that have the same hull, if one of them is not certain.
 
-    Nearly always there is an order in which no filter covers one before it, and sizes give it: then
-    no pair is kept. Only those between pairs that go against it are searched for equals, which
-    takes the memory of all coverings among them.
+    Nearly always the sizes of filters give an order in which none covers one before it, and no pair
+    needs to be kept. Otherwise the filters between the pairs that go against the order are searched
+    for equals, which takes memory for all coverings among them.
     """
     certain = (hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])
     first, rank = np.arange(hulls.hull_count), np.zeros(hulls.hull_count, np.int64)
@@ -78,21 +78,21 @@ def settle(hulls: Hulls, boxes: Boxes, never: Array, asker: Asker) -> Settled:
         members = group[np.lexsort([size[group] for size in sizes])]
         hull[members] = number
         rank[members] = np.arange(len(members))
-        alike = _Alike(hulls.take(members), members, np.nonzero(asked[members])[0], asker)
-        low, high = alike.disorder()
+        alike = _SameHull(hulls.take(members), members, np.nonzero(asked[members])[0], resolver)
+        low, high = alike.find_disorder()
         seen += alike.seen
         if low > high:
             continue
-        equals = _ordered(alike.pairs(low, high), low, high, certain[members])
+        equals = _order_equals(alike.pairs(low, high), low, high, certain[members])
         for place, places in enumerate(equals):
             rank[members[places]] = low + place
             first[members[places]] = members[places].min()
-    return Settled(first, hull, rank, seen)
+    return HullOrder(first, hull, rank, seen)
 
 
 def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
-    """Keys, the last one first, by which those that cover others come first most of the time: what
-    is certain, then what has few tests in each box, then what has many codes in all."""
+    """Sort keys, the last one first, that mostly put covering filters first: certain ones, then
+    those with few tests in each box, then those with many codes in all."""
     tests, codes = boxes.rows.sizes(computed=True)
     count = len(certain)
     own = np.arange(count)
@@ -108,8 +108,8 @@ def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
 
 
 def _of_one_hull(hulls: Hulls, asked: Array, chosen: Array) -> Iterator[Array]:
-    """The chosen ones in groups that have the same hull on attributes; those groups that have
-    several members, one of which is asked."""
+    """The chosen filters in groups that have the same hull on attributes: groups of several members
+    of which at least one is asked."""
     tests, codes = hulls.sizes()
     size = tests.astype(np.int64) << 40 | codes
     groups: dict[tuple[bytes, ...], list[int]] = {}
@@ -132,21 +132,21 @@ def _attribute_tests(hulls: Hulls, number: int) -> tuple[bytes, ...]:
     )
 
 
-class _Alike:
+class _SameHull:
     """Filters of one hull: the coverings among them, by their places."""
 
-    def __init__(self, hulls: Hulls, members: Array, asked: Array, asker: Asker) -> None:
+    def __init__(self, hulls: Hulls, members: Array, asked: Array, resolver: Resolver) -> None:
         self.seen = 0
         self._hulls = hulls
         self._members = members
         self._asked = asked
-        self._asker = asker
+        self._resolver = resolver
 
-    def disorder(self) -> tuple[int, int]:
+    def find_disorder(self) -> tuple[int, int]:
         """The first and the last place of the pairs that go against the order; (n, -1) if there
         are none."""
         low, high = len(self._members), -1
-        for above, below in self._all():
+        for above, below in self._each_block():
             against = above > below
             if against.any():
                 low = min(low, int(below[against].min()))
@@ -155,22 +155,22 @@ class _Alike:
 
     def pairs(self, low: int, high: int) -> Iterator[tuple[int, int]]:
         """The coverings between these places."""
-        for above, below in self._all():
+        for above, below in self._each_block():
             between = (above >= low) & (above <= high) & (below >= low) & (below <= high)
             yield from zip(above[between].tolist(), below[between].tolist(), strict=True)
 
-    def _all(self) -> Iterator[tuple[Array, Array]]:
+    def _each_block(self) -> Iterator[tuple[Array, Array]]:
         count = max(1, ROOM // len(self._members))
         for at in range(0, len(self._asked), count):
             outers = self._asked[at : at + count]
             self.seen += len(outers) * len(self._members)
             found = hulls_alike(self._hulls, outers)
             numbers = Found(self._members[found.above], self._members[found.below], found.sure)
-            kept = self._asker.confirmed(numbers, keep=True)
+            kept = self._resolver.confirm(numbers, keep=True)
             yield found.above[kept], found.below[kept]
 
 
-def _ordered(
+def _order_equals(
     pairs: Iterable[tuple[int, int]], low: int, high: int, certain: Array
 ) -> list[list[int]]:
     """The places from `low` to `high` in groups that are equal, those that cover first."""
@@ -222,7 +222,7 @@ def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[i
 
 
 def _reach(one: int, above: dict[int, list[int]]) -> list[int]:
-    """All that lead to this one: they have its hull, so that it covers them if it is certain."""
+    """All that lead to this one. They have its hull, so it covers them if it is certain."""
     seen = {one}
     stack = [one]
     while stack:

@@ -92,7 +92,7 @@ def read_manifest(path: Path, kind: str, version: int) -> Manifest:
         )
     # one of the format before has none, and one that was altered to look like that has
     if (manifest.digest or manifest.version == version) and manifest.digest != _digest_of(manifest):
-        raise SnapshotError(_altered(path, MANIFEST))
+        raise SnapshotError(_altered_message(path, MANIFEST))
     return manifest
 
 
@@ -117,13 +117,13 @@ def need_files(path: Path, manifest: Manifest) -> None:
     sums = _digests([path / name for name in manifest.files])
     for (name, (_, expected)), one in zip(manifest.files.items(), sums, strict=True):
         if one != expected:
-            raise SnapshotError(_altered(path, name))
+            raise SnapshotError(_altered_message(path, name))
     while len(_compared) >= REMEMBERED:
         _compared.pop(next(iter(_compared)), None)
     _compared[key] = there
 
 
-def _altered(path: Path, name: str) -> str:
+def _altered_message(path: Path, name: str) -> str:
     return f"snapshot '{path}': {name} was altered, its checksum differs; build it anew"
 
 

@@ -1,6 +1,6 @@
 """A matcher on disk: a directory of Arrow files, memory mapped when it is opened.
 
-manifest.json    see folder.py; notes how many filters and slots there are
+manifest.json    see manifest.py; notes how many filters and slots there are
 NAME.arrow       one file per array of the segment and of its probe, one column each
 terms.arrow      text, rank space (its cuts as MessagePack) of each term
 rest.arrow       what is left to evaluate: box, tests (MessagePack) or the number of a filter
@@ -44,7 +44,7 @@ Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # the same for texts
 
 
-class Opened(msgspec.Struct, frozen=True):
+class OpenedMatcher(msgspec.Struct, frozen=True):
     """What a snapshot holds; ids and texts stay in Arrow memory until they are asked for."""
 
     segment: Segment
@@ -119,13 +119,13 @@ def read(
     path: Path,
     attributes: Attributes | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
-) -> Opened:
+) -> OpenedMatcher:
     """Open a snapshot, once its digests were compared."""
     context = Context(attributes, functions or {})
     return read_whole(path, lambda folder: _read_files(folder, context))
 
 
-def _read_files(path: Path, context: Context) -> Opened:
+def _read_files(path: Path, context: Context) -> OpenedMatcher:
     manifest = read_manifest(path, FORMAT, VERSION)
     need_files(path, manifest)
     arrays = Arrays(**_read_arrays(path, Arrays))
@@ -138,10 +138,10 @@ def _read_files(path: Path, context: Context) -> Opened:
     manifest.need(path, slots=len(many), filters=len(texts))
     segment = Segment(terms, arrays, rest, opaque, len(many), many)
     if refused:
-        aside |= _users(segment, refused)
+        aside |= _slots_that_test(segment, refused)
     if aside:
-        segment = _without(segment, aside)
-    return Opened(segment, probe, filters.column("id"), texts, aside)
+        segment = _without_slots(segment, aside)
+    return OpenedMatcher(segment, probe, filters.column("id"), texts, aside)
 
 
 def _read_arrays(path: Path, kind: type[Arrays | Probe]) -> dict[str, Any]:
@@ -172,19 +172,19 @@ def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[in
     return tuple(found), refused
 
 
-def _users(segment: Segment, refused: Mapping[int, str]) -> dict[int, str]:
+def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, str]:
     """By slot, why the filters that test these columns are refused."""
-    loose = disassemble(segment)
-    tests = zip(loose.tests.box.tolist(), loose.tests.column.tolist(), strict=True)
-    elements = ((box, column) for box, column, *_ in loose.elements)
+    source = disassemble(segment)
+    tests = zip(source.tests.box.tolist(), source.tests.column.tolist(), strict=True)
+    elements = ((box, column) for box, column, *_ in source.elements)
     return {
-        int(loose.slots[box]): refused[column]
+        int(source.slots[box]): refused[column]
         for box, column in chain(tests, elements)
         if column in refused
     }
 
 
-def _without(segment: Segment, aside: Mapping[int, str]) -> Segment:
+def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
     """The segment where no box of these slots holds anything: each has something left to evaluate,
     which nothing passes."""
     arrays = segment.arrays

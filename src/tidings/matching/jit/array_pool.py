@@ -1,9 +1,9 @@
-"""Memory for large arrays, used again as soon as nobody holds what was in it.
+"""Memory for large arrays, reused as soon as no array refers to it.
 
-A batch of 65,536 events against a million filters writes 200 MB of matches. Taken from the system
-anew for each batch, all those pages must be found and zeroed again, which costs from a tenth of the
-join to more than all of it (on virtual machines that hand freed memory back to their host). So
-memory of results is kept:
+A batch of 65,536 events against a million filters writes 200 MB of matches. If each batch took this
+memory from the system, all those pages would have to be found and zeroed again. That costs between
+a tenth of the join and more than all of it (on virtual machines that hand freed memory back to
+their host). So memory of results is kept:
 
     empty(n) -> array -> base: Lease -> memory
                           | when the last array over it is gone
@@ -11,8 +11,7 @@ memory of results is kept:
                   kept, by size, for the next empty(n)
 
 Invariant: memory is either lent (one Lease lives) or kept, never both. Costs: at most MOST bytes
-are kept; sizes are rounded up by an
-eighth at most, of which only the pages that were written are real.
+are kept. Sizes are rounded up by an eighth at most, and pages that nobody wrote to cost nothing.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ WIDER = 4
 
 
 class _Lease:
-    """Memory in use. It goes back when the last array that looks into it is gone."""
+    """Memory in use. It goes back to the pool when the last array over it is gone."""
 
-    __slots__ = ("__array_interface__", "memory", "shelf")
+    __slots__ = ("__array_interface__", "memory", "pool")
 
-    def __init__(self, memory: Array, shelf: Shelf, count: int, kind: np.dtype[Any]) -> None:
+    def __init__(self, memory: Array, pool: ArrayPool, count: int, kind: np.dtype[Any]) -> None:
         self.memory = memory
-        self.shelf = shelf
+        self.pool = pool
         self.__array_interface__ = {
             "version": 3,
             "shape": (count,),
@@ -44,10 +43,10 @@ class _Lease:
         }
 
     def __del__(self) -> None:
-        self.shelf.take_back(self.memory)
+        self.pool.take_back(self.memory)
 
 
-class Shelf:
+class ArrayPool:
     """The memory that is kept, by size. Lists are changed by single appends and pops alone, so
     that threads, and collections of garbage in the midst of a call, need no lock."""
 
@@ -68,42 +67,42 @@ class Shelf:
         size = count * kind.itemsize
         if size < LEAST or kind.hasobject:
             return np.empty(count, kind)
-        size = _rounded(size)
+        size = _round_up(size)
         self._calls += 1
         self._asked[size] = self._calls
-        memory = self._taken(size)
+        memory = self._take(size)
         if memory is None:
             memory = np.empty(size, np.uint8)
         return np.asarray(_Lease(memory, self, count, kind))
 
     def take_back(self, memory: Array) -> None:
-        """Keep memory that nobody looks into any more; let go what was not asked for longest."""
+        """Keep memory that no array refers to; above the limit, free the size not used longest."""
         if memory.nbytes > self.most:
             return
         self._kept.setdefault(memory.nbytes, []).append(memory)
         while self.nbytes > self.most:
             sizes = [size for size, kept in list(self._kept.items()) if kept]
-            self._popped(min(sizes, key=self._asked.__getitem__, default=0))
+            self._pop(min(sizes, key=self._asked.__getitem__, default=0))
 
-    def _taken(self, size: int) -> Array | None:
+    def _take(self, size: int) -> Array | None:
         """The smallest kept memory of this size or of one up to WIDER times as large."""
         for larger in sorted(self._kept):
-            if size <= larger <= size * WIDER and (memory := self._popped(larger)) is not None:
+            if size <= larger <= size * WIDER and (memory := self._pop(larger)) is not None:
                 return memory
         return None
 
-    def _popped(self, size: int) -> Array | None:
+    def _pop(self, size: int) -> Array | None:
         try:
             return self._kept[size].pop()
         except LookupError:  # none, or another thread was first
             return None
 
 
-def _rounded(size: int) -> int:
+def _round_up(size: int) -> int:
     """Up to an eighth more, so that there are few sizes."""
     step = 1 << (size.bit_length() - 4)
     return -(-size // step) * step
 
 
-_shelf = Shelf()
-empty = _shelf.empty
+_pool = ArrayPool()
+empty = _pool.empty

@@ -49,8 +49,8 @@ def open_cache(folder: Path) -> None:
 
 
 def _choose_folder() -> None:
-    """Tell Numba where, unless the user has. A folder of ours was told by a process that started
-    this one, perhaps with other sources."""
+    """Tell Numba where to keep kernels, unless the user has. If the variable names a folder of
+    ours, a parent process set it, perhaps one with other sources."""
     ours = cache_folder()
     given = os.environ.get("NUMBA_CACHE_DIR")
     if not given or Path(given).parent == ours.parent:
@@ -91,23 +91,25 @@ if os.environ.get(SHIPPED):
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first use for the types it is called with."""
-    return _kept_apart(
+    return _name_files_uniquely(
         numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
     )
 
 
 def short_kernel(function: Callable[..., Any]) -> Any:
-    """The same, but with the GIL: for work so short that asking for it again would take longer,
-    above all while a background thread wants it too."""
-    return _kept_apart(numba.njit(cache=True, boundscheck=False, error_model="numpy")(function))
+    """The same, but it keeps the GIL: for work so short that getting the lock back would take
+    longer, above all while a background thread wants it too."""
+    return _name_files_uniquely(
+        numba.njit(cache=True, boundscheck=False, error_model="numpy")(function)
+    )
 
 
-def _kept_apart(compiled: Any) -> Any:
-    """Have each process name the files that it puts into the cache as no other does.
+def _name_files_uniquely(compiled: Any) -> Any:
+    """Give the cache files of each process unique names.
 
-    Numba gives them the next free number. Two processes that compile one kernel for different types
-    at the same time take the same number, and the index then has the code of one under the types of
-    the other: integers of 64 bits were sorted as if they had 32, without a word.
+    Numba names them by the next free number. Two processes that compile one kernel for different
+    types at the same time take the same number, and the index then has the code of one under the
+    types of the other: 64-bit integers were sorted as if they had 32 bits, without any error.
     """
     file = compiled._cache._cache_file
     name_of = file._data_name

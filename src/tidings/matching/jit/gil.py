@@ -1,9 +1,9 @@
-"""Background work beside matching, in one interpreter: who has its lock, and for how long.
+"""Background work beside matching: who has the interpreter's lock (GIL), and for how long.
 
 Python lets a thread run for five milliseconds before another one gets its turn, which is a hundred
-times as long as a match takes. While background work goes on, turns are made short. A thread that
-matches without pause is hardly ever interrupted (register.py says why), so that it has to let the
-other one in now and then: seldom enough that 99 of 100 matches know nothing of it.
+times as long as a match takes. During background work, turns are made short. A thread that matches
+without pause is hardly ever interrupted (register.py says why), so it yields to the background
+thread now and then: seldom enough that 99 of 100 matches do not notice.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _never = threading.Event()
 
 
 @contextmanager
-def giving_way() -> Iterator[None]:
-    """Short turns until the last of those inside has left."""
+def shorten_turns() -> Iterator[None]:
+    """Keep turns short until the last caller leaves the block."""
     global _count, _before  # noqa: PLW0603  the interpreter has one switch interval
     with _lock:
         if _count == 0:
@@ -40,7 +40,7 @@ def giving_way() -> Iterator[None]:
                 sys.setswitchinterval(_before)
 
 
-def let_in() -> None:
+def yield_to_background() -> None:
     """Give background work a turn, if there is any."""
     if _count:
         _never.wait(PAUSE)

@@ -1,4 +1,4 @@
-"""Sixty-four comparisons at a time: the one place where LLVM is told what to do.
+"""Sixty-four comparisons at a time: the only module that writes LLVM instructions itself.
 
 `inside(column, at, low, width)` compares `column[at : at + 64]` with an interval and gives the
 answers as the bits of one integer, lowest bit first. Numba does not turn such a loop into vector

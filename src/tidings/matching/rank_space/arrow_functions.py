@@ -26,7 +26,7 @@ _EXACT = 2**53  # up to here every integer is a double
 
 
 class NotColumnar(Exception):
-    """This expression, or this expression on these values, is not for Arrow."""
+    """Arrow can't compute this expression, or not on these values."""
 
 
 def as_double(value: Any, *, exact: bool = False) -> Any:
@@ -57,7 +57,7 @@ def _without_zeros(value: Any) -> Any:
     return pc.if_else(pc.equal(value, 0), pa.scalar(None, value.type), value)
 
 
-def _divided(left: Any, right: Any) -> Any:
+def _divide(left: Any, right: Any) -> Any:
     return pc.divide(as_double(left), _without_zeros(as_double(right)))
 
 
@@ -72,7 +72,7 @@ def _remainder(left: Any, right: Any) -> Any:
     return pc.subtract_checked(left, whole)
 
 
-def _rounded(down: Callable[..., Any]) -> Callable[..., Any]:
+def _round(down: Callable[..., Any]) -> Callable[..., Any]:
     def body(value: Any) -> Any:
         if value.type == WHOLE:
             return value
@@ -86,7 +86,9 @@ def _rounded(down: Callable[..., Any]) -> Callable[..., Any]:
 # -- strings -----------------------------------------------------------------------------------
 
 
-def _cased(ascii_only: Callable[..., Any], change: Callable[[str], str]) -> Callable[..., Any]:
+def _change_case(
+    ascii_only: Callable[..., Any], change: Callable[[str], str]
+) -> Callable[..., Any]:
     """Letters beyond ASCII have rules that Arrow does not follow; Python has the reference."""
 
     def body(text: Any) -> Any:
@@ -113,7 +115,7 @@ def _part(text: Any, start: Any, size: Any = None) -> Any:
     return pc.utf8_slice_codeunits(text, start=max(first, -_EXACT), stop=last)
 
 
-def _searched(search: Callable[..., Any]) -> Callable[..., Any]:
+def _search(search: Callable[..., Any]) -> Callable[..., Any]:
     def body(text: Any, wanted: Any) -> Any:
         if isinstance(wanted, pa.Array) or not isinstance(text, pa.Array):
             raise NotColumnar
@@ -130,16 +132,16 @@ def _like(text: Any, pattern: str) -> Any:
     program = compiled.regular
     if program is None:
         return pc.match_substring_regex(text, written)
-    return _found(text, written, program)
+    return _find(text, written, program)
 
 
 def _rlike(text: Any, pattern: str) -> Any:
     if not regular.columns_agree(pattern):
         raise NotColumnar
-    return _found(text, pattern, regular.compile_pattern(pattern))
+    return _find(text, pattern, regular.compile_pattern(pattern))
 
 
-def _found(text: Any, pattern: str, compiled: regular.Regular) -> Any:
+def _find(text: Any, pattern: str, compiled: regular.Regular) -> Any:
     """By RE2, of which Arrow has its own; null on texts that are too long, as in Python."""
     lengths = pc.binary_length(text)
     longest = pc.max(lengths).as_py()
@@ -150,11 +152,11 @@ def _found(text: Any, pattern: str, compiled: regular.Regular) -> Any:
     return pc.match_substring_regex(shorter, pattern)
 
 
-def _joined(*texts: Any) -> Any:
+def _concatenate(*texts: Any) -> Any:
     size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
     longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
     if longest is not None and longest > MOST_TEXT:
-        raise NotColumnar  # null there; and what is not to be made is not made
+        raise NotColumnar  # null there, and the text is not built
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 
@@ -165,23 +167,23 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[Any, ...], ...]]] = {
     "+": (_arithmetic(pc.add_checked, pc.add), (_NUMBERS,)),
     "-": (_arithmetic(pc.subtract_checked, pc.subtract), (_NUMBERS,)),
     "*": (_arithmetic(pc.multiply_checked, pc.multiply), (_NUMBERS,)),
-    "/": (_divided, (_NUMBERS,)),
+    "/": (_divide, (_NUMBERS,)),
     "%": (_remainder, (_NUMBERS,)),
     "div": (_quotient, (_WHOLES,)),
     "negative": (pc.negate_checked, (_NUMBERS,)),
     "abs": (pc.abs_checked, (_NUMBERS,)),
-    "floor": (_rounded(pc.floor), (_NUMBERS,)),
-    "ceil": (_rounded(pc.ceil), (_NUMBERS,)),
-    "lower": (_cased(pc.ascii_lower, str.lower), (_TEXTS,)),
-    "upper": (_cased(pc.ascii_upper, str.upper), (_TEXTS,)),
+    "floor": (_round(pc.floor), (_NUMBERS,)),
+    "ceil": (_round(pc.ceil), (_NUMBERS,)),
+    "lower": (_change_case(pc.ascii_lower, str.lower), (_TEXTS,)),
+    "upper": (_change_case(pc.ascii_upper, str.upper), (_TEXTS,)),
     "trim": (lambda text: pc.utf8_trim(text, " "), (_TEXTS,)),
     "reverse": (pc.utf8_reverse, (_TEXTS,)),
     "length": (lambda text: pc.cast(pc.utf8_length(text), WHOLE), (_TEXTS,)),
-    "concat": (_joined, (_TEXTS,)),
+    "concat": (_concatenate, (_TEXTS,)),
     "substring": (_part, (_TEXTS, _WHOLES, _WHOLES)),
-    "startswith": (_searched(pc.starts_with), (_TEXTS,)),
-    "endswith": (_searched(pc.ends_with), (_TEXTS,)),
-    "contains": (_searched(pc.match_substring), (_TEXTS,)),
-    "like": (_searched(_like), (_TEXTS,)),
-    "rlike": (_searched(_rlike), (_TEXTS,)),
+    "startswith": (_search(pc.starts_with), (_TEXTS,)),
+    "endswith": (_search(pc.ends_with), (_TEXTS,)),
+    "contains": (_search(pc.match_substring), (_TEXTS,)),
+    "like": (_search(_like), (_TEXTS,)),
+    "rlike": (_search(_rlike), (_TEXTS,)),
 }

@@ -1,12 +1,12 @@
 """Expressions over whole columns, computed by Arrow exactly as `evaluate` computes one event.
 
-Nothing here decides what an expression means. Where Arrow has no function of the very meaning that
-filters/language/functions.py gives it (remainders of doubles, regular expressions), or where it
-would fail instead of giving null (overflow), there is NotColumnar, and the caller evaluates row by
+Nothing here decides what an expression means. Where Arrow has no function with exactly the meaning
+that filters/language/functions.py defines (remainders of doubles, regular expressions), or where it
+would fail instead of giving null (overflow), NotColumnar is raised, and the caller evaluates row by
 row.
 
 Columns are of five types: large_string, int64, double, bool, and null for what has no value at
-all. A function of a type that it has no meaning for gives null: for a column, its type says so.
+all. A function gives null for a type that it is not defined for; the column's type decides that.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Columnar:
     def condition(self, node: Expression) -> Any:
         """The array of a condition, which is not kept; NotColumnar when it can't be had."""
         try:
-            found = self._computed(node)
+            found = self._compute(node)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             # Arrow refuses an overflow, a pattern that it finds too long, or types that it has no
             # kernel for. The language gives all of these a meaning, so nothing is left out: such a
@@ -84,21 +84,21 @@ class Columnar:
         value = self.value(node)
         return value if value.type == TRUTH else pc.cast(self._nothing, TRUTH)
 
-    def _computed(self, node: Expression) -> Any:
+    def _compute(self, node: Expression) -> Any:
         match node:
             case Attribute(path):
                 return _usual(self._columns[path])
             case Call(name, args):
-                return self._called(name, args)
+                return self._call(name, args)
             case Compare(op, left, right):
-                return self._compared(op, self.value(left), self.value(right))
+                return self._compare(op, self.value(left), self.value(right))
             case Between(item, low, high):
                 value = self.value(item)
-                not_below = self._compared(">=", value, self.value(low))
-                return pc.and_kleene(not_below, self._compared("<=", value, self.value(high)))
+                not_below = self._compare(">=", value, self.value(low))
+                return pc.and_kleene(not_below, self._compare("<=", value, self.value(high)))
             case In(item, options):
                 value = self.value(item)
-                found = [self._compared("=", value, self.value(option)) for option in options]
+                found = [self._compare("=", value, self.value(option)) for option in options]
                 return reduce(pc.or_kleene, found)
             case And(items):
                 return reduce(pc.and_kleene, map(self.truth, items))
@@ -112,7 +112,7 @@ class Columnar:
                 return pc.fill_null(pc.equal(self.truth(item), wanted), False)
         raise NotColumnar
 
-    def _called(self, name: str, args: tuple[Expression, ...]) -> Any:
+    def _call(self, name: str, args: tuple[Expression, ...]) -> Any:
         if name == "coalesce":
             return self._first(args)
         if name == "isnan":
@@ -136,7 +136,7 @@ class Columnar:
             raise NotColumnar  # Arrow would make one type of them
         return pc.coalesce(*values) if values else self._nothing
 
-    def _compared(self, op: Comparison, left: Any, right: Any) -> Any:
+    def _compare(self, op: Comparison, left: Any, right: Any) -> Any:
         if _family(left.type) != _family(right.type) or left.type == NOTHING:
             order = None
         else:

@@ -1,4 +1,4 @@
-"""From a batch of events to the column of a term: attributes as they lie, computed terms computed.
+"""From a batch of events to the column of a term: an attribute's own, or one that is computed.
 
 A term of one attribute is computed once per distinct value. What Arrow computes exactly as the
 language defines it is left to Arrow; the rest goes through the reference semantics.
@@ -77,7 +77,7 @@ def _is_list_view(kind: Any) -> bool:
     return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
-def conformed(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
     """Text columns read as the types that are declared for them, or NotificationError.
 
     Columns of other types are taken as they are: Arrow has typed them.

@@ -32,14 +32,14 @@ class Encoder:
             return self._dictionary(column)
         if pa.types.is_null(kind):
             return np.full(len(column), self.ranks.null, dtype=np.uint32)
-        codes = self._typed(column, kind)
+        codes = self._encode_typed(column, kind)
         if codes is None:
             return self._one_by_one(column)
         if column.null_count:
             codes[np.asarray(column.is_null())] = self.ranks.null
         return codes
 
-    def _typed(self, column: Any, kind: Any) -> Codes | None:
+    def _encode_typed(self, column: Any, kind: Any) -> Codes | None:
         is_ = pa.types
         if is_.is_string(kind) or is_.is_large_string(kind):
             return self._strings(column)

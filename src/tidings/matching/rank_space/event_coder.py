@@ -102,7 +102,7 @@ class Reader:
 
     def of_event(self, event: Event) -> Array:
         if len(self._lookups) > SPARSE * len(event) + WORTH:
-            return self._sparse(event)
+            return self._code_sparse(event)
         values: Iterable[Any]
         if self._all is not None and type(event) is dict:
             try:
@@ -111,7 +111,7 @@ class Reader:
                 values = map(event.get, self._names)
         else:
             values = [None if name is None else event.get(name) for name in self._names]
-        return self._coded(values, event)
+        return self._code_values(values, event)
 
     @cached_property
     def _reading(self) -> dict[str, list[Lookup]]:
@@ -127,7 +127,7 @@ class Reader:
         """The codes of an event without attributes."""
         return np.array([0, *(slow({}) for *_, slow, _ in self._lookups)], _INT64)
 
-    def _sparse(self, event: Event) -> Array:
+    def _code_sparse(self, event: Event) -> Array:
         """The same for an event that has few of the attributes."""
         codes = self._empty.copy()
         for column, *_, slow, _ in self._read_by(event):
@@ -142,15 +142,15 @@ class Reader:
     def of_json(self, text: str | bytes) -> Array | None:
         """The same from JSON text, of which only what is tested is decoded; None where that is not
         enough, or where something is wrong with the text."""
-        if self._decode is None or not text.isascii():  # else all of it is checked as UTF-8
+        if self._decode is None or not text.isascii():  # msgspec would check all of it as UTF-8
             return None
         try:
             values = astuple(self._decode(text))
         except (msgspec.DecodeError, RecursionError):
             return None
-        return self._coded(values, None)
+        return self._code_values(values, None)
 
-    def _coded(self, values: Iterable[Any], event: Event | None) -> Array:
+    def _code_values(self, values: Iterable[Any], event: Event | None) -> Array:
         codes: list[Any] = [0]
         integers: list[int] = []
         add = codes.append

@@ -1,8 +1,8 @@
 """The tests of one term, gathered filter by filter and turned into codes all at once.
 
-While filters come in, the rank of a cut is not known yet, so a cut goes by the number in which it
-was first met. A test is then three small integers in flat arrays, and its set can be forgotten: of
-a million filters only the distinct cuts stay as objects.
+While filters come in, the rank of a cut is not known yet, so cuts are numbered in the order in
+which they are first met. A test is then three small integers in flat arrays, and its set can be
+forgotten: of a million filters only the distinct cuts stay as objects.
 
     cuts      (2, 90, 0)  (2, 110, 1)  (2, 100, 1)      numbers 0, 1, 2; ranks 0, 2, 1
     tests     box 0: 0..1   box 1: 0..2                 codes 1..2 and 1..1
@@ -74,11 +74,11 @@ class TermTests:
         self.last.append(_END if len(cuts) % 2 else numbers[cuts[-1]])
         self.ordered = self.ordered or asks_order(values)
 
-    def coded(self, column: int, several: list[list[tuple[int, int]]]) -> tuple[Ranks, TestRows]:
+    def to_codes(self, column: int, several: list[list[tuple[int, int]]]) -> tuple[Ranks, TestRows]:
         """The rank space of all cuts that were met, and the rows in its codes. The intervals of
         sets that are no single one are appended to `several`."""
         cuts = list(self.numbers)
-        order = in_order(cuts)
+        order = order_of_cuts(cuts)
         rank = np.empty(len(cuts) + 1, np.uint32)
         rank[order] = np.arange(len(cuts))
         rank[-1] = len(cuts)
@@ -93,7 +93,7 @@ class TermTests:
         return ranks, TestRows(boxes, columns, rank[first] + 1, rank[last], which)
 
 
-def in_order(cuts: list[Cut]) -> Array:
+def order_of_cuts(cuts: list[Cut]) -> Array:
     """The indexes of cuts in the order of the cuts."""
     inner = [at for at, cut in enumerate(cuts) if cut[0] == NUMBER and len(cut) == 3]
     values = np.array([cuts[at][1] for at in inner], np.float64)

@@ -1,4 +1,4 @@
-"""Elements of list columns as codes: who has which element, and whether the answer is certain."""
+"""Elements of list columns as codes: which event has which element, and whether that is certain."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
     _union_of_rows(starts, _family_bits(flat), state)
     if column.null_count:
         state[np.asarray(column.is_null())] = NO_LIST
-    return _packed(starts, encoder.encode(flat), state)
+    return _pack(starts, encoder.encode(flat), state)
 
 
 def encode_list(value: Any, encoder: Encoder) -> ListCodes:
@@ -102,7 +102,7 @@ def encode_list(value: Any, encoder: Encoder) -> ListCodes:
     )
 
 
-def _packed(starts: npt.NDArray[np.int64], codes: Codes, state: npt.NDArray[np.uint8]) -> ListCodes:
+def _pack(starts: npt.NDArray[np.int64], codes: Codes, state: npt.NDArray[np.uint8]) -> ListCodes:
     out_starts = np.empty_like(starts)
     out = np.empty(max(1, len(codes)), np.uint32)
     kept = _sort_rows(starts, codes, out_starts, out)

@@ -239,11 +239,11 @@ def asks_order(values: ValueSet) -> bool:
     return False
 
 
-def merged(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
+def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
     """One rank space with the cuts of several, and for each part where its cuts are in it.
 
-    It runs beside matching, so it is short: the cuts of the largest part are moved in slices, and
-    only what the others have and it has not is looked at one by one.
+    It runs beside matching, so it must be quick: the cuts of the largest part are moved in slices,
+    and only cuts that it lacks are looked at one by one.
     """
     base = max(parts, key=len)
     found = [_places_in(base, part) for part in parts]

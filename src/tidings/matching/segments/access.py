@@ -1,9 +1,9 @@
 """Which test of a box is its access test, and the arrays that follow from the choice.
 
-The access test is the one that the fewest events pass, by the histograms of events seen; where
-nothing was seen yet, filters are taken to ask for what events carry: a code counts once, and once
-more for each filter that wants exactly that. Lists and structs count for nothing: event patterns
-ask for them beside every value, whether events have them or not.
+The access test is the one that the fewest events pass, by the histograms of events seen. Before any
+event was seen, filters are assumed to ask for what events carry: a code counts once, and once more
+for each filter that wants exactly that. Lists and structs count for nothing: event patterns ask for
+them beside every value, whether events have them or not.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def choose_access(
     flags[sorted(rest)] |= REST
 
     kept = order[~first]
-    return _laid_out(tests, kept, entries, slots, flags, extras, shift)
+    return _lay_out(tests, kept, entries, slots, flags, extras, shift)
 
 
 def _entries(
@@ -193,7 +193,7 @@ def _coarse_extras(tests: Tests, rows: Array) -> list[tuple[int, int, int, int, 
     ]
 
 
-def _laid_out(
+def _lay_out(
     tests: Tests,
     kept: Array,
     entries: tuple[Array, Array, Array, Array],
@@ -202,8 +202,8 @@ def _laid_out(
     extras: list[tuple[int, int, int, int, int]],
     shift: Array,
 ) -> tuple[Arrays, Array]:
-    """Boxes renumbered in the order of their entries, so that a sweep over entries is one over
-    boxes and tests too."""
+    """Renumber boxes in the order of their entries, so that a sweep over entries reads boxes and
+    tests in order too."""
     column, low, high, owner = entries
     width = (high - low).astype(np.int64)
     wide_class = np.zeros(len(width), np.int64)

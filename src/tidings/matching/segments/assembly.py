@@ -1,8 +1,8 @@
 """Segments back to tests, several segments to one, and a segment with better access tests.
 
-All of it is array work: no filter is parsed again and no form is kept. A test is found again in one
-of three places: as an entry (or several, for a set of several intervals), as a row of tests, or as
-an extra that says exactly what a row of tests only says roughly.
+All of it is array work: no filter is parsed again and no form is kept. A test is recovered from one
+of three places: an entry (or several, for a set of several intervals), a row of tests, or an extra
+that holds exactly what a row of tests holds roughly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tidings.filters.language import Expression
 from tidings.filters.values import ValueSet, points
-from tidings.matching.rank_space.ranks import Ranks, merged as merged_ranks
+from tidings.matching.rank_space.ranks import Ranks, merge_ranks
 from tidings.matching.segments import segment as segments
 from tidings.matching.segments.access import ElementTest, choose_access
 from tidings.matching.segments.segment import ELEMENT, INTERVALS, Rest, Segment, Term, Tests
@@ -54,7 +54,7 @@ def disassemble(segment: Segment) -> DisassembledSegment:
 
     # intervals of access tests and of exact extras, then all as sets of one or several intervals
     counts: Array = (arrays.extra_b - arrays.extra_a)[exact].astype(np.int64)
-    inside = _spread(arrays.extra_a[exact].astype(np.int64), counts)
+    inside = _expand_ranges(arrays.extra_a[exact].astype(np.int64), counts)
     box = np.concatenate([arrays.entry_box[plain], np.repeat(extra_box[exact], counts)])
     column = np.concatenate([columns[plain], np.repeat(arrays.extra_column[exact], counts)])
     low = np.concatenate([arrays.entry_low[plain], arrays.set_low[inside]])
@@ -89,7 +89,7 @@ def _owners(starts: Array) -> Array:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def _spread(starts: Array, sizes: Array) -> Array:
+def _expand_ranges(starts: Array, sizes: Array) -> Array:
     """starts[i], starts[i] + 1, ... for each i, one after the other."""
     total = int(sizes.sum())
     ends = np.cumsum(sizes)
@@ -109,7 +109,7 @@ def _as_sets(box: Array, column: Array, low: Array, high: Array) -> Tests:
     several = np.full(len(starts), -1, np.int64)
     several[many] = np.arange(int(many.sum()))
     sizes = (ends - starts)[many]
-    rows = _spread(starts[many], sizes)
+    rows = _expand_ranges(starts[many], sizes)
     last = ends - 1
     set_starts = np.zeros(int(many.sum()) + 1, np.int64)
     np.cumsum(sizes, out=set_starts[1:])
@@ -150,22 +150,27 @@ def _place_of(ranks: Ranks, code: int) -> Any:
     return found[0]
 
 
-def assemble(loose: DisassembledSegment, histograms: Mapping[str, Array] | None = None) -> Segment:
+def assemble(source: DisassembledSegment, histograms: Mapping[str, Array] | None = None) -> Segment:
     """A segment of these tests, with the access tests that the histograms ask for."""
     arrays, number = choose_access(
-        loose.tests, loose.slots, loose.terms, loose.elements, set(loose.rest), histograms or {}
+        source.tests,
+        source.slots,
+        source.terms,
+        source.elements,
+        set(source.rest),
+        histograms or {},
     )
-    rest = {int(number[box]): one for box, one in loose.rest.items()}
-    count = int(loose.slots.max()) + 1 if len(loose.slots) else 0
-    many = (np.bincount(loose.slots, minlength=count) > 1).astype(np.uint8)
-    return Segment(tuple(loose.terms), arrays, rest, loose.opaque, count, many)
+    rest = {int(number[box]): one for box, one in source.rest.items()}
+    count = int(source.slots.max()) + 1 if len(source.slots) else 0
+    many = (np.bincount(source.slots, minlength=count) > 1).astype(np.uint8)
+    return Segment(tuple(source.terms), arrays, rest, source.opaque, count, many)
 
 
-def merged(given: Sequence[Segment], dead: Array) -> DisassembledSegment:
-    """The filters of several segments as those of one, without the dead ones and what only they
-    asked about."""
-    parts = [_without(disassemble(segment), dead) for segment in given]
-    parts = _limited(parts)
+def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment:
+    """The filters of several segments as those of one, without the dead ones and the terms that
+    only they tested."""
+    parts = [_drop_dead(disassemble(segment), dead) for segment in given]
+    parts = _limit_terms(parts)
     by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # the terms of one name, by part
     for number, part in enumerate(parts):
         for at, term in enumerate(part.terms, 1):
@@ -175,13 +180,13 @@ def merged(given: Sequence[Segment], dead: Array) -> DisassembledSegment:
     places: list[dict[int, Array]] = [{} for _ in parts]
     for name in sorted(by_name):
         same = [parts[number].terms[at - 1] for number, at in by_name[name]]
-        ranks, found = merged_ranks([term.ranks for term in same])
+        ranks, found = merge_ranks([term.ranks for term in same])
         terms.append(Term(same[0].text, same[0].node, ranks, same[0].elements))
         for (number, at), place in zip(by_name[name], found, strict=True):
             columns[number][at] = len(terms)
             places[number][at] = place
-    whole = _concatenated(
-        terms, [_moved(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
+    whole = _concatenate(
+        terms, [_move_tests(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
     )
     # a term that lost cuts on the way is not the one that events were counted by
     for number, (part, segment) in enumerate(zip(parts, given, strict=True)):
@@ -193,33 +198,33 @@ def merged(given: Sequence[Segment], dead: Array) -> DisassembledSegment:
     return whole
 
 
-def _without(loose: DisassembledSegment, dead: Array) -> DisassembledSegment:
+def _drop_dead(source: DisassembledSegment, dead: Array) -> DisassembledSegment:
     """Without the boxes of dead slots; boxes are numbered anew."""
-    alive = dead[loose.slots] == 0
+    alive = dead[source.slots] == 0
     if alive.all():
-        return loose
+        return source
     number = np.cumsum(alive) - 1
-    tests = _chosen(loose.tests, alive[loose.tests.box])
+    tests = _choose_tests(source.tests, alive[source.tests.box])
     tests.box = number[tests.box].astype(np.uint32)
     left = DisassembledSegment(
-        loose.terms,
+        source.terms,
         tests,
-        loose.slots[alive],
-        [(int(number[e[0]]), *e[1:]) for e in loose.elements if alive[e[0]]],
-        {int(number[box]): one for box, one in loose.rest.items() if alive[box]},
-        loose.opaque,
+        source.slots[alive],
+        [(int(number[e[0]]), *e[1:]) for e in source.elements if alive[e[0]]],
+        {int(number[box]): one for box, one in source.rest.items() if alive[box]},
+        source.opaque,
     )
     used = {text for one in left.rest.values() for text, _ in one.tests}
     left.opaque = {text: node for text, node in left.opaque.items() if text in used}
-    return _pruned(left)
+    return _prune(left)
 
 
-def _chosen(tests: Tests, kept: Array) -> Tests:
+def _choose_tests(tests: Tests, kept: Array) -> Tests:
     """Some of the tests, with the interval sets that they have."""
     several = tests.several[kept]
     has = several >= 0
     sizes = np.diff(tests.set_starts)[several[has]]
-    rows = _spread(tests.set_starts[several[has]], sizes)
+    rows = _expand_ranges(tests.set_starts[several[has]], sizes)
     several[has] = np.arange(len(sizes))
     starts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=starts[1:])
@@ -229,14 +234,14 @@ def _chosen(tests: Tests, kept: Array) -> Tests:
     )  # fmt: skip
 
 
-def _pruned(loose: DisassembledSegment) -> DisassembledSegment:
+def _prune(source: DisassembledSegment) -> DisassembledSegment:
     """Without terms that nothing tests, and without cuts where few of a term are still in use."""
-    used = _used_cuts(loose)
+    used = _used_cuts(source)
     terms: list[Term] = []
-    columns = np.zeros(len(loose.terms) + 1, np.uint32)
+    columns = np.zeros(len(source.terms) + 1, np.uint32)
     places: dict[int, Array] = {}
-    tested = {*np.unique(loose.tests.column).tolist(), *(e[1] for e in loose.elements)}
-    for at, term in enumerate(loose.terms, 1):
+    tested = {*np.unique(source.tests.column).tolist(), *(e[1] for e in source.elements)}
+    for at, term in enumerate(source.terms, 1):
         cuts, here = term.ranks.cuts, used[at - 1]
         places[at] = np.arange(len(cuts))
         if at not in tested:
@@ -247,15 +252,15 @@ def _pruned(loose: DisassembledSegment) -> DisassembledSegment:
             term = Term(term.text, term.node, Ranks(left, term.ranks.ordered), term.elements)
         terms.append(term)
         columns[at] = len(terms)
-    if len(terms) == len(loose.terms) and all(map(is_, terms, loose.terms)):
-        return loose
-    return _moved(loose, terms, columns, places)
+    if len(terms) == len(source.terms) and all(map(is_, terms, source.terms)):
+        return source
+    return _move_tests(source, terms, columns, places)
 
 
-def _used_cuts(loose: DisassembledSegment) -> list[Array]:
+def _used_cuts(source: DisassembledSegment) -> list[Array]:
     """Per term which of its cuts are an end of some test."""
-    tests = loose.tests
-    sizes = [len(term.ranks.cuts) for term in loose.terms]
+    tests = source.tests
+    sizes = [len(term.ranks.cuts) for term in source.terms]
     starts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=starts[1:])
     owner = np.zeros(len(tests.set_starts) - 1, np.int64)
@@ -269,14 +274,14 @@ def _used_cuts(loose: DisassembledSegment) -> list[Array]:
     used = np.zeros(int(starts[-1]), bool)
     used[(starts[column] + low - 1)[low > 0]] = True
     used[(starts[column] + high)[high < np.array(sizes, np.int64)[column]]] = True
-    for _, at, ranks, place, _ in loose.elements:
+    for _, at, ranks, place, _ in source.elements:
         for cut in points([place]).cuts:
             used[starts[at - 1] + ranks.place[cut]] = True
     return [used[starts[at] : starts[at + 1]] for at in range(len(sizes))]
 
 
-def _limited(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
-    """With no more terms in all than there are columns: what is tested least is evaluated."""
+def _limit_terms(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
+    """With no more terms than there are columns: the terms tested least are evaluated instead."""
     count: dict[str, int] = {}
     lists = {term.text for part in parts for term in part.terms if term.elements}
     for part in parts:
@@ -288,15 +293,15 @@ def _limited(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
     if surplus <= 0:
         return parts
     least = set(sorted(count, key=lambda text: count[text])[:surplus])
-    return [_evaluated(part, least) for part in parts]
+    return [_evaluate_terms(part, least) for part in parts]
 
 
-def _evaluated(loose: DisassembledSegment, texts: set[str]) -> DisassembledSegment:
-    """With the tests of some terms among what is left to evaluate."""
-    tests, terms = loose.tests, loose.terms
+def _evaluate_terms(source: DisassembledSegment, texts: set[str]) -> DisassembledSegment:
+    """Evaluate the tests of some terms instead of indexing them."""
+    tests, terms = source.tests, source.terms
     named = np.array([False, *(term.text in texts and not term.elements for term in terms)])
     taken = named[tests.column]
-    rest, opaque = dict(loose.rest), dict(loose.opaque)
+    rest, opaque = dict(source.rest), dict(source.opaque)
     for row in np.nonzero(taken)[0].tolist():
         term = terms[int(tests.column[row]) - 1]
         opaque[term.text] = term.node
@@ -305,9 +310,9 @@ def _evaluated(loose: DisassembledSegment, texts: set[str]) -> DisassembledSegme
         if one.form is None:
             rest[box] = Rest(tests=(*one.tests, (term.text, _values(tests, row, term.ranks))))
     left = DisassembledSegment(
-        terms, _chosen(tests, ~taken), loose.slots, loose.elements, rest, opaque
+        terms, _choose_tests(tests, ~taken), source.slots, source.elements, rest, opaque
     )
-    return _pruned(left)
+    return _prune(left)
 
 
 def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
@@ -324,16 +329,16 @@ def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
     return ValueSet(tuple(cuts))
 
 
-def _moved(
-    loose: DisassembledSegment, terms: list[Term], columns: Array, places: Mapping[int, Array]
+def _move_tests(
+    source: DisassembledSegment, terms: list[Term], columns: Array, places: Mapping[int, Array]
 ) -> DisassembledSegment:
     """The same tests in other columns, with the codes that follow from where their cuts are now."""
-    tests = loose.tests
+    tests = source.tests
     # a low end is a cut + 1, a high end the cut after; the end of the line stays that
-    starts = np.zeros(len(loose.terms) + 2, np.int64)
+    starts = np.zeros(len(source.terms) + 2, np.int64)
     lows, highs = [np.zeros(1, np.uint32)], [np.zeros(1, np.uint32)]
     starts[1] = 1
-    for at in range(1, len(loose.terms) + 1):
+    for at in range(1, len(source.terms) + 1):
         lows.append(np.append(0, places[at] + 1).astype(np.uint32))
         last = len(terms[columns[at] - 1].ranks) - 1 if columns[at] else 0
         highs.append(np.append(places[at], last).astype(np.uint32))
@@ -353,15 +358,15 @@ def _moved(
         terms,
         Tests(tests.box, columns[tests.column], low, high, tests.several, tests.set_starts,
               set_low, set_high),
-        loose.slots,
+        source.slots,
         [(box, int(columns[column]), terms[columns[column] - 1].ranks, place, outcomes)
-         for box, column, _, place, outcomes in loose.elements],
-        loose.rest,
-        loose.opaque,
+         for box, column, _, place, outcomes in source.elements],
+        source.rest,
+        source.opaque,
     )  # fmt: skip
 
 
-def _concatenated(terms: list[Term], parts: list[DisassembledSegment]) -> DisassembledSegment:
+def _concatenate(terms: list[Term], parts: list[DisassembledSegment]) -> DisassembledSegment:
     boxes, sets, intervals = 0, 0, 0
     rows: list[tuple[Array, ...]] = []
     starts = [np.zeros(1, np.int64)]

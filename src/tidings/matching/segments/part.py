@@ -34,8 +34,8 @@ Array = npt.NDArray[Any]
 Watch = Callable[[Array], None]  # is given the codes of an event
 ROOM = 1 << 20  # pairs that an output buffer holds at least
 PADDING = 64
-DENSE = 256  # slots for each that was found: to go through all of them takes less than to sort
-FEW = 32  # matches of an event that Python looks through sooner than NumPy
+DENSE = 256  # slots per match up to which a pass over all slots takes less than sorting
+FEW = 32  # matches that Python goes through faster than NumPy
 _INDEX = np.dtype(np.intp)  # what NumPy takes as an index without a copy
 
 
@@ -77,7 +77,7 @@ class Part:
         self._sure = not segment.rest  # what the kernel finds is a match
         self._several = bool(segment.many.any())  # a filter of two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
-        self._no_lists = _stacked(np.full(len(segment.terms) + 1, -1, np.int64), [])
+        self._no_lists = _stack_lists(np.full(len(segment.terms) + 1, -1, np.int64), [])
 
     @property
     def is_probed(self) -> bool:
@@ -86,7 +86,7 @@ class Part:
 
     def prepare(self) -> None:
         """Make now what the first single event would wait for."""
-        _ = self._reader, self._for_one
+        _ = self._reader, self._probe_tables
 
     def with_segment(self, segment: Segment) -> Part:
         """The same part with other slots."""
@@ -114,7 +114,7 @@ class Part:
                 continue
             exact[at] = columns.codes_of(term.node, batch, encoder)
             coarse[at, :count] = exact[at] >> self.segment.arrays.shift[at]
-        return Codes(exact, coarse, _stacked(base, found))
+        return Codes(exact, coarse, _stack_lists(base, found))
 
     def pairs(
         self,
@@ -136,7 +136,7 @@ class Part:
         found: list[tuple[Array, Array]] = []
         unsure: list[tuple[Array, Array]] = []
         for access in self._accesses:
-            order, starts = self._sorted(access, codes)
+            order, starts = self._sort_events(access, codes)
             if len(order) == 0:
                 continue
             permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
@@ -148,7 +148,7 @@ class Part:
             found.append((box_events[kept], self.segment.arrays.box_slot[boxes[kept]]))
         return found
 
-    def _sorted(self, access: Access, codes: Codes) -> tuple[Array, Array]:
+    def _sort_events(self, access: Access, codes: Codes) -> tuple[Array, Array]:
         """The events in the order of an access term, and where each code begins."""
         base = codes.lists.base[access.column]
         size = len(self.segment.terms[access.column - 1].ranks) if access.column else 1
@@ -206,7 +206,7 @@ class Part:
         )
 
     @cached_property
-    def _for_one(self) -> tuple[tuple[Any, ...], Array]:
+    def _probe_tables(self) -> tuple[tuple[Any, ...], Array]:
         """What the kernel takes for every event alike: arrays, and the pointer table of them."""
         encoders = [None if term.elements else encoder for _, term, encoder in self._columns]
         kept = integer_codes(encoders), self.segment.arrays, self.index
@@ -216,10 +216,10 @@ class Part:
     def probe(self, event: Event, dead: Array, watch: Watch | None = None) -> Array:
         """The slots of the filters that match one event. `watch` gets its codes."""
         list_codes = self._element_codes(event) if self._has_lists else self._no_lists
-        found = self._found(self._reader.of_event(event), dead, list_codes, watch)
+        found = self._run_probe(self._reader.of_event(event), dead, list_codes, watch)
         if not self._sure:
-            found = self.segment.arrays.box_slot[self._settled(found, event)]
-        return _once(found) if self._several else found
+            found = self.segment.arrays.box_slot[self._check_rest(found, event)]
+        return _drop_repeats(found) if self._several else found
 
     def probe_json(
         self, text: str | bytes, dead: Array, watch: Watch | None = None
@@ -228,14 +228,14 @@ class Part:
         values = self._reader.of_json(text) if self._sure else None
         if values is None:
             return None
-        found = self._found(values, dead, self._no_lists, watch)
-        return _once(found) if self._several else found
+        found = self._run_probe(values, dead, self._no_lists, watch)
+        return _drop_repeats(found) if self._several else found
 
-    def _found(
+    def _run_probe(
         self, values: Array, dead: Array, list_codes: ListColumns, watch: Watch | None
     ) -> Array:
         """What the kernel finds: slots, or boxes where something is left to evaluate."""
-        _, table = self._for_one
+        _, table = self._probe_tables
         room = 1024
         while True:
             found = np.empty(room, _INDEX)
@@ -248,7 +248,7 @@ class Part:
             watch(values)
         return found[:count]
 
-    def _settled(self, boxes: Array, event: Event) -> Array:
+    def _check_rest(self, boxes: Array, event: Event) -> Array:
         """The boxes that pass what is left to evaluate."""
         values: dict[str, Key] = {}
         rest, segment = self.segment.rest, self.segment
@@ -265,12 +265,12 @@ class Part:
             if term.elements:
                 base[at] = 2 * len(found)
                 found.append(lists.encode_list(evaluate(term.node, event), encoder))
-        return _stacked(base, found)
+        return _stack_lists(base, found)
 
 
-def _once(slots: Array) -> Array:
-    """Each slot once. Most events match few filters, by one box each: there NumPy takes longer to
-    begin than all else takes."""
+def _drop_repeats(slots: Array) -> Array:
+    """Each slot once. Most events match few filters, by one box each: for those, one call of NumPy
+    takes longer than all else."""
     if len(slots) <= FEW and len(set(slots.tolist())) == len(slots):
         return slots
     size = int(slots.max()) + 1
@@ -296,7 +296,7 @@ _NO_COUNTS = np.zeros(0, np.int64)
 _NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8))
 
 
-def _stacked(base: Array, found: list[lists.ListCodes]) -> ListColumns:
+def _stack_lists(base: Array, found: list[lists.ListCodes]) -> ListColumns:
     """Several list columns as one set of arrays."""
     if not found:
         return ListColumns(base, *_NO_LISTS)

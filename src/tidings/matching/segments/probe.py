@@ -1,4 +1,4 @@
-"""The way for a single event: boxes reached by two of their tests at once.
+"""The index for single events: boxes are reached by two of their tests at once.
 
 Sorting pays for a batch only. A single event looks boxes up, and one test lets too many through: of
 100,000 filters with a popular value here and a wide range there, thousands pass their best test.
@@ -36,11 +36,11 @@ from tidings.matching.segments.probe_kernels import Probe
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
-BINS, FINE_BINS = 16, 32  # of a column: few stay in the cache, more let less through
+BINS, FINE_BINS = 16, 32  # of a column: few fit the cache, more let fewer boxes through
 MANY = 1 << 18  # entries from which finer bins pay
 MOST_CELLS = 64  # that a box may be in; wider ones stay single
 MOST_CODES = 8  # per entry of points, for an index by code
-LEAST_VISITS = 3  # entries that a pair must spare an event, to be worth its look
+LEAST_VISITS = 3  # entries that a pair must save an event to be worth looking at
 
 
 class _Entries(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Residuals of a batch: which of the pairs of event and box that are left pass what no set can say.
+"""Residuals of a batch: which of the remaining pairs of event and box pass what no set can express.
 
 Pairs come in runs, one box at a time. A term is evaluated for all runs that test it at once:
 
@@ -38,7 +38,7 @@ _OUTCOMES = [key(None), key(False), key(True)]
 
 
 def passes(segment: Segment, rest: Rest, event: Event, values: dict[str, Key]) -> bool:
-    """Whether one event passes the rest of a box; `values` keeps what terms were worth."""
+    """Whether one event passes the rest of a box; `values` caches the values of terms."""
     if rest.form is not None:
         look()
         return rest.form.holds(event, values)
@@ -157,7 +157,7 @@ class Residuals:
 
     def _by_distinct(self, node: Expression, path: Path, demand: int) -> Array | None:
         if path not in self._distinct:
-            self._distinct[path] = self._encoded(path)
+            self._distinct[path] = self._encode(path)
         values, indices, columnar = self._distinct[path]
         if demand * WORTH < len(values):
             return None
@@ -169,7 +169,7 @@ class Residuals:
         outcomes: Array = found[indices]
         return outcomes
 
-    def _encoded(self, path: Path) -> tuple[Any, Array, Columnar]:
+    def _encode(self, path: Path) -> tuple[Any, Array, Columnar]:
         """The distinct values of an attribute, null last, and where each row has its own."""
         column = self._columns[path]
         if not pa.types.is_dictionary(column.type):

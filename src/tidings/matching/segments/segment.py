@@ -6,9 +6,9 @@
               is an *entry*; entries lie sorted by (term, width class, low end), so that the events
               of a sorted batch that pass one are a slice, and so that the entries that one event
               passes are slices too
-    extras    what no single interval of 16-bit codes can say: sets of several intervals, terms of
-              over 65,536 codes, elements of lists; checked on the few that are left
-    rest      residuals and wide filters; evaluated on what is left after that
+    extras    what no single interval of 16-bit codes can express: sets of several intervals, terms
+              of over 65,536 codes, elements of lists; checked on the few events that are left
+    rest      residuals and wide filters; evaluated on the events that are left after that
 
 Column 0 is the same for all events: boxes without an indexable test have their entry there.
 Honest cost, one box of k indexable tests: 6 (k - 1) bytes of tests, 12 of entry, 9 of box.

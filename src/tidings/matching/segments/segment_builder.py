@@ -25,7 +25,7 @@ _OUTCOMES = ((sets.NULL, 1), (sets.FALSE, 2), (sets.TRUE, 4))
 
 
 class UnindexedTests:
-    """Tests that are not in columns of their own: of elements of lists, and what is evaluated."""
+    """Tests without a column of their own: of elements of lists, and those to be evaluated."""
 
     def __init__(self) -> None:
         self.elements: dict[str, tuple[Expression, dict[Any, int]]] = {}
@@ -36,7 +36,7 @@ class UnindexedTests:
     def add_other(
         self, box: int, term: str, node: Expression, values: ValueSet, left: list[Any]
     ) -> None:
-        """Take a test that no column is for; what has to be evaluated goes to `left`."""
+        """Take a test that has no column; one that must be evaluated goes to `left`."""
         if is_element(node):
             self._add_element(box, node, values)
         else:
@@ -109,7 +109,7 @@ def build_segment(forms: Iterable[tuple[int, Form]]) -> Segment:
 
 
 def gather_boxes(forms: Iterable[tuple[int, Form]]) -> BoxGathering:
-    """What a segment is made of. Forms that match nothing are left out, and none is kept."""
+    """Gather the boxes of forms. Forms that match nothing are left out, and no form is kept."""
     gathering = BoxGathering()
     for slot, form in forms:
         if not form.never:
@@ -123,7 +123,7 @@ def _tests_of(gathering: BoxGathering) -> tuple[list[Term], Tests]:
     several: list[list[tuple[int, int]]] = []
     for text in sorted(gathering.by_term):
         tests = gathering.by_term[text]
-        ranks, rows = tests.coded(len(terms) + 1, several)
+        ranks, rows = tests.to_codes(len(terms) + 1, several)
         terms.append(Term(text, tests.node, ranks))
         parts.append(rows)
     return terms, _concatenate_rows(parts, several)

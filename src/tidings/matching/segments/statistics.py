@@ -1,4 +1,4 @@
-"""What events look like: how often each code of each term was seen, as far as was looked.
+"""What events look like: how often each code of each term was seen, in a sample.
 
 A sample of each batch is counted. The counts decide which test of a box is its access test, and
 whether the choice made earlier is still a good one.
@@ -19,7 +19,7 @@ from tidings.matching.segments.part import Codes, Part
 Array = npt.NDArray[Any]
 SAMPLE = 1024  # events of a batch that are counted
 FIRST_LOOK = 4096  # events after which the choice is looked at; then each time twice as many
-DRIFT = 1.5  # times the least possible work that is put up with
+DRIFT = 1.5  # times the least possible work that is tolerated
 FADE = 1 << 20  # counts are halved when they reach this, so that old events fade
 
 
@@ -46,15 +46,15 @@ class Statistics:
         step = max(1, codes.exact.shape[1] // SAMPLE)
         for at, text, size in self._terms:
             self.counts[text] += np.bincount(codes.exact[at, ::step], minlength=size)
-        self._saw(min(codes.exact.shape[1], SAMPLE))
+        self._note_events(min(codes.exact.shape[1], SAMPLE))
 
     def count_one(self, codes: Array) -> None:
         """Take note of a single event, by its codes."""
         for at, text, _ in self._terms:
             self.counts[text][codes[at]] += 1
-        self._saw(1)
+        self._note_events(1)
 
-    def _saw(self, events: int) -> None:
+    def _note_events(self, events: int) -> None:
         self.seen += events
         if self.seen >= FADE:
             self.seen //= 2
@@ -70,7 +70,7 @@ class Statistics:
         return True
 
 
-def moved(counts: Array, place: Array, size: int) -> Array:
+def move_counts(counts: Array, place: Array, size: int) -> Array:
     """Counts in another rank space of `size` codes that has all the old cuts, at these places:
     spread evenly where it is finer."""
     first = np.append(0, place + 1)
@@ -78,13 +78,13 @@ def moved(counts: Array, place: Array, size: int) -> Array:
     return np.repeat(counts / sizes, sizes)
 
 
-def excess(part: Part, counts: dict[str, Array]) -> float:
+def excess_work(part: Part, counts: dict[str, Array]) -> float:
     """How many times more candidates the present access tests let through than the best would."""
-    loose = disassemble(part.segment)
-    share = shares(loose.tests, loose.terms, counts)
-    boxes = len(loose.slots)
+    source = disassemble(part.segment)
+    share = shares(source.tests, source.terms, counts)
+    boxes = len(source.slots)
     best = np.full(boxes, 1.0, np.float64)
-    np.minimum.at(best, loose.tests.box, share)
+    np.minimum.at(best, source.tests.box, share)
     arrays = part.segment.arrays
     columns = np.repeat(arrays.group_column, arrays.group_end - arrays.group_start)
     now = 0.0
@@ -99,5 +99,5 @@ def excess(part: Part, counts: dict[str, Array]) -> float:
             arrays.entry_high[rows].astype(np.int64),
         )
         now += float(((total[high + 1] - total[low]) / total[-1]).sum())
-    least = float(best[np.unique(loose.tests.box)].sum())
+    least = float(best[np.unique(source.tests.box)].sum())
     return now / least if least > 0 else 1.0

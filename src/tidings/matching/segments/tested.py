@@ -31,13 +31,13 @@ def tested(segments: Iterable[Segment]) -> Tested:
                 known = found.setdefault(path, set())
                 if isinstance(term.node, Attribute):
                     known |= {family for family in families if family is not None}
-        for node in _unindexed(segment):
+        for node in _unindexed_terms(segment):
             for path in attributes_of(node):
                 found.setdefault(path, set())
     return found
 
 
-def _unindexed(segment: Segment) -> Iterable[Expression]:
+def _unindexed_terms(segment: Segment) -> Iterable[Expression]:
     yield from segment.opaque.values()
     for rest in segment.rest.values():
         if rest.form is not None:

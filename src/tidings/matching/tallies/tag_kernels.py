@@ -1,4 +1,4 @@
-"""From the nodes that match an event to what is told: the lowest of them, or who subscribed.
+"""From the nodes that match an event to what is reported: the lowest of them, or the subscribers.
 
 Shapes (n events, m matches, N nodes): starts int64 [n + 1] and places int64 [m] are the matches,
 event by event; parents of node p are at parent_starts[p] to parent_starts[p + 1]; alive uint8 [N]:
@@ -16,9 +16,9 @@ from tidings.matching.jit.compiling import kernel
 def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_starts, out):  # type: ignore[no-untyped-def]
     """The living matches that cover no other living match of their event. Gives how many.
 
-    Whatever lies between two matches matches too. So it is enough to strike out the parents of
-    every living match, and what is above those of them that are dead. Costs one look per edge
-    between matches. covered int64 [N]: anything below 0; out int64 [m].
+    Every node between two matches matches too. So it is enough to drop the parents of every living
+    match, and the nodes above those parents that are dead. Costs one look per edge between matches.
+    covered int64 [N]: anything below 0; out int64 [m].
     """
     count = 0
     stack = np.empty(64, np.int64)

@@ -30,7 +30,7 @@ from tidings.files import replace_file
 from tidings.filters import Attributes
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
-from tidings.snapshots import FORMAT, VERSION, Distinct, Snapshot, build_nodes, need_whole
+from tidings.snapshots import FORMAT, VERSION, DistinctFilters, Snapshot, build_nodes, need_whole
 from tidings.spark.compiling.restated import Aside, Travelling, aside, numbers_of, unfit
 from tidings.spark.outbox.durable import sync
 from tidings.store import ChangeLog, LogError
@@ -80,7 +80,7 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     path = path_of(home, version, log.attributes)
     if path.exists():
         return path
-    distinct = Distinct(log.attributes, log.functions)
+    distinct = DistinctFilters(log.attributes, log.functions)
     state = log.state(version)
     filters: list[tuple[str, bytes, int]] = []
     refused: list[Aside] = []

@@ -70,7 +70,7 @@ def gatherer(files: list[str], folder: str, attributes: Attributes | None) -> Ta
                 for text in batch.column(0).drop_null().to_pylist():
                     gathering.add(parse(text, attributes=attributes).form)
             path = Path(folder, CHUNK.format(number))
-            make_private(path).write_bytes(gathering.packed())
+            make_private(path).write_bytes(gathering.pack())
             yield pa.RecordBatch.from_pydict({"count": pa.array([len(gathering)], pa.int64())})
 
     return gather

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from tidings.model import TidingsError
-from tidings.snapshots import Live, Snapshot, View, identity_of
+from tidings.snapshots import Snapshot, VersionedSnapshot, View, identity_of
 
 MOST_OPEN = 2
 ROWS, BYTES = 65_536, 64 << 20
@@ -41,7 +41,7 @@ class Pinned(msgspec.Struct, frozen=True):
 
 
 _lock = threading.Lock()
-_opened: dict[tuple[str, str], Live] = {}
+_opened: dict[tuple[str, str], VersionedSnapshot] = {}
 
 
 def view_of(pinned: Pinned) -> View:
@@ -50,7 +50,7 @@ def view_of(pinned: Pinned) -> View:
     with _lock:
         live = _opened.get(key)
         if live is None:
-            live = Live(Snapshot.open(pinned.path))
+            live = VersionedSnapshot(Snapshot.open(pinned.path))
             if pinned.identity and identity_of(pinned.path) != pinned.identity:
                 raise TidingsError(
                     f"the snapshot {pinned.path} was replaced while it was in use; do it again, or "

@@ -113,8 +113,13 @@ def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def left_holds(arrays, box, skipped, coarse, exact, dead, lists):  # type: ignore[no-untyped-def]
-    """Whether a box passes its tests but the first ones, and all that is not of 16 bits."""
+def left_holds(table, box, skipped, coarse, exact, dead, lists):  # type: ignore[no-untyped-def]
+    """Whether a box passes its tests but the first ones, and all that is not of 16 bits.
+
+    It takes the table and not its views: those are 150 numbers, and would be put on the stack for
+    each call.
+    """
+    _, arrays, _ = _views(table)
     test, beyond = np.int64(arrays.box_tests[box]) + skipped, np.int64(arrays.box_tests[box + 1])
     while test < beyond:
         code = coarse[arrays.test_column[test]]
@@ -177,7 +182,7 @@ def probe(  # type: ignore[no-untyped-def]
                 & (np.uint16(coarse[records[at, 4]] - records[at, 5]) <= records[at, 6])
             ):
                 box = np.int64(records[at, 8]) | np.int64(records[at, 9]) << 16
-                if left_holds(arrays, box, 2, coarse, exact, dead, lists):
+                if left_holds(table, box, 2, coarse, exact, dead, lists):
                     if count == found.shape[0]:
                         return -1
                     found[count] = box_slot[box] if slots_wanted else box
@@ -204,7 +209,7 @@ def probe(  # type: ignore[no-untyped-def]
                     <= single_first[at, 2]
                 ):
                     box = np.int64(single_box[at])
-                    if left_holds(arrays, box, 1, coarse, exact, dead, lists):
+                    if left_holds(table, box, 1, coarse, exact, dead, lists):
                         if count == found.shape[0]:
                             return -1
                         found[count] = box_slot[box] if slots_wanted else box

@@ -47,7 +47,7 @@ from collections import Counter
 from pathlib import Path
 import pyarrow as pa
 from tidings.model import TidingsError
-from tidings.spark import worker
+from tidings.spark.tagging import worker
 
 folder, seed, flips = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 rows = pa.RecordBatch.from_pylist(json.loads(sys.argv[4]))

@@ -18,7 +18,7 @@ from tools.pictures.shapes import PALETTES, SIZES, Drawing, Palette
 
 from tidings import ContentGraph, Matcher, parse
 from tidings.matching.rank_space.ranks import Ranks
-from tidings.matching.segments.segment import build_segment
+from tidings.matching.segments.segment_builder import build_segment
 from tidings.routing import LabelGraph
 from tidings.routing.clients import Phase
 from tidings.routing.forwarding import Times

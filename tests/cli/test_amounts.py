@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings.cli.common.amounts import read_amount
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common.command_errors import BadInput
 
 
 @pytest.mark.parametrize(

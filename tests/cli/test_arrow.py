@@ -10,7 +10,7 @@ from pyarrow import parquet
 from tests.cli.conftest import Write
 
 from tidings.cli.common import arrow
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common.command_errors import BadInput
 
 COUNT = 3 * arrow.BATCH_ROWS + 1
 

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 from tests.cli.conftest import Run, Write
 
-from tidings.cli.pipelines import past
+from tidings.cli.pipelines import backtest_tables
 from tidings.spark import backtest
 from tidings.spark.backtests.backtest_result import Backtest
 from tidings.studies.workloads.many_flights import flights_of_years, write_flights
@@ -41,7 +41,7 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def session(_master: str) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr(past, "session", session)
+    monkeypatch.setattr(backtest_tables, "session", session)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from tests.cli.conftest import Write
 
 import tidings
-from tidings.cli.common.declared import read_types
+from tidings.cli.common.declared_types import read_types
 
 FILES = [
     ("t.toml", 'price = "integer"\nuser.city = "string"\n'),

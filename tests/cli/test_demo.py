@@ -9,8 +9,8 @@ import pytest
 from tests.cli.conftest import Run
 
 import tidings
-from tidings.cli.demo import demo, desks, replay
-from tidings.cli.demo.flights import describe, load_flights
+from tidings.cli.demo import demo_command, demo_subscriptions, replay
+from tidings.cli.demo.demo_flights import describe, load_flights
 
 pytest.importorskip("pyarrow")
 needs_flights = pytest.mark.skipif(
@@ -19,8 +19,8 @@ needs_flights = pytest.mark.skipif(
 
 
 def test_the_subscriptions_are_many_different_and_sound() -> None:
-    subscriptions = desks.subscriptions()
-    assert subscriptions == desks.subscriptions()
+    subscriptions = demo_subscriptions.subscriptions()
+    assert subscriptions == demo_subscriptions.subscriptions()
     assert len(subscriptions) == 300
     assert len({one.subscriber for one in subscriptions}) > 280
     parsed = [tidings.parse(one.text) for one in subscriptions]
@@ -64,8 +64,8 @@ def test_what_programs_get_is_what_filters_say(run: Run) -> None:
 
 def test_the_near_miss_fails_one_test() -> None:
     event = {"origin": "EWR", "carrier": "UA", "dep_delay": 57}
-    assert tidings.parse(demo.NEARLY).matches(event)
-    explanation = tidings.parse(desks.subscriptions()[0].text).explain(event)
+    assert tidings.parse(demo_command.NEARLY).matches(event)
+    explanation = tidings.parse(demo_subscriptions.subscriptions()[0].text).explain(event)
     assert len(explanation.boxes[0].failed) == 1
 
 
@@ -80,7 +80,7 @@ def test_without_the_extra_one_sentence_says_so(run: Run, monkeypatch: pytest.Mo
 def test_the_size_of_a_graph() -> None:
     texts = ["a > 1", "a > 2", "a > 3 AND b = 1", "c = 1"]
     graph = tidings.ContentGraph(map(tidings.parse, texts))
-    assert demo.measure(graph) == demo.Size(nodes=4, edges=2, depth=3)
+    assert demo_command.measure(graph) == demo_command.Size(nodes=4, edges=2, depth=3)
 
 
 @needs_flights

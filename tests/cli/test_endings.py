@@ -306,13 +306,13 @@ def test_a_leash_that_comes_late() -> None:
     """A slow start had a watchman without one by then, and outlived whoever started it."""
     code = """
 import time
-from tidings.cli import ending
-ending.LATER = 0.01
-ending.end_in_time()
-while ending._watchman._process is None:
+from tidings.cli.common import shutdown
+shutdown.LATER = 0.01
+shutdown.end_in_time()
+while shutdown._watchman._process is None:
     time.sleep(0.01)
-before = ending._watchman._process
-ending.end_with_stdin()
+before = shutdown._watchman._process
+shutdown.end_with_stdin()
 assert before.returncode == 0
 print("ready", flush=True)
 while True:

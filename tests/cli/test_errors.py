@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from tests.cli.conftest import Run, Write
 
-from tidings.cli.common.errors import cleaned
+from tidings.cli.common.command_errors import cleaned
 
 GOOD_FILTERS = "a = 1\n"
 GOOD_EVENTS = '{"a": 1}\n'

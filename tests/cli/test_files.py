@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.cli.common.errors import BadInput
-from tidings.cli.common.files import format_of, object_of
+from tidings.cli.common.command_errors import BadInput
+from tidings.cli.common.input_files import format_of, object_of
 
 FORMATS = ("json", "csv")
 

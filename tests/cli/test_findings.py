@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import tidings
-from tidings.cli.common.subscriptions import Subscription
+from tidings.cli.common.subscription_files import Subscription
 from tidings.cli.filters import findings
 from tidings.cli.filters.findings import COVERED, DUPLICATE, examine
 

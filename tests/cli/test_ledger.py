@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tidings
-from tidings.cli.common.subscriptions import Subscription
-from tidings.cli.filters.ledger import Ledger
+from tidings.cli.common.subscription_files import Subscription
+from tidings.cli.filters.match_counts import Ledger
 
 
 def ledger_of(*texts: str) -> Ledger:

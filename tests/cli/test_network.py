@@ -12,7 +12,7 @@ import pytest
 from tests.broker.certificates import Authority
 from tests.cli.conftest import Run, Write
 
-from tidings.cli.network.network import _missing
+from tidings.cli.network.network_commands import _missing
 from tidings.routing.clients.subscriber import Lost
 from tidings.routing.protocol.lineage import Break
 

@@ -23,9 +23,9 @@ from tests.spark.outboxes import files_of, flip, put_batch
 from tidings.cli.pipelines.pipeline_view import PipelineView
 from tidings.model import TidingsError
 from tidings.spark.feeds.feed_spool import FeedState, SpoolState
-from tidings.spark.outbox.checkpoint import SparkCheckpoint
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_start import take_outbox
+from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.spark.pipeline.settings import load_settings
 from tidings.spark.pipeline.status import standing
 from tidings.spark.session.failures import sentence_of
@@ -152,7 +152,8 @@ def test_a_signal_ends_it_after_the_batch(
     which: signal.Signals,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tidings.cli.pipelines.pipeline.GRACE", 60.0)  # on a machine that is busy
+    # on a machine that is busy
+    monkeypatch.setattr("tidings.cli.pipelines.pipeline_command.GRACE", 60.0)
     (folder / "p.toml").write_text(FILE.format(trigger=ALWAYS))
     for number in range(6):
         put(folder, f"{number}.json", GOOD)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from tests.cli.conftest import Write
 
-from tidings.cli.common.subscriptions import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 
 
 def test_text_lines_have_their_number_as_id(write: Write) -> None:

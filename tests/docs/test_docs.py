@@ -28,8 +28,8 @@ from typing import NamedTuple, get_args
 import pytest
 
 from tidings import FilterError, parse
-from tidings.cli.common.ending import INTERRUPTED
-from tidings.cli.pipelines.pipeline import run_pipeline
+from tidings.cli.common.shutdown import INTERRUPTED
+from tidings.cli.pipelines.pipeline_command import run_pipeline
 from tidings.filters.canonical import boxes, covering, point_images, rewrites, rules
 from tidings.filters.dialects.sql import dialect
 from tidings.filters.language import builders, expression, functions, tokens

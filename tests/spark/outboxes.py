@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.spark.outbox.commits import Commit, DataFile
-from tidings.spark.outbox.durable import digest_of
 from tidings.spark.outbox.outbox import Outbox
+from tidings.spark.outbox.sealed_files import digest_of
 
 
 def files_of(outbox: Outbox, batch: int, attempt: str) -> list[DataFile]:

@@ -28,7 +28,7 @@ from tidings.files import make_folder, private_file
 from tidings.model import EnvironmentProblem
 from tidings.spark.handover.handover import Outcome, Point
 from tidings.spark.handover.handover_messages import Frames, Reply, Request, frame
-from tidings.spark.outbox.durable import sync
+from tidings.spark.outbox.sealed_files import sync
 
 _HEAD = struct.Struct(">II")  # length, checksum
 _CHECK = struct.Struct(">I")  # checksum of the head: a length that is wrong looks like an end

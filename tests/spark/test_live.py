@@ -16,8 +16,8 @@ from tidings.filters import Attributes
 from tidings.matching.disk.manifest import SnapshotError
 from tidings.model import AttributesError
 from tidings.snapshots import Snapshot
-from tidings.spark.compiling.compiled import compile_version
-from tidings.spark.compiling.restated import BEYOND, Unfit
+from tidings.spark.loading.log_snapshots import compile_version
+from tidings.spark.loading.restated import BEYOND, Unfit
 from tidings.spark.pipeline import subscription_source
 from tidings.spark.pipeline.pipeline import checked_view
 from tidings.spark.pipeline.settings import OutboxSettings, Rate, Settings, Subscriptions

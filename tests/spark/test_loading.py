@@ -15,7 +15,7 @@ from tests.matching import tables
 from tidings import Attributes, AttributesError, ContentGraph, FilterError, TidingsError, parse
 from tidings.snapshots import Snapshot
 from tidings.spark import build_snapshot, subscriptions
-from tidings.spark.compiling import loading
+from tidings.spark.loading import loading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,11 +16,11 @@ from tests.spark.outboxes import flip, put_batch
 
 from tidings import TidingsError
 from tidings.spark.outbox import commits as commits_module, outbox as outbox_module
-from tidings.spark.outbox.checkpoint import SparkCheckpoint
 from tidings.spark.outbox.commits import DamagedOutbox
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_check import Checked, OutboxCheck
 from tidings.spark.outbox.outbox_start import take_outbox
+from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 
 BEFORE = Path(__file__).parents[1] / "store" / "before.tar.gz"
 

@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
-from tidings.spark.compiling.restated import BEYOND
+from tidings.spark.loading.restated import BEYOND
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings

@@ -206,7 +206,7 @@ def test_tables(spark: SparkSession, point: StandInProcess, tmp_path: Path) -> N
 def test_options_are_checked(options: dict[str, str], sentence: str) -> None:
     from pyspark.sql.types import StructType
 
-    from tidings.spark.handover.rendezvous import Target
+    from tidings.spark.handover.rendezvous_sink import Target
 
     with pytest.raises(EnvironmentProblem, match=sentence):
         Target.of(options, StructType().add("a", "long").add("b", "long"))

@@ -17,10 +17,10 @@ import pytest
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
 from tidings.spark.outbox import outbox as outbox_module
-from tidings.spark.outbox.checkpoint import SparkCheckpoint
 from tidings.spark.outbox.filing import file_rows
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_check import OutboxCheck
+from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.spark.pipeline import pipeline as module
 from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings
@@ -270,7 +270,7 @@ def test_what_spark_noted_is_synced_before_the_pin(
 ) -> None:
     synced: list[str] = []
     monkeypatch.setattr(
-        "tidings.spark.outbox.checkpoint.sync",
+        "tidings.spark.outbox.spark_checkpoint.sync",
         lambda path: synced.append(str(path.relative_to(tmp_path))),
     )
     for name in ("offsets/0", "offsets/1", "sources/0/0", "sources/0/1", "sources/0/.1.crc"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings import Attributes, parse
-from tidings.spark.compiling.restated import BEYOND, Clash, Travelling, Unfit, numbers_of
+from tidings.spark.loading.restated import BEYOND, Clash, Travelling, Unfit, numbers_of
 from tidings.store import Change
 
 WHOLE, BROKEN = Attributes({"x": "integer"}), Attributes({"x": "double"})

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from tidings.spark.pipeline import running
-from tidings.spark.pipeline.running import Watched
+from tidings.spark.pipeline import stoppable_pipeline
+from tidings.spark.pipeline.stoppable_pipeline import Watched
 
 
 class Query:
@@ -27,7 +27,7 @@ class Query:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
-    monkeypatch.setattr(running, "NOTING", 0.2)
+    monkeypatch.setattr(stoppable_pipeline, "NOTING", 0.2)
     watched = Watched.__new__(Watched)
     watched.ending, watched.batch, watched.failure = threading.Event(), None, None
     return watched
@@ -65,7 +65,7 @@ def test_a_batch_is_waited_for_and_so_is_what_spark_notes_of_it(watched: Watched
 def test_nothing_is_waited_for_between_two_triggers(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "NOTING", 60.0)
+    monkeypatch.setattr(stoppable_pipeline, "NOTING", 60.0)
     query = Query()
     query.status["isTriggerActive"] = False
     ended(watched, query).join(10)

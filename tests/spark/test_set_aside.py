@@ -15,7 +15,7 @@ from tidings.cli.app import app
 from tidings.filters import Attributes
 from tidings.filters.values import regular
 from tidings.snapshots import Snapshot
-from tidings.spark.compiling.compiled import ASIDE, compile_version, home_of, set_aside
+from tidings.spark.loading.log_snapshots import ASIDE, compile_version, home_of, set_aside
 from tidings.spark.pipeline.subscription_source import Fixed, Followed
 from tidings.spark.tagging.worker import view_of
 from tidings.store import ChangeLog

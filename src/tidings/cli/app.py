@@ -7,25 +7,25 @@ from typing import Annotated
 
 import typer
 
-from tidings.cli.bench.bench import bench
+from tidings.cli.bench.bench_command import bench
 from tidings.cli.bench.bench_route import bench_route
 from tidings.cli.bench.bench_spark import bench_spark, bench_stream
-from tidings.cli.common.ending import INTERRUPTED, end_in_time
-from tidings.cli.common.errors import guarded
-from tidings.cli.demo.demo import show_demo
-from tidings.cli.filters.check import check_filters
-from tidings.cli.filters.convert import convert_filters
-from tidings.cli.filters.doctor import examine_file
-from tidings.cli.filters.explain import explain_event
-from tidings.cli.filters.graph import show_graph
-from tidings.cli.filters.match import match_events
-from tidings.cli.network.network import publish_notification, run_router, subscribe_to
-from tidings.cli.network.top import show_network
-from tidings.cli.network.up import start_tree
-from tidings.cli.pipelines.backtest import run_backtest
-from tidings.cli.pipelines.pipeline import pipeline
-from tidings.cli.subscriptions.live_subscriptions import subscriptions
-from tidings.cli.subscriptions.snapshot import snapshot
+from tidings.cli.common.command_errors import guarded
+from tidings.cli.common.shutdown import INTERRUPTED, end_in_time
+from tidings.cli.demo.demo_command import show_demo
+from tidings.cli.filters.check_command import check_filters
+from tidings.cli.filters.convert_command import convert_filters
+from tidings.cli.filters.doctor_command import examine_file
+from tidings.cli.filters.explain_command import explain_event
+from tidings.cli.filters.graph_command import show_graph
+from tidings.cli.filters.match_command import match_events
+from tidings.cli.network.network_commands import publish_notification, run_router, subscribe_to
+from tidings.cli.network.top_command import show_network
+from tidings.cli.network.up_command import start_tree
+from tidings.cli.pipelines.backtest_command import run_backtest
+from tidings.cli.pipelines.pipeline_command import pipeline
+from tidings.cli.subscriptions.snapshot_command import snapshot
+from tidings.cli.subscriptions.subscriptions_command import subscriptions
 
 app = typer.Typer(
     add_completion=False,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidings.spark.backtests.backtesting import backtest
-    from tidings.spark.compiling.loading import build_snapshot, subscriptions
-    from tidings.spark.handover.rendezvous import Target, hand_over
+    from tidings.spark.handover.rendezvous_sink import Target, hand_over
+    from tidings.spark.loading.loading import build_snapshot, subscriptions
     from tidings.spark.session.java import java_home
     from tidings.spark.session.kafka import kafka_jars, kafka_settings
     from tidings.spark.session.session import local_session
@@ -37,16 +37,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Target": "tidings.spark.handover.rendezvous",
+    "Target": "tidings.spark.handover.rendezvous_sink",
     "backtest": "tidings.spark.backtests.backtesting",
-    "build_snapshot": "tidings.spark.compiling.loading",
-    "hand_over": "tidings.spark.handover.rendezvous",
+    "build_snapshot": "tidings.spark.loading.loading",
+    "hand_over": "tidings.spark.handover.rendezvous_sink",
     "java_home": "tidings.spark.session.java",
     "kafka_jars": "tidings.spark.session.kafka",
     "kafka_settings": "tidings.spark.session.kafka",
     "local_session": "tidings.spark.session.session",
     "register": "tidings.spark.sources",
-    "subscriptions": "tidings.spark.compiling.loading",
+    "subscriptions": "tidings.spark.loading.loading",
     "tag": "tidings.spark.tagging.tagging",
     "tag_parquet": "tidings.spark.tagging.parquet",
 }

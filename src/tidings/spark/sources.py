@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Make "tidings-feeds" and "tidings-rendezvous" known to a session, for `format`."""
     from tidings.spark.feeds.feeds import FeedSource
-    from tidings.spark.handover.rendezvous import RendezvousSink
+    from tidings.spark.handover.rendezvous_sink import RendezvousSink
 
     spark.dataSource.register(FeedSource)
     spark.dataSource.register(RendezvousSink)

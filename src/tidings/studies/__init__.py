@@ -14,7 +14,7 @@ from tidings.studies.engine.graph_bench import GraphReport, bench_graph
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
 from tidings.studies.engine.update_bench import UpdateReport, bench_updates
-from tidings.studies.host.machine import Machine
+from tidings.studies.host.machine_info import Machine
 from tidings.studies.tables import (
     absent_lines,
     checked_line,

@@ -14,7 +14,7 @@ from tidings.studies.compare.peers import HOME, PeerReport
 from tidings.studies.compare.revision import Revision
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.update_bench import UpdateReport
-from tidings.studies.host.machine import Machine
+from tidings.studies.host.machine_info import Machine
 
 if TYPE_CHECKING:
     from tidings.studies.engine.graph_bench import GraphReport

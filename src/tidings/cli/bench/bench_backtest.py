@@ -12,7 +12,7 @@ from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
 from tidings.cli.common.screen import counted, emit, facts, plain, show, tasks_bar, working
-from tidings.cli.pipelines import past
+from tidings.cli.pipelines import backtest_tables
 from tidings.files import user_cache_folder
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def bench_backtest(
     rows_per_second, written_seconds, bytes, memory (driver, java, worker).
     """
     wanted, count = read_amount(rows, "--rows"), read_amount(filters, "--filters")
-    shared = past.shared_folder(master, folder, "--folder")
+    shared = backtest_tables.shared_folder(master, folder, "--folder")
     load_pyarrow()
     from tidings import studies
     from tidings.studies.workloads import write_flights
@@ -83,7 +83,7 @@ def bench_backtest(
             note=lambda done: note(f"writing flights: {done:,} of {wanted:,}"),
         )
     written = time.perf_counter() - begun
-    with past.session(master) as spark, past.compiled(texts, shared) as ready:
+    with backtest_tables.session(master) as spark, backtest_tables.compiled(texts, shared) as ready:
         from tidings.spark import backtest
         from tidings.spark.backtests import peak_memory
 

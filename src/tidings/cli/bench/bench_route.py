@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tidings.cli.bench.bench import Seed, show_report
+from tidings.cli.bench.bench_command import Seed, show_report
 from tidings.cli.common import options
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.screen import emit, working
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tidings.cli.bench.bench import Seed, show_report
+from tidings.cli.bench.bench_command import Seed, show_report
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common.command_errors import BadInput
 
 _AMOUNT = re.compile(r"(\d+(?:[_,]\d{3})*|\d+\.\d+)([kKmM]?)")
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tidings.cli.common.errors import BadInput
-from tidings.cli.common.files import STDIN, name_of, opened
+from tidings.cli.common.command_errors import BadInput
+from tidings.cli.common.input_files import STDIN, name_of, opened
 from tidings.model import EnvironmentProblem
 
 # Types of CSV columns are those of the first block, so it is not small.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tidings.cli.common import arrow, files
-from tidings.cli.common.declared import Declared
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common import arrow, input_files
+from tidings.cli.common.command_errors import BadInput
+from tidings.cli.common.declared_types import Declared
 from tidings.model import NotificationError
 
 FORMATS = ("json", "csv", "parquet")
@@ -17,7 +17,7 @@ def read_events(
     path: str, given: str | None, declared: Declared, nulls: Iterable[str] = ()
 ) -> Iterator[dict[str, Any]]:
     """The notifications of a file, with declared attributes as their types."""
-    form = files.format_of(path, given, FORMATS, "--format")
+    form = input_files.format_of(path, given, FORMATS, "--format")
     for where, event in _placed(path, form, declared, nulls):
         yield conformed(event, declared, where)
 
@@ -35,9 +35,9 @@ def conformed(event: dict[str, Any], declared: Declared, where: str) -> dict[str
 def _placed(
     path: str, form: str, declared: Declared, nulls: Iterable[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    name = files.name_of(path)
+    name = input_files.name_of(path)
     if form == "json":
-        for line, event in files.read_objects(path):
+        for line, event in input_files.read_objects(path):
             yield f"{name}, line {line}", event
         return
     if form == "csv":

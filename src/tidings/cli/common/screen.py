@@ -15,7 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from tidings.cli.common.errors import cleaned
+from tidings.cli.common.command_errors import cleaned
 
 Item = TypeVar("Item")
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.cli.common.arrow import load_pyarrow
 from tidings.cli.common.screen import counted, cut, emit, facts, live, plain, show, table
-from tidings.cli.demo.desks import subscriptions
-from tidings.cli.demo.flights import describe, load_flights
+from tidings.cli.demo.demo_flights import describe, load_flights
+from tidings.cli.demo.demo_subscriptions import subscriptions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,7 +8,7 @@ import msgspec
 
 from tidings import ContentGraph, Filter, Node
 from tidings.cli.common.screen import tracked
-from tidings.cli.common.subscriptions import Subscription
+from tidings.cli.common.subscription_files import Subscription
 from tidings.cli.filters import anatomy
 
 MANY = 1_000  # filters of one subscriber: fewer are not worth the start of the batch join

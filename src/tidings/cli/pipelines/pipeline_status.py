@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tidings.cli.common import options
-from tidings.cli.common.errors import remark
+from tidings.cli.common.command_errors import remark
 from tidings.cli.common.screen import (
     MOST_ROWS,
     counted,
@@ -23,7 +23,7 @@ from tidings.cli.common.screen import (
 from tidings.cli.pipelines.pipeline_files import File, settings_of
 
 if TYPE_CHECKING:
-    from tidings.spark.compiling import Aside
+    from tidings.spark.loading import Aside
     from tidings.spark.pipeline import Standing
 
 SICK = 10  # feeds that are shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidings.cli.common import options
-from tidings.cli.common.errors import report
+from tidings.cli.common.command_errors import report
 from tidings.cli.common.screen import MOST_ROWS, counted, emit, facts, near, plain, show, tracked
 from tidings.cli.pipelines.pipeline_files import File, settings_of
 from tidings.model import TidingsError

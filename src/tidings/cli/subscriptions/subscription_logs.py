@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.cli.common.declared import read_types
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common.command_errors import BadInput
+from tidings.cli.common.declared_types import read_types
 from tidings.filters import Attributes, Filter
 from tidings.filters.language import attributes_of
 from tidings.model import Id
@@ -89,7 +89,7 @@ def _compiled_with(path: Path) -> Attributes | None:
     """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
     if not (path / "snapshots").is_dir():
         return None
-    from tidings.spark.compiling import home_of, latest_attributes
+    from tidings.spark.loading import home_of, latest_attributes
 
     return latest_attributes(home_of(path))
 

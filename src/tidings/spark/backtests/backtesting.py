@@ -26,7 +26,7 @@ from tidings.spark.backtests.backtest_result import Backtest
 from tidings.spark.backtests.backtest_worker import Errand, counter
 from tidings.spark.backtests.tally import MOST_COUNTS, MOST_SAMPLES, Part, Tally, TooMany
 from tidings.spark.backtests.time_buckets import Every
-from tidings.spark.tagging.contracts import check_columns, family_of, type_at
+from tidings.spark.tagging.column_checks import check_columns, family_of, type_at
 from tidings.spark.tagging.tagging import placed
 from tidings.spark.tagging.worker import Pinned
 

@@ -32,7 +32,7 @@ import msgspec
 from tidings.files import make_folder, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 from tidings.spark.feeds.feed_documents import Entry, Validators
-from tidings.spark.outbox.durable import sync, write_whole
+from tidings.spark.outbox.sealed_files import sync, write_whole
 
 REMEMBERED = 1000
 """Keys that are remembered per feed beyond those that it shows."""

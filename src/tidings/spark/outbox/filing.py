@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
-from tidings.spark.outbox.durable import digest_of
 from tidings.spark.outbox.numbering import ALL, Counts, begins, number_lists
+from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.outbox.stages import NODES, TOLD, Staged
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ import msgspec
 
 from tidings.files import FOLDER, release_lock, take_lock
 from tidings.model import TidingsError
-from tidings.spark.outbox.checkpoint import STREAM
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
-from tidings.spark.outbox.durable import (
+from tidings.spark.outbox.filing import Filed
+from tidings.spark.outbox.sealed_files import (
     digest_of,
     make_folder,
     read_sealed,
@@ -45,7 +45,7 @@ from tidings.spark.outbox.durable import (
     write_sealed,
     write_whole,
 )
-from tidings.spark.outbox.filing import Filed
+from tidings.spark.outbox.spark_checkpoint import STREAM
 from tidings.store.groups import Position
 
 __all__ = ["Commit", "Kept", "Outbox", "Pin"]
@@ -62,7 +62,7 @@ class Pin(msgspec.Struct, frozen=True):
     batch: int
     version: int
     micros: int  # when it began, since 1970
-    offsets: str = ""  # a digest of what Spark noted as its rows; see checkpoint.py
+    offsets: str = ""  # a digest of what Spark noted as its rows; see spark_checkpoint.py
     snapshot: str = ""  # which snapshot, where subscriptions stay as they are
 
 

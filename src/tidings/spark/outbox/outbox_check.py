@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
 from tidings.spark.outbox.commits import Commit, DataFile
-from tidings.spark.outbox.durable import digest_of
 from tidings.spark.outbox.numbering import ALL
 from tidings.spark.outbox.outbox import Outbox
+from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.outbox.stages import NODES
 
 Array = npt.NDArray[Any]

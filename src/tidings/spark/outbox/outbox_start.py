@@ -21,11 +21,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from tidings.spark.outbox.checkpoint import SparkCheckpoint
 from tidings.spark.outbox.commits import Commit
-from tidings.spark.outbox.durable import make_folder, sync
 from tidings.spark.outbox.outbox import Outbox
-from tidings.spark.outbox.outbox_before import rewrite
+from tidings.spark.outbox.outbox_upgrade import rewrite
+from tidings.spark.outbox.sealed_files import make_folder, sync
+from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.store.groups import START
 
 _log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from tidings.files import make_private
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
-from tidings.spark.outbox.durable import digest_of
+from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.tagging.worker import Pinned, joined, view_of
 
 if TYPE_CHECKING:

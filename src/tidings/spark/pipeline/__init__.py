@@ -3,9 +3,9 @@
 from tidings.spark.pipeline.inspection import inspect, need_log, need_places
 from tidings.spark.pipeline.masters import need_driver, session_at, session_for
 from tidings.spark.pipeline.pipeline import Pipeline
-from tidings.spark.pipeline.running import Watched
 from tidings.spark.pipeline.settings import Settings, known_columns, load_settings
 from tidings.spark.pipeline.status import Standing, standing
+from tidings.spark.pipeline.stoppable_pipeline import Watched
 
 __all__ = [
     "Pipeline",

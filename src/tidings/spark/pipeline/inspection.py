@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tidings.model import TidingsError
 from tidings.notifications import decode_json
-from tidings.spark.outbox.checkpoint import STREAM
 from tidings.spark.outbox.outbox import Outbox
+from tidings.spark.outbox.spark_checkpoint import STREAM
 from tidings.spark.pipeline.pipeline import checked_view, open_subscriptions
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, paths_of
 from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema

@@ -21,19 +21,19 @@ import pyarrow as pa
 from tidings.files import release_lock
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
-from tidings.spark.compiling.restated import Unfit
-from tidings.spark.outbox.checkpoint import SparkCheckpoint
-from tidings.spark.outbox.durable import make_folder
+from tidings.spark.loading.restated import Unfit
 from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
 from tidings.spark.outbox.numbering import after
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
+from tidings.spark.outbox.sealed_files import make_folder
+from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.spark.outbox.stages import Stage, run_stage
 from tidings.spark.pipeline.settings import Files, Settings
 from tidings.spark.pipeline.sinks import hand_over_to
 from tidings.spark.pipeline.streams import Opened, open_source
 from tidings.spark.pipeline.subscription_source import Fixed, Followed
-from tidings.spark.tagging.contracts import check_columns
+from tidings.spark.tagging.column_checks import check_columns
 from tidings.spark.tagging.worker import Pinned
 from tidings.store import LogError
 

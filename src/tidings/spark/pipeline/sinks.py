@@ -37,6 +37,6 @@ def hand_over_to(
             "topic", sink.topic
         ).options(**sink.options).save()
     else:
-        from tidings.spark.handover.rendezvous import Target, hand_over
+        from tidings.spark.handover.rendezvous_sink import Target, hand_over
 
         hand_over(rows, done.batch, Target(sink.host, sink.port, stream))

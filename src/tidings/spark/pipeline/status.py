@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
-from tidings.spark.compiling.restated import Aside
+from tidings.spark.loading.restated import Aside
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
 
@@ -114,7 +114,7 @@ def _set_aside(settings: Settings) -> list[Aside]:
     path = settings.at(settings.subscriptions.log or "")
     if settings.subscriptions.log is None or not (path / "lock").exists():
         return []
-    from tidings.spark.compiling.compiled import set_aside
+    from tidings.spark.loading.log_snapshots import set_aside
     from tidings.store import ChangeLog
 
     return set_aside(ChangeLog(path, settings.attributes))
@@ -145,8 +145,8 @@ def _subscriptions(
     path = settings.at(given.log or "")
     if not (path / "lock").exists():
         return None, None, [], {}
-    from tidings.spark.compiling.compiled import home_of, versions_in
-    from tidings.spark.compiling.restated import BEYOND, texts_of
+    from tidings.spark.loading.log_snapshots import home_of, versions_in
+    from tidings.spark.loading.restated import BEYOND, texts_of
     from tidings.store import ChangeLog
 
     log = ChangeLog(path)

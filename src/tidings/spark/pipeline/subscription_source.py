@@ -5,8 +5,8 @@
 
 A batch asks for one version. Changes since the snapshot travel with its tasks; once there are many,
 a new snapshot is compiled in a process of its own, and batches go on meanwhile. The last few
-snapshots are kept, so that a batch that is done again finds one that is old enough; compiled.py
-says where. Every byte of one is compared with its digest before a batch is matched with it, here
+snapshots are kept, so that a batch that is done again finds one that is old enough;
+log_snapshots.py says where. Every byte of one is compared with its digest before a batch is matched with it, here
 and in each worker.
 
 A pipeline uses only what was compiled with its own columns. When they were changed in its file, the
@@ -31,7 +31,7 @@ from pathlib import Path
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
-from tidings.spark.compiling.compiled import (
+from tidings.spark.loading.log_snapshots import (
     attributes_of,
     compile_version,
     home_of,
@@ -42,7 +42,7 @@ from tidings.spark.compiling.compiled import (
     travelling_from,
     versions_in,
 )
-from tidings.spark.compiling.restated import Aside, Clash, Travelling
+from tidings.spark.loading.restated import Aside, Clash, Travelling
 from tidings.spark.tagging.worker import Change, Pinned, view_of
 from tidings.store import ChangeLog, LogError
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
-from tidings.spark.tagging.contracts import check_columns
+from tidings.spark.tagging.column_checks import check_columns
 from tidings.spark.tagging.parquet_files import (
     Piece,
     find_pieces,

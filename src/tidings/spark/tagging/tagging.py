@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.session.session import on_this_machine
-from tidings.spark.tagging.contracts import check_columns
+from tidings.spark.tagging.column_checks import check_columns
 from tidings.spark.tagging.worker import Pinned, tagger
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from tidings.model import EnvironmentProblem
 from tidings.studies.compare.revision import Revision, checkout_of, find_revision, take_out
 from tidings.studies.compare.verdict import Measure, Verdict, judge
 from tidings.studies.host.driver import Driver, Unavailable
-from tidings.studies.host.machine import Machine, machine
+from tidings.studies.host.machine_info import Machine, machine
 from tidings.studies.workloads.draws import BLOCK
 from tidings.studies.workloads.workloads import Workload, make_workload
 

@@ -36,7 +36,7 @@ import numpy as np
 from tidings.files import user_cache_folder
 from tidings.model import EnvironmentProblem
 from tidings.studies.host.driver import Driver, Unavailable, telling_line
-from tidings.studies.host.machine import Machine, machine
+from tidings.studies.host.machine_info import Machine, machine
 from tidings.studies.workloads.answers import match_counts
 from tidings.studies.workloads.workloads import Workload, make_workload
 

@@ -20,7 +20,7 @@ from tidings.graph import ContentGraph, Node
 from tidings.matching.covering import cover
 from tidings.model import TidingsError
 from tidings.studies.engine.growth import exponent
-from tidings.studies.host.machine import Machine, machine
+from tidings.studies.host.machine_info import Machine, machine
 from tidings.studies.workloads.workloads import make_workload
 
 STEPS = ("forms", "hulls", "doubts", "order", "join", "nodes")

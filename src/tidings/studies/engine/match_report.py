@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tidings.studies.host.machine import Machine
+from tidings.studies.host.machine_info import Machine
 
 
 class Timing(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ import numpy as np
 from tidings.model import EnvironmentProblem
 from tidings.studies.engine.growth import grown
 from tidings.studies.engine.match_report import Growth, Latency, MatchReport, MatchRun, Timing
-from tidings.studies.host.machine import machine
+from tidings.studies.host.machine_info import machine
 from tidings.studies.workloads.checking import Reference, WrongMatches
 from tidings.studies.workloads.draws import BLOCK
 from tidings.studies.workloads.json_lines import parse_lines

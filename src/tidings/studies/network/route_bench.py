@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.studies.host.machine import Machine, machine
+from tidings.studies.host.machine_info import Machine, machine
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
 from tidings.studies.network.route_flow import Pumped, System, paced, pump
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from tidings.matching import Matcher
 from tidings.snapshots import Snapshot
 from tidings.spark import tag, tag_parquet
-from tidings.studies.host.machine import Machine, machine
+from tidings.studies.host.machine_info import Machine, machine
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.conjunctions import Conjunctions
 from tidings.studies.workloads.workloads import make_workload

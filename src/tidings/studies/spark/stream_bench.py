@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline, load_settings
 from tidings.store import ChangeLog
-from tidings.studies.host.machine import Machine, machine
+from tidings.studies.host.machine_info import Machine, machine
 from tidings.studies.host.processes import family, resident
 from tidings.studies.workloads.workloads import make_workload
 

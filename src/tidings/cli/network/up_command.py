@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings.cli.common.ending import ended
-from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.command_errors import BadInput, remark
 from tidings.cli.common.screen import counted, near, plain, say, show, table
-from tidings.cli.network.network import run_async
+from tidings.cli.common.shutdown import ended
+from tidings.cli.network.network_commands import run_async
 from tidings.model import TidingsError
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ class _Watchman:
         for one in (on_term, on_interrupt):
             os.set_blocking(one, False)
         self._ends = {signal.SIGTERM: on_term, signal.SIGINT: on_interrupt}
-        script = str(Path(__file__).with_name("watchman.py"))
+        script = str(Path(__file__).with_name("watchdog.py"))
         words = [os.getpid(), terms, interrupts, int(leashed)]
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", script, *map(str, words)],

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from tidings import ContentGraph
-from tidings.cli.common import files, options
-from tidings.cli.common.declared import read_types
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common import input_files, options
+from tidings.cli.common.command_errors import BadInput
+from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, counted, emit, say, show, show_rest, table, tracked
-from tidings.cli.common.subscriptions import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 from tidings.cli.common.trees import show_trees
 from tidings.graph import layers_of
 
@@ -51,7 +51,7 @@ def show_graph(
 
     Exit code: 0, or 2 on bad input.
     """
-    if json and svg == files.STDOUT:
+    if json and svg == input_files.STDOUT:
         raise BadInput("--json and --svg - both write to standard output; name a file for --svg")
     declared = read_types(types, others)
     listed = tracked(read_subscriptions(file, filters_format), "reading filters")
@@ -71,9 +71,9 @@ def show_graph(
         from tidings.graph import draw
 
         picture = draw(
-            graph, Path(files.name_of(file)).name, lambda node: _asked_by(asking[node.id])
+            graph, Path(input_files.name_of(file)).name, lambda node: _asked_by(asking[node.id])
         )
-        if svg == files.STDOUT:
+        if svg == input_files.STDOUT:
             print(picture, end="")
             return 0
         _write(picture, svg, file)
@@ -88,7 +88,7 @@ def show_graph(
 
 def _write(picture: str, svg: str, filters: str) -> None:
     path = Path(svg)
-    if filters != files.STDIN and path.exists() and path.samefile(filters):
+    if filters != input_files.STDIN and path.exists() and path.samefile(filters):
         raise BadInput(f"{svg}: this is the file of filters, expected another one for the picture")
     try:
         path.write_text(picture, "utf-8")

@@ -10,10 +10,10 @@ import msgspec
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.declared import read_types
-from tidings.cli.common.errors import BAD_INPUT, BadInput, report
+from tidings.cli.common.command_errors import BAD_INPUT, BadInput, report
+from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import counted, emit, facts, plain, show, table
-from tidings.cli.common.subscriptions import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 from tidings.cli.filters.anatomy import MEANING, SEVERAL, Anatomy, Part, dissect
 
 

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.declared import Declared, read_types
-from tidings.cli.common.errors import BAD_INPUT, BadInput, cleaned, report
+from tidings.cli.common.command_errors import BAD_INPUT, BadInput, cleaned, report
+from tidings.cli.common.declared_types import Declared, read_types
 from tidings.cli.common.screen import emit, say
-from tidings.cli.common.subscriptions import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 from tidings.filters.dialects import DIALECTS
 from tidings.filters.language import Expression, nested_attributes, without_nested
 

@@ -10,11 +10,11 @@ import msgspec
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.declared import Declared
-from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.command_errors import BadInput, remark
+from tidings.cli.common.declared_types import Declared
 from tidings.cli.common.screen import counted, cut, emit, plain, show, show_rest, table, tasks_bar
-from tidings.cli.common.subscriptions import Subscription, read_subscriptions
-from tidings.cli.pipelines import past
+from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.pipelines import backtest_tables
 
 if TYPE_CHECKING:
     from tidings.spark.backtests import Backtest
@@ -106,17 +106,17 @@ def run_backtest(
     from tidings.spark.backtests import Every
 
     step = Every.read(every)
-    form = past.format_of(on, format_)
+    form = backtest_tables.format_of(on, format_)
     asked = _asked(filters or [], file, filters_format)
     parsed = {one.id: one.parsed("sql", Declared()) for one in asked}
-    shared = past.shared_folder(master, shared, "--shared")
+    shared = backtest_tables.shared_folder(master, shared, "--shared")
     if png is not None:
         _need_matplotlib()
     with (
-        past.reading(on),
-        past.session(master) as spark,
-        past.table_of(spark, on, form, shared) as df,
-        past.compiled(parsed, shared) as ready,
+        backtest_tables.reading(on),
+        backtest_tables.session(master) as spark,
+        backtest_tables.table_of(spark, on, form, shared) as df,
+        backtest_tables.compiled(parsed, shared) as ready,
     ):
         from tidings.spark import backtest
 
@@ -160,7 +160,8 @@ def _asked(texts: list[str], file: str | None, given: str | None) -> list[Subscr
 
 
 def _time(on: str, given: str | None) -> str | None:
-    return "time_hour" if given is None and on == past.FLIGHTS and not Path(on).exists() else given
+    is_flights = on == backtest_tables.FLIGHTS and not Path(on).exists()
+    return "time_hour" if given is None and is_flights else given
 
 
 def _need_matplotlib() -> None:

@@ -47,7 +47,7 @@ from tidings.matching.covering import (
 from tidings.matching.disk import need_place
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Forms, Graph, Nodes, Snapshot, build_graph, members_of
-from tidings.spark.compiling.load_tasks import CHUNK, Task, gatherer, joiner, read_texts, reader
+from tidings.spark.loading.load_tasks import CHUNK, Task, gatherer, joiner, read_texts, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, cycle
 
-from tidings.cli.common.subscriptions import Subscription
+from tidings.cli.common.subscription_files import Subscription
 
 NAMES = """Ana Ben Chloe Dev Elif Femi Gita Hugo Ines Jun Kofi Lena Mateo Nia Omar Priya Quinn Rosa
 Sven Tala Uma Viktor Wen Ximena Yusuf Zoe Aldo Bea Cyrus Dina Emil Freya Goran Hana Ivo Jasmin Kai

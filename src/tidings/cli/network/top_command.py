@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.ending import until_ended
 from tidings.cli.common.screen import emit, plain, show
-from tidings.cli.network.network import (
+from tidings.cli.common.shutdown import until_ended
+from tidings.cli.network.network_commands import (
     DEFAULT,
     Authorities,
     Name,

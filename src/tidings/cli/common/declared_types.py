@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from tidings import Attributes, AttributesError
-from tidings.cli.common.errors import BadInput
-from tidings.cli.common.files import read_lines
+from tidings.cli.common.command_errors import BadInput
+from tidings.cli.common.input_files import read_lines
 
 
 class Declared(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common.command_errors import BadInput
 from tidings.filters.language import article
 from tidings.model import FilterError, type_of
 

@@ -12,7 +12,7 @@ from tidings.cli.bench.bench_build import bench_build
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.errors import BadInput, guarded, remark
+from tidings.cli.common.command_errors import BadInput, guarded, remark
 from tidings.cli.common.screen import emit, plain, show, working
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from tidings.filters import Attributes
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
 from tidings.snapshots import FORMAT, VERSION, DistinctFilters, Snapshot, build_nodes, need_whole
-from tidings.spark.compiling.restated import Aside, Travelling, aside, numbers_of, unfit
-from tidings.spark.outbox.durable import sync
+from tidings.spark.loading.restated import Aside, Travelling, aside, numbers_of, unfit
+from tidings.spark.outbox.sealed_files import sync
 from tidings.store import ChangeLog, LogError
 
 _log = logging.getLogger(__name__)

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
-from tidings.spark.outbox.durable import make_folder, sync, write_sealed, write_whole
 from tidings.spark.outbox.numbering import ALL
 from tidings.spark.outbox.outbox import Kept, Outbox, Pin
+from tidings.spark.outbox.sealed_files import make_folder, sync, write_sealed, write_whole
 
 PINS = 100  # batches that Spark can still be asked to do again
 KINDS = ("commits", "pins", "counters")

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.cli.common.errors import BadInput, remark
-from tidings.cli.common.files import EXTENSIONS
+from tidings.cli.common.command_errors import BadInput, remark
+from tidings.cli.common.input_files import EXTENSIONS
 from tidings.filters import Filter
 from tidings.model import EnvironmentProblem
 
@@ -156,7 +156,7 @@ def format_of(path: str, given: str | None) -> str:
 
 def _written(folder: Path) -> str:
     """The flights as a Parquet file."""
-    from tidings.cli.demo.flights import load_flights
+    from tidings.cli.demo.demo_flights import load_flights
 
     flights = load_flights()
     from pyarrow import parquet

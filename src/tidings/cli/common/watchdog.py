@@ -1,6 +1,6 @@
 """The process that ends a command which does not end when it is asked to.
 
-    python watchman.py PID SIGTERM_FD SIGINT_FD LEASHED
+    python watchdog.py PID SIGTERM_FD SIGINT_FD LEASHED
 
 It is run as a file, by itself and without the package, beside the command PID. From two pipes it
 reads what that one writes when it gets a signal: the stack, written in C by `faulthandler`, which

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.declared import read_types
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common.command_errors import BadInput
+from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, counted, cut, emit, show, show_rest, table, tracked
-from tidings.cli.common.subscriptions import read_subscriptions
+from tidings.cli.common.subscription_files import read_subscriptions
 from tidings.cli.filters.findings import KINDS, Finding, Parsed, examine, sharing
 
 

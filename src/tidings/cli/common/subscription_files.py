@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from tidings import Filter, FilterError, parse
-from tidings.cli.common import arrow, files
-from tidings.cli.common.declared import Declared
-from tidings.cli.common.errors import BadInput, refused
+from tidings.cli.common import arrow, input_files
+from tidings.cli.common.command_errors import BadInput, refused
+from tidings.cli.common.declared_types import Declared
 
 FORMATS = ("text", "json", "csv", "parquet")
 
@@ -51,7 +51,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
 def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscription]:
     """The subscriptions of a file; BadInput when there is none, or when an id comes twice."""
-    form = files.format_of(path, given, FORMATS, "--filters-format")
+    form = input_files.format_of(path, given, FORMATS, "--filters-format")
     seen: dict[str, str] = {}
     for one in _READERS[form](path):
         first = seen.setdefault(str(one.id), one.place)
@@ -59,19 +59,19 @@ def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscrip
             raise BadInput(f"{one.where}: the id '{one.id}' is taken already, by {first}")
         yield one
     if not seen:
-        raise BadInput(f"{files.name_of(path)}: found no filter, expected at least one")
+        raise BadInput(f"{input_files.name_of(path)}: found no filter, expected at least one")
 
 
 def _read_text(path: str) -> Iterator[Subscription]:
-    for line, text in files.read_lines(path):
+    for line, text in input_files.read_lines(path):
         bare = text.strip()
         if bare and not bare.startswith("#"):
             # The spaces in front stay, so that positions are those of the line.
-            yield Subscription(line, text.rstrip(), None, files.name_of(path), f"line {line}")
+            yield Subscription(line, text.rstrip(), None, input_files.name_of(path), f"line {line}")
 
 
 def _read_json(path: str) -> Iterator[Subscription]:
-    for line, record in files.read_objects(path):
+    for line, record in input_files.read_objects(path):
         yield _subscription(record, path, f"line {line}")
 
 
@@ -83,8 +83,8 @@ def _read_parquet(path: str) -> Iterator[Subscription]:
 def _read_csv(path: str) -> Iterator[Subscription]:
     # Not by pyarrow: an id such as 007 stays as it is, and lines can be named.
     csv.field_size_limit(1 << 30)
-    reader = csv.reader((line for _, line in files.read_lines(path)), strict=True)
-    name = files.name_of(path)
+    reader = csv.reader((line for _, line in input_files.read_lines(path)), strict=True)
+    name = input_files.name_of(path)
     header: list[str] | None = None
     line = 1
     try:
@@ -108,15 +108,15 @@ _READERS = {"text": _read_text, "json": _read_json, "csv": _read_csv, "parquet":
 
 
 def _subscription(record: Mapping[str, Any], path: str, place: str) -> Subscription:
-    name = files.name_of(path)
+    name = input_files.name_of(path)
     _need_columns(record, f"{name}, {place}")
     number, text, subscriber = record["id"], record["filter"], record.get("subscriber")
     if not isinstance(number, (int, str)) or isinstance(number, bool):
         raise BadInput(
-            f"{name}, {place}: the id is {files.kind_of(number)}, expected text or an integer"
+            f"{name}, {place}: the id is {input_files.kind_of(number)}, expected text or an integer"
         )
     if not isinstance(text, str):
-        raise BadInput(f"{name}, {place}: the filter is {files.kind_of(text)}, expected text")
+        raise BadInput(f"{name}, {place}: the filter is {input_files.kind_of(text)}, expected text")
     who = None if subscriber is None else str(subscriber)
     return Subscription(number, text, who, name, place)
 

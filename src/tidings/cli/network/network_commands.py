@@ -16,9 +16,9 @@ import msgspec
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.ending import end_with_stdin, ended, until_ended
-from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.command_errors import BadInput, remark
 from tidings.cli.common.screen import counted, emit, say
+from tidings.cli.common.shutdown import end_with_stdin, ended, until_ended
 from tidings.files import read_secret
 from tidings.model import TidingsError
 

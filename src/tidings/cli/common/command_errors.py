@@ -11,7 +11,7 @@ from typing import ParamSpec
 
 import typer
 
-from tidings.cli.common.ending import INTERRUPTED, handlers_kept
+from tidings.cli.common.shutdown import INTERRUPTED, handlers_kept
 from tidings.model import FilterError, TidingsError
 
 BAD_INPUT = 2

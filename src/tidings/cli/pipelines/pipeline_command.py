@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.ending import hear_the_end
-from tidings.cli.common.errors import guarded, remark
+from tidings.cli.common.command_errors import guarded, remark
 from tidings.cli.common.screen import counted, emit, facts, near, show, table, working
+from tidings.cli.common.shutdown import hear_the_end
 from tidings.cli.pipelines.pipeline_files import File, settings_of
 from tidings.cli.pipelines.pipeline_status import show_status
 from tidings.cli.pipelines.pipeline_verify import verify_pipeline

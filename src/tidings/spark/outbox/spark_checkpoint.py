@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from tidings.spark.outbox.durable import sync, write_whole
+from tidings.spark.outbox.sealed_files import sync, write_whole
 
 STREAM = "tidings-stream"
 

@@ -12,13 +12,13 @@ import typer
 from tidings import ContentGraph, Node, parse
 from tidings.cli.common import options
 from tidings.cli.common.arrow import rows_of
-from tidings.cli.common.declared import Declared
+from tidings.cli.common.declared_types import Declared
 from tidings.cli.common.screen import counted, emit, facts, plain, show, table, tracked
-from tidings.cli.demo.desks import subscriptions
-from tidings.cli.demo.flights import describe, load_flights
+from tidings.cli.demo.demo_flights import describe, load_flights
+from tidings.cli.demo.demo_subscriptions import subscriptions
 from tidings.cli.demo.replay import replay
-from tidings.cli.filters.explanation import show_explanation
-from tidings.cli.filters.ledger import Ledger, Tally
+from tidings.cli.filters.explanation_view import show_explanation
+from tidings.cli.filters.match_counts import Ledger, Tally
 
 BATCH = 16384  # flights at a time
 MOST_TOLD = 5  # rows for the most told

@@ -11,14 +11,14 @@ import typer
 from rich.table import Table
 
 from tidings.cli.common import options
-from tidings.cli.common.declared import Declared, read_types
-from tidings.cli.common.errors import BadInput, remark
+from tidings.cli.common.command_errors import BadInput, remark
+from tidings.cli.common.declared_types import Declared, read_types
 from tidings.cli.common.events import read_events
-from tidings.cli.common.files import STDIN
+from tidings.cli.common.input_files import STDIN
 from tidings.cli.common.screen import MOST_ROWS, counted, emit, show, show_rest, table, tracked
-from tidings.cli.common.subscriptions import read_subscriptions
+from tidings.cli.common.subscription_files import read_subscriptions
 from tidings.cli.filters.hints import Watch
-from tidings.cli.filters.ledger import Ledger, Tally
+from tidings.cli.filters.match_counts import Ledger, Tally
 
 Events = Iterator[tuple[int, Mapping[str, Any]]]
 

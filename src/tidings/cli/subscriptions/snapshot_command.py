@@ -9,8 +9,8 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.declared import read_types
-from tidings.cli.common.errors import BadInput, guarded, report
+from tidings.cli.common.command_errors import BadInput, guarded, report
+from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import (
     counted,
     cut,
@@ -23,7 +23,7 @@ from tidings.cli.common.screen import (
     tracked,
     working,
 )
-from tidings.cli.common.subscriptions import read_subscriptions
+from tidings.cli.common.subscription_files import read_subscriptions
 from tidings.cli.subscriptions.snapshot_tree import show_tree
 
 if TYPE_CHECKING:

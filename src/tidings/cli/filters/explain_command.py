@@ -9,13 +9,13 @@ import typer
 
 from tidings import Explanation
 from tidings.cli.common import options
-from tidings.cli.common.declared import Declared, read_types
-from tidings.cli.common.errors import BadInput
+from tidings.cli.common.command_errors import BadInput
+from tidings.cli.common.declared_types import Declared, read_types
 from tidings.cli.common.events import conformed, read_events
-from tidings.cli.common.files import object_of
+from tidings.cli.common.input_files import object_of
 from tidings.cli.common.screen import emit, plain, show
-from tidings.cli.common.subscriptions import Subscription, read_subscriptions
-from tidings.cli.filters.explanation import FEW, show_explanation
+from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.filters.explanation_view import FEW, show_explanation
 
 
 def explain_event(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tidings import ContentGraph, Filter
-from tidings.cli.common.subscriptions import Subscription
+from tidings.cli.common.subscription_files import Subscription
 from tidings.cli.filters.anatomy import values_read
 
 if TYPE_CHECKING:

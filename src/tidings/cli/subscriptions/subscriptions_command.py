@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.declared import Declared
-from tidings.cli.common.errors import guarded, refused
+from tidings.cli.common.command_errors import guarded, refused
+from tidings.cli.common.declared_types import Declared
 from tidings.cli.common.screen import (
     MOST_ROWS,
     counted,
@@ -21,7 +21,7 @@ from tidings.cli.common.screen import (
     table,
     tracked,
 )
-from tidings.cli.common.subscriptions import read_subscriptions
+from tidings.cli.common.subscription_files import read_subscriptions
 from tidings.cli.pipelines.pipeline_status import show_aside
 from tidings.cli.subscriptions.subscription_logs import alike, as_id, find_log, open_log
 from tidings.filters import parse
@@ -29,7 +29,7 @@ from tidings.model import FilterError, Id, need_id
 from tidings.store import Change, ChangeLog
 
 if TYPE_CHECKING:
-    from tidings.spark.compiling import Aside
+    from tidings.spark.loading import Aside
 
 subscriptions = typer.Typer(rich_markup_mode=None)
 
@@ -169,7 +169,7 @@ def list_subscriptions(
 def _set_aside(log: ChangeLog) -> Sequence[Aside]:
     if not (log.path / "snapshots").is_dir():
         return ()  # no pipeline has looked at it
-    from tidings.spark.compiling import set_aside
+    from tidings.spark.loading import set_aside
 
     return set_aside(log)
 

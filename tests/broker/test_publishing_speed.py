@@ -22,7 +22,7 @@ WITHIN = 2.0  # times, of publishing one by one
 MARK = 8.0  # microseconds; these bounds are generous, as machines that run tests are busy
 HOSTILE = """
 import socket, sys, time
-from tidings.routing import frames, messages as m
+from tidings.routing.protocol import frames, messages as m
 port, count = int(sys.argv[1]), int(sys.argv[2])
 link = socket.create_connection(("127.0.0.1", port))
 link.sendall(frames.encode(m.Hello("hostile")))

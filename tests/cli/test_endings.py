@@ -41,7 +41,7 @@ if "router" in sys.orig_argv:
 WORKER = """
 from pathlib import Path
 try:
-    from tidings.spark import stages
+    from tidings.spark.outbox import stages
 except ImportError:
     pass  # a process that is none of ours
 else:

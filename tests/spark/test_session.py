@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +28,13 @@ def test_python_workers_see_arrow_batches(spark: SparkSession) -> None:
     rows = spark.range(5).mapInArrow(double, "id long").collect()
 
     assert sorted(row.id for row in rows) == [0, 2, 4, 6, 8]
+
+
+def test_spark_finds_its_logging_settings(spark: SparkSession) -> None:
+    options = spark.conf.get("spark.driver.extraJavaOptions") or ""
+    url = options.partition("-Dlog4j2.configurationFile=")[2].split()[0]
+
+    assert Path(url.removeprefix("file://")).is_file()
 
 
 def test_workers_run_the_python_of_the_driver(spark: SparkSession) -> None:

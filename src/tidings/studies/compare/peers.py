@@ -141,7 +141,7 @@ def read_peers(folder: Path) -> dict[str, Peer]:
 
 def peers_folder() -> Path:
     """`benchmarks/peers` of the checkout that this package runs from."""
-    folder = Path(__file__).resolve().parents[3] / "benchmarks" / "peers"
+    folder = Path(__file__).resolve().parents[4] / "benchmarks" / "peers"
     if not folder.is_dir():
         raise EnvironmentProblem("Peers are part of a checkout of tidings, not of the package.")
     return folder

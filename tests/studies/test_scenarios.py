@@ -8,16 +8,9 @@ import numpy as np
 import pytest
 
 from tidings.routing.forwarding.label_graph import LabelGraph
-from tidings.studies.workloads.scenarios import (
-    SCENARIOS,
-    Attributes,
-    Baseball,
-    Leaves,
-    Scenario,
-    Traffic,
-)
+from tidings.studies.workloads.scenarios import SCENARIOS, Attributes, Baseball, Scenario, Traffic
 
-SMALL: list[Scenario] = [Baseball(6), Traffic(7), Attributes(3, 2), Leaves(300)]
+SMALL: list[Scenario] = [Baseball(6), Traffic(7), Attributes(3, 2)]
 
 
 @pytest.mark.parametrize("scenario", SMALL, ids=lambda one: one.name)
@@ -72,5 +65,3 @@ def test_how_often_what_is_drawn(seed: int) -> None:
     values = np.array(attributes.notifications(chance, 10_000))
     assert (values > 0).mean() == pytest.approx(0.7, abs=0.02)
     assert set(np.unique(values)) == {0, 1, 2, 3, 4}
-    leaves = Leaves(50).subscriptions(chance, 50)
-    assert sorted(leaves.tolist()) == list(range(50))

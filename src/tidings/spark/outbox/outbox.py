@@ -151,7 +151,7 @@ class Outbox:
         return sorted(found)
 
     def last(self) -> Commit | None:
-        """The latest commit."""
+        """The latest commit; for readers, as tidings itself has no use for it."""
         return self.committed(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
@@ -290,7 +290,7 @@ class Outbox:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of the rows that were refused."""
+        """The folders of rows that were refused; for readers, as tidings itself has no use for it."""
         for done in self.log.each():
             if done.refused:
                 yield self.dead_folder(done.batch, done.attempt)

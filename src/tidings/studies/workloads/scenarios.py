@@ -181,31 +181,6 @@ class Attributes(Scenario):
         return np.where(chance.random(shape) < given, values, 0)
 
 
-class Leaves(Scenario):
-    """Not of the dissertation: as many topics as subscribers, beneath a hundred that are wide."""
-
-    name = "leaves"
-    WIDE = 100
-
-    def __init__(self, size: int = 1_000_000) -> None:
-        self.size = size
-        self.rank = (np.arange(size) >= self.WIDE).astype(np.int64)
-
-    def subscriptions(self, chance: np.random.Generator, count: int) -> Topics:
-        return chance.permutation(self.size)[:count]
-
-    def notifications(self, chance: np.random.Generator, count: int) -> list[tuple[int, ...]]:
-        return [(one,) for one in chance.integers(0, self.size, count).tolist()]
-
-    def matching(self, notification: tuple[int, ...], topics: Topics) -> Mask:
-        return self.covers(topics, np.array(notification))
-
-    def covers(self, uppers: Topics, lowers: Topics) -> Mask:
-        wide = (uppers < self.WIDE) & (uppers == lowers % self.WIDE)
-        found: Mask = wide | (uppers == lowers)
-        return found
-
-
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "baseball": Baseball, "traffic": Traffic, "attributes": Attributes,
 }  # fmt: skip

@@ -50,11 +50,11 @@ from pyspark.sql.types import StructType
 
 from tidings.model import EnvironmentProblem
 from tidings.spark.feeds import feed_documents as documents
+from tidings.spark.feeds.feed_columns import FEED_COLUMNS
 from tidings.spark.feeds.feed_documents import Entry, FeedProblem, Validators
 from tidings.spark.feeds.feed_spool import Spool
 from tidings.spark.feeds.fetch_pool import Looker, Lookers, Task
 from tidings.spark.outbox.spark_checkpoint import stream_of
-from tidings.spark.pipeline.settings import FEED_COLUMNS
 
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in FEED_COLUMNS.items())
 

@@ -26,13 +26,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.files import replace_file
+from tidings.files import replace_file, sync
 from tidings.filters import Attributes
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
 from tidings.snapshots import FORMAT, VERSION, DistinctFilters, Snapshot, build_nodes, need_whole
 from tidings.spark.loading.restated import Aside, Travelling, aside, numbers_of, unfit
-from tidings.spark.outbox.sealed_files import sync
 from tidings.store import ChangeLog, LogError
 
 _log = logging.getLogger(__name__)

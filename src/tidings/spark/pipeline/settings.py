@@ -26,6 +26,7 @@ import msgspec
 
 from tidings.filters import Attributes
 from tidings.model import AttributesError, TidingsError
+from tidings.spark.feeds.feed_columns import FEED_COLUMNS
 
 _MOST = 2**31 - 1  # Spark has many of these numbers as integers of 32 bits
 
@@ -52,14 +53,6 @@ class Kafka(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka", forbid_u
     start: Literal["earliest", "latest"] = "earliest"
     rows_per_trigger: int | None = None
     options: dict[str, str] = {}
-
-
-FEED_COLUMNS = {
-    "feed": "string", "id": "string", "link": "string", "title": "string", "summary": "string",
-    "author": "string", "categories": "array<string>", "published": "timestamp",
-    "updated": "timestamp",
-}  # fmt: skip
-"""The columns of feeds, with the types that Spark has for them."""
 
 
 class Feeds(msgspec.Struct, frozen=True, tag_field="kind", tag="feeds", forbid_unknown_fields=True):

@@ -1,0 +1,12 @@
+"""The columns of feeds. They stand by themselves so that a pipeline file can be checked without
+PySpark, which feeds.py needs.
+"""
+
+from __future__ import annotations
+
+FEED_COLUMNS = {
+    "feed": "string", "id": "string", "link": "string", "title": "string", "summary": "string",
+    "author": "string", "categories": "array<string>", "published": "timestamp",
+    "updated": "timestamp",
+}  # fmt: skip
+"""Names of columns, with their types in Spark."""

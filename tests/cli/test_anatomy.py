@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tidings
-from tidings.cli.filters.anatomy import dissect, oddities, values_read
+from tidings.cli.filters.anatomy import describe_values, dissect, oddities
 
 WIDE = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(30))
 
@@ -42,4 +42,4 @@ def test_parts_of_a_residual() -> None:
 def test_values_that_a_filter_reads() -> None:
     filter_ = tidings.parse("user.city = 'Oslo' AND price * 2 > 5 AND gate IS NULL")
     event = {"user": {"city": "Oslo"}, "price": 3.5, "volume": 7}
-    assert values_read(filter_, event) == "gate = absent, price = 3.5, user.city = 'Oslo'"
+    assert describe_values(filter_, event) == "gate = absent, price = 3.5, user.city = 'Oslo'"

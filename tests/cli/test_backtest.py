@@ -41,7 +41,7 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def session(_master: str) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr(backtest_tables, "session", session)
+    monkeypatch.setattr(backtest_tables, "open_session", session)
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"")
     assert list(scratch.iterdir()) == []
-    deadline = time.monotonic() + 10  # the watchman sees that all is over, and goes too
+    deadline = time.monotonic() + 10  # the watchdog sees that all is over, and goes too
     while any(Path(f"/proc/{worker}").exists() for worker in workers):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tidings.studies.host.processes import processor_seconds, watched
+from tidings.studies.host.processes import processor_seconds, watch_peaks
 
 
 @pytest.mark.spark
@@ -37,7 +37,7 @@ def test_build_says_what_it_took_and_that_the_graph_is_right() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="figures are those of /proc")
 def test_processes_are_watched_with_their_children() -> None:
     busy = "x = bytearray(200_000_000); import time; time.sleep(1.5)"
-    with watched() as peaks, subprocess.Popen([sys.executable, "-c", busy]) as child:
+    with watch_peaks() as peaks, subprocess.Popen([sys.executable, "-c", busy]) as child:
         time.sleep(1.2)
         assert processor_seconds(child.pid) > 0
     assert peaks.by_name["driver"][0] > 10_000_000

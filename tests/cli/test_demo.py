@@ -19,8 +19,8 @@ needs_flights = pytest.mark.skipif(
 
 
 def test_the_subscriptions_are_many_different_and_sound() -> None:
-    subscriptions = demo_subscriptions.subscriptions()
-    assert subscriptions == demo_subscriptions.subscriptions()
+    subscriptions = demo_subscriptions.make_subscriptions()
+    assert subscriptions == demo_subscriptions.make_subscriptions()
     assert len(subscriptions) == 300
     assert len({one.subscriber for one in subscriptions}) > 280
     parsed = [tidings.parse(one.text) for one in subscriptions]
@@ -65,7 +65,7 @@ def test_what_programs_get_is_what_filters_say(run: Run) -> None:
 def test_the_near_miss_fails_one_test() -> None:
     event = {"origin": "EWR", "carrier": "UA", "dep_delay": 57}
     assert tidings.parse(demo_command.NEARLY).matches(event)
-    explanation = tidings.parse(demo_subscriptions.subscriptions()[0].text).explain(event)
+    explanation = tidings.parse(demo_subscriptions.make_subscriptions()[0].text).explain(event)
     assert len(explanation.boxes[0].failed) == 1
 
 

@@ -303,15 +303,15 @@ def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
 
 
 def test_a_leash_that_comes_late() -> None:
-    """A slow start had a watchman without one by then, and outlived whoever started it."""
+    """A slow start had a watchdog without one by then, and outlived whoever started it."""
     code = """
 import time
 from tidings.cli.common import shutdown
 shutdown.LATER = 0.01
 shutdown.end_in_time()
-while shutdown._watchman._process is None:
+while shutdown._watchdog._process is None:
     time.sleep(0.01)
-before = shutdown._watchman._process
+before = shutdown._watchdog._process
 shutdown.end_with_stdin()
 assert before.returncode == 0
 print("ready", flush=True)

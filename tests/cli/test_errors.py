@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from tests.cli.conftest import Run, Write
 
-from tidings.cli.common.command_errors import cleaned
+from tidings.cli.common.command_errors import clean_text
 
 GOOD_FILTERS = "a = 1\n"
 GOOD_EVENTS = '{"a": 1}\n'
@@ -191,7 +191,7 @@ def test_escapes_do_not_reach_the_terminal(run: Run) -> None:
     result = run("check", "a = \x1b[31m")
     assert result.code == 2
     assert "\x1b" not in result.err
-    assert cleaned("a\x1b[31m\nb") == "a·[31m·b"
+    assert clean_text("a\x1b[31m\nb") == "a·[31m·b"
 
 
 def test_the_doctor_says_how_to_see_all_that_is_refused(run: Run, write: Write) -> None:

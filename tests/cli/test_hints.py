@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidings import parse
-from tidings.cli.filters.hints import Watch
+from tidings.cli.filters.hints import AttributeWatch
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from tidings.cli.filters.hints import Watch
     ],
 )
 def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> None:
-    watch = Watch([parse(text)])
+    watch = AttributeWatch([parse(text)])
     for event in events:
         watch.look(event)
     notes = list(watch.notes())
@@ -41,6 +41,6 @@ def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> 
 
 def test_wide_filters_are_looked_into() -> None:
     text = " AND ".join(f"(a{i} = 1 OR b{i} = 2)" for i in range(30))
-    watch = Watch([parse(text)])
+    watch = AttributeWatch([parse(text)])
     watch.look({f"{name}{i}": "text" for name in "ab" for i in range(30)})
     assert len(list(watch.notes())) == 60

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import tidings
 from tidings.cli.common.subscription_files import Subscription
-from tidings.cli.filters.match_counts import Ledger
+from tidings.cli.filters.match_counts import MatchCounts
 
 
-def ledger_of(*texts: str) -> Ledger:
-    ledger = Ledger()
+def counts_of(*texts: str) -> MatchCounts:
+    counts = MatchCounts()
     for number, text in enumerate(texts):
-        ledger.subscribe(Subscription(number, text), tidings.parse(text))
-    return ledger
+        counts.subscribe(Subscription(number, text), tidings.parse(text))
+    return counts
 
 
 def test_counts_and_first_samples() -> None:
-    ledger = ledger_of("a > 1", "a > 5", "b = 1")
-    assert [ledger.note(n, {"a": a}) for n, a in enumerate((0, 3, 9))] == [0, 1, 2]
-    told = [(tally.subscription.id, tally.count, tally.first) for tally in ledger.ranked()]
+    counts = counts_of("a > 1", "a > 5", "b = 1")
+    assert [counts.count_event(n, {"a": a}) for n, a in enumerate((0, 3, 9))] == [0, 1, 2]
+    told = [(tally.subscription.id, tally.count, tally.first) for tally in counts.rank()]
     assert told == [(0, 2, 1), (1, 1, 2)]
-    assert ledger.ranked()[0].sample_text == "a = 3"
+    assert counts.rank()[0].sample_text == "a = 3"
 
 
 def test_equal_filters_share_a_node_and_are_told_in_order() -> None:
-    ledger = ledger_of("a = 1", "b = 1", "a IN (1)", "NOT (a != 1)")
-    graph = ledger.graph()
+    counts = counts_of("a = 1", "b = 1", "a IN (1)", "NOT (a != 1)")
+    graph = counts.build_graph()
     assert len(graph) == 2
-    assert ledger.sharing(graph) == 3
-    assert ledger.told({"a": 1, "b": 1}) == [0, 1, 2, 3]
+    assert counts.count_sharing(graph) == 3
+    assert counts.matching_places({"a": 1, "b": 1}) == [0, 1, 2, 3]

@@ -12,7 +12,7 @@ import pytest
 from tests.broker.certificates import Authority
 from tests.cli.conftest import Run, Write
 
-from tidings.cli.network.network_commands import _missing
+from tidings.cli.network.network_commands import _describe_loss
 from tidings.routing.clients.subscriber import Lost
 from tidings.routing.protocol.lineage import Break
 
@@ -157,5 +157,5 @@ def test_files_that_are_refused(run: Run, write: Write, text: str, message: str)
 
 
 def test_what_is_said_of_what_is_missing() -> None:
-    assert _missing(Lost(1200)) == "1,200 notifications can't be had any more"
-    assert _missing(Break("it was away")) == "it is not known what came between: it was away"
+    assert _describe_loss(Lost(1200)) == "1,200 notifications can't be had any more"
+    assert _describe_loss(Break("it was away")) == "it is not known what came between: it was away"

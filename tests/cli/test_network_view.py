@@ -36,14 +36,14 @@ def test_rates_come_from_the_counters_and_clocks_of_nodes() -> None:
     edge = node(1, "edge", uptime=500, told_in=5)
     view.feed(report(first, edge))
     assert view.rates("root").into is None
-    assert not view.rated
+    assert not view.has_rates
     later = node(0, "root", link("a", told_out=50), uptime=3000, published=30, told_out=200)
     view.feed(report(later, edge))  # nothing new of the edge
     assert (view.rates("root").into, view.rates("root").out) == (10, 50)
     assert view.rates("root", "agent a").into == 25
     assert view.rates("root", "edge").into is None
     view.feed(report(later, node(1, "edge", uptime=1500, told_in=25)))
-    assert view.rated
+    assert view.has_rates
     assert view.rates("root", "edge").into == 20
     assert view.rates("root").into == 10  # nothing new of the root, and its rate stays
     view.feed(report(node(0, "root", uptime=10, published=1)))
@@ -63,7 +63,7 @@ def test_the_tree() -> None:
             node(2, "coast", age=7_900),
         )
     )
-    assert lines(view.drawn()) == [
+    assert lines(view.draw()) == [
         "4 nodes  7 agents  up 1:02:03  serial 1,234  1 silent",
         "",
         "node              where            nodes  in/s  out/s  waiting  dropped",
@@ -82,7 +82,7 @@ def test_the_tree() -> None:
 def test_every_agent() -> None:
     view = NetworkView(every=True)
     view.feed(report(node(0, "root", *(link(f"agent-{n}") for n in range(6)))))
-    assert sum("agent-" in line for line in lines(view.drawn())) == 6
+    assert sum("agent-" in line for line in lines(view.draw())) == 6
 
 
 def test_large_numbers_and_long_names_fit() -> None:
@@ -93,7 +93,7 @@ def test_large_numbers_and_long_names_fit() -> None:
         nodes = [node(0, "r" * 100, wide, nodes=99_999, **big)]
         nodes += [node(1, "n" * 100, link("a" * 100), nodes=10**12, **big)]
         view.feed(report(*nodes, *(node(depth, "deep") for depth in range(2, 10))))
-    shown = lines(view.drawn())
+    shown = lines(view.draw())
     assert max(map(len, shown)) <= 80
     assert shown[4].split()[2:] == ["99,999", "0", "1.0", "M"]
     row = "1.0 T  123 M  1.0 M  1.0 GB  123 M"
@@ -104,7 +104,7 @@ def test_large_numbers_and_long_names_fit() -> None:
 def test_names_can_not_steer_a_terminal() -> None:
     view = NetworkView()
     view.feed(report(node(0, "\x1b[2Jroot"), node(1, "[bold]x[/]"), node(2, "a\nb")))
-    text = "\n".join(lines(view.drawn()))
+    text = "\n".join(lines(view.draw()))
     assert "\x1b" not in text
     assert "·[2Jroot" in text
     assert "[bold]x[/]" in text
@@ -113,13 +113,13 @@ def test_names_can_not_steer_a_terminal() -> None:
 
 def test_what_is_expected_is_shown_without_a_report() -> None:
     view = NetworkView(expected=[("root", None), ("west", "root"), ("coast", "west")])
-    shown = lines(view.drawn({"west": "again in 2 s"}))
+    shown = lines(view.draw({"west": "again in 2 s"}))
     assert shown[0] == "3 nodes  0 agents"
     assert [line[:11].rstrip() for line in shown[4:]] == ["root", "└─ west", "   └─ coast"]
     assert "again in 2 s" in shown[5]
     view.feed(report(node(0, "root"), node(1, "coast"), node(1, "other")))
-    assert sum("coast" in line for line in lines(view.drawn())) == 1
-    assert sum("west" in line for line in lines(view.drawn())) == 1
+    assert sum("coast" in line for line in lines(view.draw())) == 1
+    assert sum("west" in line for line in lines(view.draw())) == 1
 
 
 def test_the_record_has_seconds_and_links() -> None:

@@ -27,7 +27,7 @@ from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.spark.pipeline.settings import load_settings
-from tidings.spark.pipeline.status import standing
+from tidings.spark.pipeline.status import read_status
 from tidings.spark.session.failures import sentence_of
 from tidings.store import ChangeLog
 
@@ -227,7 +227,7 @@ def test_a_log_that_is_not_there_is_not_made(run: Run, folder: Path) -> None:
 
 
 def test_two_do_not_write_to_one_outbox(run: Run, folder: Path) -> None:
-    with Outbox(folder / "out").held():
+    with Outbox(folder / "out").locked():
         result = run("pipeline", "run", str(folder / "p.toml"))
     assert result.code == 2
     assert "another pipeline writes to the outbox" in result.err
@@ -319,7 +319,7 @@ def test_what_is_refused_is_refused_in_one_sentence(
 
 def test_check_refuses_an_outbox_of_another_checkpoint(run: Run, folder: Path) -> None:
     outbox = Outbox(folder / "out")
-    outbox.belong(folder / "checkpoint")
+    outbox.bind_to_checkpoint(folder / "checkpoint")
     assert run("pipeline", "check", str(folder / "p.toml")).code == 0
     (folder / "checkpoint").rename(folder / "gone")
     one_sentence(run("pipeline", "check", str(folder / "p.toml")), "belongs to another checkpoint")
@@ -411,11 +411,11 @@ def test_status_of_very_many_dead_letters_takes_little_memory(folder: Path) -> N
     reasons = [f"reason {at}" for at in range(1000)] * 300
     refuse(Outbox(folder / "out"), 0, reasons)
     settings = load_settings(folder / "p.toml")
-    standing(settings)  # what is loaded once is loaded
+    read_status(settings)  # what is loaded once is loaded
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
-        [*_, last] = standing(settings).dead_letters
+        [*_, last] = read_status(settings).dead_letters
         assert (last.reason, last.rows) == ("reason 4", 300)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
@@ -503,7 +503,7 @@ def test_the_view_draws_rates_and_counters() -> None:
 
     def drawn() -> str:
         with console.capture() as got:
-            console.print(view.drawn())
+            console.print(view.draw())
         return got.get()
 
     assert drawn().startswith("flights  00:00:0")
@@ -537,7 +537,7 @@ def test_the_highest_counters_are_those_of_all(seed: int) -> None:
         told = ", ".join(f"node {node} at {n}" for n, node in highest[:5])
         more = f" and {len(all_) - 5} more" if len(all_) > 5 else ""
         with console.capture() as got:
-            console.print(view.drawn())
+            console.print(view.draw())
         lines = [line.rstrip() for line in got.get().splitlines()]
         assert f"counters  notifications at {batch + 1}; {told}{more}" in lines
 
@@ -549,7 +549,7 @@ def test_drawing_does_not_look_at_all_counters() -> None:
     taken = []
     for _ in range(3):
         start = time.perf_counter()
-        view.drawn()
+        view.draw()
         taken.append(time.perf_counter() - start)
     assert min(taken) < 0.05  # it took half a second, four times a second
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tidings.cli.common.screen import STEP, counted, cut, tracked, working
+from tidings.cli.common.screen import STEP, count_of, cut, report_steps, track
 
 
 class Terminal(io.StringIO):
@@ -22,12 +22,12 @@ def test_progress_goes_to_a_terminal_on_stderr(
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    assert list(tracked(range(3 * STEP), "reading", total)) == list(range(3 * STEP))
+    assert list(track(range(3 * STEP), "reading", total)) == list(range(3 * STEP))
     assert "reading" in screen.getvalue()
 
 
 def test_no_progress_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(tracked(range(3), "reading")) == [0, 1, 2]
+    assert list(track(range(3), "reading")) == [0, 1, 2]
     assert capsys.readouterr().err == ""
 
 
@@ -35,19 +35,19 @@ def test_what_is_being_done_goes_to_a_terminal_on_stderr(monkeypatch: pytest.Mon
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    with working() as note:
+    with report_steps() as note:
         note("round 1 of [2]")
     assert "round 1 of [2]" in screen.getvalue()
 
 
 def test_what_is_being_done_goes_nowhere_else(capsys: pytest.CaptureFixture[str]) -> None:
-    with working() as note:
+    with report_steps() as note:
         note("round 1")
     assert capsys.readouterr().err == ""
 
 
 def test_words() -> None:
-    assert counted(1, "event") == "1 event"
-    assert counted(12_000, "match", "matches") == "12,000 matches"
+    assert count_of(1, "event") == "1 event"
+    assert count_of(12_000, "match", "matches") == "12,000 matches"
     assert cut("abcdef", 4) == "abc…"
     assert cut("abc", 4) == "abc"

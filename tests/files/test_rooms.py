@@ -50,7 +50,7 @@ def test_an_outbox(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "new" / "outbox")
     with outbox.held():
         outbox.belong(tmp_path / "new" / "checkpoint")
-        outbox.attempt(0)
+        outbox.begin_attempt(0)
     assert open_to_others(tmp_path / "new") == {}
 
 

@@ -19,8 +19,8 @@ from tidings.spark import backtest
 from tidings.spark.backtests import backtest_plots, tally
 from tidings.spark.backtests.backtest_result import Backtest
 from tidings.spark.backtests.backtest_worker import micros_of
-from tidings.spark.backtests.tally import Earliest, Tally, TooMany
-from tidings.spark.backtests.time_buckets import Every
+from tidings.spark.backtests.tally import Earliest, Tally, TooManyCounts
+from tidings.spark.backtests.time_buckets import TimeBucket
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -272,15 +272,15 @@ def test_stretches() -> None:
         "45": ["1969-12-31T23:15", "1970-01-01T00:00", "2024-02-29T12:00"],
     }
     for name, starts in expected.items():
-        every = Every.read(name)
+        every = TimeBucket.parse(name)
         found = every.starts(every.numbers(micros))
         assert found.tolist() == np.array(starts, "M8[s]").tolist(), name
-    assert Every.read(60) == Every.read("hour")
-    assert Every.read("month").label(times[2]) == "2024-02"
-    assert Every.read(15).label(times[2]) == "2024-02-29 12:34"
+    assert TimeBucket.parse(60) == TimeBucket.parse("hour")
+    assert TimeBucket.parse("month").label(times[2]) == "2024-02"
+    assert TimeBucket.parse(15).label(times[2]) == "2024-02-29 12:34"
     for bad in ("", "0", "-5", "1.5", "2 days", True):
         with pytest.raises(TidingsError):
-            Every.read(bad)
+            TimeBucket.parse(bad)
 
 
 def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
@@ -293,7 +293,7 @@ def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
     times = rng.integers(-50, 50, rows) * 3_600_000_000
     times[rng.random(rows) < 0.1] = tally.NEVER
     orders = rng.integers(-(2**62), 2**62, rows)
-    every = Every.read("day")
+    every = TimeBucket.parse("day")
     total = Tally(filters, 3, np.int64)
     cuts = np.sort(rng.integers(0, rows, 6))
     for first, last in zip([0, *cuts], [*cuts, rows], strict=True):
@@ -306,7 +306,7 @@ def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
             part.add_rows(matched, times[some], every.numbers(times[some]))
             shown = {"a": batch.slice(start, some.stop - start).column("a")}
             part.earliest.add_rows(matched, times[some], orders[some], shown)
-        total.add(part.part(peak=int(first)))
+        total.add(part.make_part(peak=int(first)))
     total.sort()
     assert (total.rows, total.peak) == (rows, int(cuts[-1]))
     days = times // 86_400_000_000
@@ -319,7 +319,7 @@ def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
         assert total.untimed[at] == (fired & ~timed).sum()
         assert (total.first[at], total.last[at]) == (times[timed].min(), times[timed].max())
         best = sorted(zip(times[fired].tolist(), orders[fired].tolist(), strict=True))[:3]
-        kept = [(time, row["a"] % (at + 2)) for time, row in total.earliest.of(at)]
+        kept = [(time, row["a"] % (at + 2)) for time, row in total.earliest.samples_of(at)]
         assert kept == [(time, 0) for time, _ in best]
         assert total.earliest.orders[at].tolist() == [order for _, order in best]
 
@@ -329,7 +329,7 @@ def test_a_tally_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Tally(4, 0)
     nothing = np.zeros(6, np.int64), np.zeros(0, np.int64)
     one.add_rows(nothing, np.arange(5), np.arange(5))
-    with pytest.raises(TooMany) as caught:
+    with pytest.raises(TooManyCounts) as caught:
         one.add_rows((np.zeros(2, np.int64), nothing[1]), np.array([7]), np.array([7]))
     assert caught.value.stretches == 6
 
@@ -340,7 +340,7 @@ def test_rows_that_were_outdone_are_let_go() -> None:
     for round_ in range(300, 0, -1):
         times = np.full(1000, round_, np.int64)
         kept.add_rows(every, times, times, {"x": pa.array(times)})
-    assert [row["x"] for _, row in kept.of(0)] == [1, 1]
+    assert [row["x"] for _, row in kept.samples_of(0)] == [1, 1]
     assert kept._held == 2
 
 
@@ -353,7 +353,7 @@ def test_times_of_columns() -> None:
 
 
 def test_charts() -> None:
-    every = Every.read("day")
+    every = TimeBucket.parse("day")
     starts = np.array(["2013-01-01", "2013-01-02", "2013-01-05"], "M8[s]")
     counts = np.array([1, 800, 400])
     assert backtest_plots.sparkline(counts, starts, every, 10) == "▁█  ▄"

@@ -16,10 +16,10 @@ from tidings.spark.feeds.feed_documents import (
     Entry,
     FeedProblem,
     Validators,
-    addresses,
     fetch,
+    load_feedparser,
     parse,
-    parser,
+    split_addresses,
 )
 
 NEW_YEAR = int(dt.datetime(2013, 1, 1, 8, tzinfo=dt.UTC).timestamp())
@@ -146,11 +146,11 @@ def test_problems_are_sentences(server: FeedServer, tmp_path: Path) -> None:
 
 
 def test_addresses() -> None:
-    assert addresses(" a\nb  a\n") == ["a", "b"]
+    assert split_addresses(" a\nb  a\n") == ["a", "b"]
 
 
 def test_without_feedparser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "feedparser", None)
 
     with pytest.raises(EnvironmentProblem, match=r"tidings\[feeds\]"):
-        parser()
+        load_feedparser()

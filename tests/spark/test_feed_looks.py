@@ -15,14 +15,14 @@ import pytest
 from tests.spark.feed_server import answering, rss, serve
 
 from tidings.spark.feeds import fetch_pool
-from tidings.spark.feeds.fetch_pool import Looker, Lookers, Task
+from tidings.spark.feeds.fetch_pool import FetchPool, FetchProcess, FetchTask
 
 HOSTILE = "<rss version='2.0'><channel><item><author>{}@</author></item></channel></rss>"
 
 
 @pytest.fixture
-def looker() -> Iterator[Looker]:
-    looker = Looker()
+def looker() -> Iterator[FetchProcess]:
+    looker = FetchProcess()
     yield looker
     looker.close()
 
@@ -55,12 +55,12 @@ def trailers(connection: socket.socket) -> None:
         time.sleep(0.01)
 
 
-def test_a_look(looker: Looker) -> None:
+def test_a_look(looker: FetchProcess) -> None:
     with serve() as server:
         server.pages["/a"] = rss("a", "b")
-        first = looker.look(Task(server.url("/a")))
-        again = looker.look(Task(server.url("/a"), first.validators))
-        missing = looker.look(Task(server.url("/none")))
+        first = looker.fetch(FetchTask(server.url("/a")))
+        again = looker.fetch(FetchTask(server.url("/a"), first.validators))
+        missing = looker.fetch(FetchTask(server.url("/none")))
 
     assert [entry.title for entry in first.entries] == ["a", "b"]
     assert (first.changed, first.problem) == (True, "")
@@ -70,43 +70,45 @@ def test_a_look(looker: Looker) -> None:
 
 @pytest.mark.parametrize("answer", [slow_header, slow_body, continues, trailers])
 def test_a_server_has_so_long_and_no_longer(
-    looker: Looker, answer: Callable[[socket.socket], None]
+    looker: FetchProcess, answer: Callable[[socket.socket], None]
 ) -> None:
     with answering(answer) as address:
         began = time.monotonic()
-        look = looker.look(Task(address, timeout=0.5))
+        look = looker.fetch(FetchTask(address, timeout=0.5))
 
     assert look.problem == f"The feed {address} took longer than 0.5 seconds."
     assert time.monotonic() - began < 0.5 + fetch_pool.GRACE + 5  # the machine may be busy
 
 
-def test_so_has_the_parser(looker: Looker, tmp_path: Path) -> None:
+def test_so_has_the_parser(looker: FetchProcess, tmp_path: Path) -> None:
     path = tmp_path / "feed.xml"
     path.write_text(HOSTILE.format("a" * 1_000_000))  # hours
-    look = looker.look(Task(str(path), timeout=0.5))
+    look = looker.fetch(FetchTask(str(path), timeout=0.5))
     path.write_bytes(rss("a"))
 
     assert look.problem == f"The feed {path} took longer than 0.5 seconds."
-    assert looker.look(Task(str(path))).changed  # by another process
+    assert looker.fetch(FetchTask(str(path))).changed  # by another process
 
 
-def test_what_it_shows_is_bounded(looker: Looker, tmp_path: Path) -> None:
+def test_what_it_shows_is_bounded(looker: FetchProcess, tmp_path: Path) -> None:
     path = tmp_path / "feed.xml"
     entity = '<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY a "' + "lol " * 100 + '">]>'
     path.write_text(entity + rss("TITLE").decode().replace("TITLE", "&a;" * 200))
 
-    assert looker.look(Task(str(path), largest=2_000)).problem.startswith("The entries of the feed")
+    assert looker.fetch(FetchTask(str(path), largest=2_000)).problem.startswith(
+        "The entries of the feed"
+    )
 
 
 def test_one_that_hangs_does_not_keep_the_others(tmp_path: Path) -> None:
     path = tmp_path / "feed.xml"
     path.write_bytes(rss("a"))
-    lookers = Lookers()
+    lookers = FetchPool()
     with answering(slow_header) as address:
-        tasks = [Task(address, timeout=0.5), Task(str(path)), Task("http://[::1")]
-        late, good, none = lookers.look(tasks)
+        tasks = [FetchTask(address, timeout=0.5), FetchTask(str(path)), FetchTask("http://[::1")]
+        late, good, none = lookers.fetch(tasks)
         # as many as would ever be started, and no process more
-        lookers.look([Task(str(path))] * 3 * fetch_pool.THREADS)
+        lookers.fetch([FetchTask(str(path))] * 3 * fetch_pool.THREADS)
     processes = [looker._process for looker in lookers._all if looker._process is not None]
     lookers.close()
 
@@ -117,24 +119,24 @@ def test_one_that_hangs_does_not_keep_the_others(tmp_path: Path) -> None:
     assert all(process.poll() is not None for process in processes)
 
 
-def test_a_process_that_was_ended_is_replaced(looker: Looker, tmp_path: Path) -> None:
+def test_a_process_that_was_ended_is_replaced(looker: FetchProcess, tmp_path: Path) -> None:
     path = tmp_path / "feed.xml"
     path.write_bytes(rss("a"))
-    assert looker.look(Task(str(path))).changed
+    assert looker.fetch(FetchTask(str(path))).changed
     process = looker._process
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
-    assert looker.look(Task(str(path))).changed
+    assert looker.fetch(FetchTask(str(path))).changed
 
 
 def test_a_process_that_cannot_start_is_a_problem_of_the_feed(
-    looker: Looker, monkeypatch: pytest.MonkeyPatch
+    looker: FetchProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
 
-    assert looker.look(Task("x")).problem.startswith("The feed x cannot be looked at: ")
+    assert looker.fetch(FetchTask("x")).problem.startswith("The feed x cannot be looked at: ")
 
 
 def test_processes_end_with_their_parent() -> None:

@@ -18,14 +18,14 @@ def entry(name: str) -> Entry:
 
 def test_the_spool_keeps_what_was_fetched(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    spool.add(spool.fresh("f", [entry("a"), entry("b")]))
-    spool.add(spool.fresh("f", [entry("b"), entry("c")]))
+    spool.add(spool.take_new("f", [entry("a"), entry("b")]))
+    spool.add(spool.take_new("f", [entry("b"), entry("c")]))
     spool.close()
     spool = Spool(tmp_path)
 
     assert spool.last == 2
     assert [list(spool.read(n)) for n in (1, 2)] == [[entry("a"), entry("b")], [entry("c")]]
-    assert spool.fresh("f", [entry("c"), entry("d")]) == [entry("d")]
+    assert spool.take_new("f", [entry("c"), entry("d")]) == [entry("d")]
     spool.commit(1)
     assert not (tmp_path / "0000000001.jsonl").exists()
     with pytest.raises(EnvironmentProblem, match="lacks file 1"):
@@ -37,17 +37,17 @@ def test_a_crash_before_the_state_was_written_is_as_if_nothing_was_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spool = Spool(tmp_path)
-    spool.add(spool.fresh("f", [entry("a")]))
+    spool.add(spool.take_new("f", [entry("a")]))
     with monkeypatch.context() as patch:
         patch.setattr(Spool, "save", lambda _: None)
-        spool.add(spool.fresh("f", [entry("b"), entry("c")]))
+        spool.add(spool.take_new("f", [entry("b"), entry("c")]))
     spool.close()
     assert (tmp_path / "0000000002.jsonl").exists()
     spool = Spool(tmp_path)
 
     assert not (tmp_path / "0000000002.jsonl").exists()
     assert spool.last == 1
-    assert spool.fresh("f", [entry("a"), entry("b")]) == [entry("b")]
+    assert spool.take_new("f", [entry("a"), entry("b")]) == [entry("b")]
     spool.close()
 
 
@@ -55,11 +55,11 @@ def test_what_is_seen_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(feed_spool, "REMEMBERED", 3)
     spool = Spool(tmp_path)
     for number in range(10):
-        assert len(spool.fresh("f", [entry(f"{number}"), entry(f"{number + 1}")])) <= 2
+        assert len(spool.take_new("f", [entry(f"{number}"), entry(f"{number + 1}")])) <= 2
 
     assert len(spool.feed("f").seen) == 5
-    assert spool.fresh("f", []) == []  # a feed that is empty for a while
-    assert spool.fresh("f", [entry("9"), entry("10")]) == []
+    assert spool.take_new("f", []) == []  # a feed that is empty for a while
+    assert spool.take_new("f", [entry("9"), entry("10")]) == []
     spool.close()
 
 

@@ -192,7 +192,7 @@ def test_each_query_tells_of_a_problem(
 ) -> None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-    from tidings.spark.feeds.feed_spool import problems
+    from tidings.spark.feeds.feed_spool import feed_problems
     from tidings.spark.feeds.feeds import FeedOptions, FeedStreamReader
 
     for status in (500, 500, 200, 200):
@@ -200,7 +200,7 @@ def test_each_query_tells_of_a_problem(
         reader = FeedStreamReader(FeedOptions({"urls": server.url("/rss"), "spool": str(tmp_path)}))
         reader.latestOffset({"file": 0}, ReadAllAvailable())
         reader.stop()
-        assert list(problems(tmp_path)) == ([server.url("/rss")] if status == 500 else [])
+        assert list(feed_problems(tmp_path)) == ([server.url("/rss")] if status == 500 else [])
 
     said = [record.getMessage().split("/rss ")[1] for record in caplog.records]
     assert said == [

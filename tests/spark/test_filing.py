@@ -15,7 +15,7 @@ import pytest
 
 from tidings.spark.outbox import filing as module
 from tidings.spark.outbox.filing import Filing, counts_of, file_rows, grain_name
-from tidings.spark.outbox.stages import Staged, _Files
+from tidings.spark.outbox.stages import StagedPartition, _Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,9 @@ BEGAN = int(dt.datetime(2013, 1, 1, 9, 59, 59, tzinfo=dt.UTC).timestamp())
 UTC = pa.timestamp("us", "UTC")
 
 
-def staged(folder: Path, rows: list[dict[str, Any]], partition: int, size: int = 7) -> Staged:
+def staged(
+    folder: Path, rows: list[dict[str, Any]], partition: int, size: int = 7
+) -> StagedPartition:
     """Rows in a file, as a worker leaves them."""
     ids = pa.list_(pa.string())
     kinds = [
@@ -76,7 +78,7 @@ def by_hand(rows: list[dict[str, Any]], now: dict[int, int]) -> list[dict[str, A
     return found
 
 
-def read(folder: Path, filed: list[module.Filed]) -> list[dict[str, Any]]:
+def read(folder: Path, filed: list[module.WrittenFile]) -> list[dict[str, Any]]:
     found = [
         {**row, "grain": one.grain.removeprefix("grain=")}
         for one in filed

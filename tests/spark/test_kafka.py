@@ -80,14 +80,14 @@ def test_without_maven_central(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_a_version_that_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "versions", lambda *_: ["4.0.0", "4.2.0"])
+    monkeypatch.setattr(kafka, "list_versions", lambda *_: ["4.0.0", "4.2.0"])
 
     with pytest.raises(EnvironmentProblem, match=r"for Spark 9\.9\.9; the newest .* is 4\.2\.0"):
         kafka.kafka_settings("9.9.9")
 
 
 def test_without_maven(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "versions", lambda *_: ["4.2.0"])
+    monkeypatch.setattr(kafka, "list_versions", lambda *_: ["4.2.0"])
     monkeypatch.setenv("PATH", "")
 
     assert kafka.kafka_settings("4.2.0") == {

@@ -19,9 +19,9 @@ from tidings.snapshots import Snapshot
 from tidings.spark.loading.log_snapshots import compile_version
 from tidings.spark.loading.restated import BEYOND, Unfit
 from tidings.spark.pipeline import subscription_source
-from tidings.spark.pipeline.pipeline import checked_view
+from tidings.spark.pipeline.pipeline import load_checked_view
 from tidings.spark.pipeline.settings import OutboxSettings, Rate, Settings, Subscriptions
-from tidings.spark.pipeline.subscription_source import Followed
+from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.tagging.worker import view_of
 from tidings.store import ChangeLog, LogError
 
@@ -36,14 +36,14 @@ def grow(log: ChangeLog, upto: int) -> None:
         log.put(f"s{number % 7}", f"price > {number}")
 
 
-def members(followed: Followed, version: int) -> list[str]:
+def members(followed: FollowedSubscriptions, version: int) -> list[str]:
     view = view_of(followed.pinned(version))
     return sorted(view.ids.to_pylist())
 
 
 def test_a_batch_goes_on_when_the_log_forgot_the_changes_since_the_snapshot(log: ChangeLog) -> None:
     grow(log, 3)
-    followed = Followed(log.path)
+    followed = FollowedSubscriptions(log.path)
     grow(log, 40)
     log.forget_before(30)
     with pytest.raises(LogError):
@@ -57,7 +57,7 @@ def test_a_version_that_the_log_forgot_is_had_from_its_snapshot_or_not_at_all(
     log: ChangeLog,
 ) -> None:
     grow(log, 3)
-    followed = Followed(log.path)
+    followed = FollowedSubscriptions(log.path)
     before = members(followed, 3)
     grow(log, 40)
     log.forget_before(30)
@@ -70,7 +70,7 @@ def test_a_version_that_the_log_forgot_is_had_from_its_snapshot_or_not_at_all(
 def test_a_version_that_was_lost_is_noticed_and_later_ones_go_on(log: ChangeLog) -> None:
     """No batch takes what a repaired log has for the subscriptions that it began with."""
     grow(log, 6)
-    followed = Followed(log.path)
+    followed = FollowedSubscriptions(log.path)
     compiled = members(followed, 6)
     grow(log, 9)
     last = max((log.path / "changes").glob("*.log"))
@@ -96,13 +96,13 @@ def test_the_snapshot_that_a_batch_begins_with_is_not_removed(
         "tidings.spark.pipeline.subscription_source.subprocess.Popen", lambda *_args, **_more: None
     )
     grow(log, 2)
-    followed = Followed(log.path, rebuild_after=2)
+    followed = FollowedSubscriptions(log.path, rebuild_after=2)
     grow(log, 30)
     for version in (1, 10, 20, 25, 30):
         compile_version(log, version, followed.home)
     pinned = followed.pinned(5)
     assert Snapshot.open(pinned.path).number == 2
-    assert [number for number in (1, 2, 10) if number in followed._compiled()] == [2, 10]
+    assert [number for number in (1, 2, 10) if number in followed._compiled_versions()] == [2, 10]
 
 
 def test_a_snapshot_is_removed_at_one_stroke(
@@ -116,12 +116,12 @@ def test_a_snapshot_is_removed_at_one_stroke(
         "tidings.spark.pipeline.subscription_source.shutil.rmtree", lambda *_args, **_more: None
     )
     grow(log, 30)
-    followed = Followed(log.path, rebuild_after=1)
+    followed = FollowedSubscriptions(log.path, rebuild_after=1)
     for version in (5, 10, 20):
         compile_version(log, version, followed.home)
     grow(log, 32)
     followed.pinned(32)
-    assert followed._compiled() == [10, 20, 30]
+    assert followed._compiled_versions() == [10, 20, 30]
     assert members(followed, 7) == sorted(map(str, log.subscriptions(7)))
 
 
@@ -153,7 +153,7 @@ def test_what_dead_processes_left_goes_after_a_while(
         "tidings.spark.pipeline.subscription_source.subprocess.Popen", lambda *_args, **_more: None
     )
     grow(log, 3)
-    followed = Followed(log.path, rebuild_after=1)
+    followed = FollowedSubscriptions(log.path, rebuild_after=1)
     for name, age in ((".old", 2 * subscription_source.LEFT_OVER), (".new", 10.0)):
         folder = followed.home / name
         folder.mkdir()
@@ -166,7 +166,7 @@ def test_what_dead_processes_left_goes_after_a_while(
 
 def test_a_compilation_of_its_own_process(log: ChangeLog) -> None:
     grow(log, 3)
-    followed = Followed(log.path, rebuild_after=5)
+    followed = FollowedSubscriptions(log.path, rebuild_after=5)
     grow(log, 9)
     first = followed.pinned(9)
     assert len(first.changes) == 6
@@ -181,14 +181,14 @@ MORE = Attributes({"x": "integer", "y": "integer"})
 ROWS = pa.record_batch({"x": [1.0, 1.5, 2.0, 3.0, 4.5]})
 
 
-def told(followed: Followed, version: int) -> list[list[str]]:
+def told(followed: FollowedSubscriptions, version: int) -> list[list[str]]:
     return [sorted(ids) for ids in followed.view(version).subscriptions(ROWS).to_pylist()]
 
 
 def test_a_column_that_is_added(tmp_path: Path) -> None:
     ChangeLog(tmp_path, WHOLE).put("ana", "x > 1")
-    Followed(tmp_path, WHOLE)
-    followed = Followed(tmp_path, MORE, rebuild_after=1)
+    FollowedSubscriptions(tmp_path, WHOLE)
+    followed = FollowedSubscriptions(tmp_path, MORE, rebuild_after=1)
     ChangeLog(tmp_path, MORE).put("ben", "y > 1")
     rows = pa.record_batch({"x": [0, 2], "y": [2, 0]})
     view = followed.view(2)
@@ -203,9 +203,9 @@ def test_a_column_that_is_added(tmp_path: Path) -> None:
 def test_a_column_that_changes_its_type_and_back(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path, WHOLE)
     log.put_many({"gt1": "x > 1", "ge2": "x >= 2", "in": "x IN (1, 2, 3)"})
-    before = Followed(tmp_path, WHOLE).pinned(3)
+    before = FollowedSubscriptions(tmp_path, WHOLE).pinned(3)
     assert Snapshot.open(before.path).numbers.tolist() == [1, 2]
-    followed = Followed(tmp_path, BROKEN)
+    followed = FollowedSubscriptions(tmp_path, BROKEN)
     expected = [["in"], ["gt1"], ["ge2", "gt1", "in"], ["ge2", "gt1", "in"], ["ge2", "gt1"]]
     assert told(followed, 3) == expected
     subscribed = Snapshot.open(followed.pinned(3).path).subscribed()
@@ -215,15 +215,15 @@ def test_a_column_that_changes_its_type_and_back(tmp_path: Path) -> None:
     assert ChangeLog(tmp_path, BROKEN).put("gt1", "x > 1") == 4
     assert told(followed, 4) == expected
     assert followed.view(4).nodes(ROWS).to_pylist()[1] == [3]
-    assert Followed(tmp_path, WHOLE).pinned(3) == before
+    assert FollowedSubscriptions(tmp_path, WHOLE).pinned(3) == before
 
 
 def test_a_batch_that_was_begun_with_other_columns_is_done_with_these(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path, WHOLE)
     log.put_many({"gt1": "x > 1", "ge2": "x >= 2"})
-    Followed(tmp_path, WHOLE)
+    FollowedSubscriptions(tmp_path, WHOLE)
     log.put("ge4", "x > 3")
-    followed = Followed(tmp_path, BROKEN)
+    followed = FollowedSubscriptions(tmp_path, BROKEN)
     assert told(followed, 2)[1] == ["gt1"]
     assert told(followed, 3)[4] == ["ge2", "ge4", "gt1"]
 
@@ -233,9 +233,9 @@ def test_filters_that_do_not_go_with_the_columns_are_refused_by_name(tmp_path: P
     log.put_many({"ana": "x > 1", "ben": "y > 1"})
     sentence = r"^the filter of the subscription 'ben' does not go with the columns: there is no "
     with pytest.raises(Unfit, match=sentence):
-        Followed(tmp_path, WHOLE)
+        FollowedSubscriptions(tmp_path, WHOLE)
     log.drop("ben")
-    followed = Followed(tmp_path, WHOLE)
+    followed = FollowedSubscriptions(tmp_path, WHOLE)
     log.put("ben", "y > 2")  # by someone who has other columns
     with pytest.raises(Unfit, match=sentence):
         followed.view(4)
@@ -266,7 +266,7 @@ def test_changes_under_any_columns_are_like_a_fresh_compilation(
     for _ in range(12):
         change()
     columns = rng.choice(sets)
-    followed = Followed(log_path, columns)
+    followed = FollowedSubscriptions(log_path, columns)
     rows = pa.record_batch({"x": [0, 1, 2, 3, 4]}) if columns is WHOLE else ROWS
     of: dict[int, bytes] = {}  # identities by number: none ever passes to another filter
 
@@ -297,12 +297,12 @@ def test_a_filter_that_was_dropped_is_in_nobodys_way(log: ChangeLog, tmp_path: P
     log.put("a", "price > 1")
     settings = Settings("x", Rate(), Subscriptions(log="log"), OutboxSettings("out"))
     schema = StructType([StructField("price", LongType())])
-    checked_view(settings, schema, Followed(log.path))
+    load_checked_view(settings, schema, FollowedSubscriptions(log.path))
     log.put("b", "prise > 1")
     with pytest.raises(AttributesError, match="'prise', which the table does not have"):
-        checked_view(settings, schema, Followed(log.path))
+        load_checked_view(settings, schema, FollowedSubscriptions(log.path))
     log.drop("b")
-    assert len(checked_view(settings, schema, Followed(log.path)).ids) == 1
+    assert len(load_checked_view(settings, schema, FollowedSubscriptions(log.path)).ids) == 1
 
 
 def flip(path: Path) -> None:
@@ -316,9 +316,9 @@ def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
     log: ChangeLog, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     grow(log, 9)
-    path = Path(Followed(log.path).pinned(9).path)
+    path = Path(FollowedSubscriptions(log.path).pinned(9).path)
     flip(path / name)
-    followed = Followed(log.path)
+    followed = FollowedSubscriptions(log.path)
     assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
     (aside,) = (followed.home / "aside").iterdir()
     assert aside.name.startswith(path.name)
@@ -328,7 +328,7 @@ def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
 
 def test_a_worker_refuses_a_snapshot_that_was_altered(log: ChangeLog) -> None:
     grow(log, 9)
-    pinned = Followed(log.path).pinned(9)
+    pinned = FollowedSubscriptions(log.path).pinned(9)
     flip(Path(pinned.path) / "index" / "entry_box.arrow")
     with pytest.raises(SnapshotError, match=r"entry_box\.arrow was altered"):
         view_of(pinned)
@@ -336,7 +336,7 @@ def test_a_worker_refuses_a_snapshot_that_was_altered(log: ChangeLog) -> None:
 
 def test_a_snapshot_under_the_name_of_another_version_is_moved_aside(log: ChangeLog) -> None:
     grow(log, 4)
-    followed = Followed(log.path)
+    followed = FollowedSubscriptions(log.path)
     grow(log, 9)
     old = followed._path(4)
     old.rename(followed._path(8))
@@ -348,10 +348,10 @@ def test_a_snapshot_that_does_not_speak_for_all_of_its_files_is_moved_aside(
     log: ChangeLog,
 ) -> None:
     grow(log, 9)
-    path = Path(Followed(log.path).pinned(9).path)
+    path = Path(FollowedSubscriptions(log.path).pinned(9).path)
     shutil.rmtree(path)
     Snapshot.build({"other": "a > 1"}, number=9).save(path)
-    followed = Followed(log.path)
+    followed = FollowedSubscriptions(log.path)
     assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
     assert len([*(followed.home / "aside").iterdir()]) == 1
 
@@ -361,7 +361,7 @@ def test_snapshots_of_the_format_before_are_compiled_anew(tmp_path: Path) -> Non
     columns = Attributes(
         {"dest": "string", "origin": "string", "dep_delay": "integer", "day": "date"}
     )
-    followed = Followed(tmp_path / "before" / "log", columns)
+    followed = FollowedSubscriptions(tmp_path / "before" / "log", columns)
     kept = [(one / "manifest.json").read_text() for one in followed.home.glob("[0-9]*")]
     assert sum('"version": 2' in text for text in kept) == 1
     assert members(followed, 9) == sorted(map(str, followed.log.subscriptions(9)))

@@ -19,8 +19,8 @@ from tidings.spark.pipeline.settings import (
     SparkSettings,
     Subscriptions,
 )
-from tidings.spark.session.session import on_this_machine
-from tidings.spark.tagging.tagging import placed
+from tidings.spark.session.session import is_local_master
+from tidings.spark.tagging.tagging import place_snapshot
 
 
 def settings(spark: SparkSettings, *sinks: KafkaSink) -> Settings:
@@ -73,16 +73,16 @@ def test_masters(asked: list[Any], master: str, expected: tuple[Any, ...]) -> No
     ],
 )
 def test_which_masters_are_surely_on_this_machine(master: str, here: bool) -> None:
-    assert on_this_machine(master) is here
+    assert is_local_master(master) is here
 
 
 def test_a_snapshot_in_a_temporary_folder_is_not_for_other_machines(tmp_path: Path) -> None:
     spark = SimpleNamespace(_sc=SimpleNamespace(master="spark://10.0.0.1:7077"))
     built = Snapshot.build({1: "a > 1"})
     with pytest.raises(TidingsError, match="save the snapshot in a folder that all of them see"):
-        placed(built, spark)
+        place_snapshot(built, spark)
     built.save(tmp_path / "s")
-    assert placed(tmp_path / "s", spark)[1] == str(tmp_path / "s")
+    assert place_snapshot(tmp_path / "s", spark)[1] == str(tmp_path / "s")
 
 
 def test_the_jars_of_kafka_come_beside_others(asked: list[Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.spark.outbox.numbering import after, begins, number_lists
+from tidings.spark.outbox.numbering import counters_after, counters_before, number_lists
 
 Rows = list[list[int]]
 
@@ -48,12 +48,12 @@ def test_numbers_are_those_of_a_plain_loop(seed: int) -> None:
             for rows in partitions
         ]
         found: Rows = []
-        for rows, now in zip(partitions, begins(counters, counted), strict=True):
+        for rows, now in zip(partitions, counters_before(counters, counted), strict=True):
             for lists in batches(rows, chance):
                 found += number_lists(lists, now).to_pylist()
         expected = dict(counters)
         assert found == by_hand(partitions, expected)
-        new = after(counters, counted)
+        new = counters_after(counters, counted)
         assert set(new) == {node for counts in counted for node in counts}
         counters |= new
         assert counters == expected

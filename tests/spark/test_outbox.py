@@ -18,7 +18,7 @@ from tests.spark.outboxes import files_of
 from tidings import TidingsError
 from tidings.model import EnvironmentProblem
 from tidings.spark.outbox import outbox as module
-from tidings.spark.outbox.filing import filed
+from tidings.spark.outbox.filing import describe_file
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.store.groups.end_mark import EndMark
 
@@ -154,14 +154,17 @@ def test_a_damaged_file_is_named(outbox: Outbox) -> None:
 
 
 def test_files_of_an_attempt_are_moved_when_they_are_named(outbox: Outbox) -> None:
-    names = {outbox.attempt(3) for _ in range(20)}
+    names = {outbox.begin_attempt(3) for _ in range(20)}
     assert len(names) == 20
     attempt = names.pop()
     work = outbox.work_folder(3, attempt)
     for name in ("one", "two", "twice", "bad"):
         write(work, 2, name)
-    rows = [filed(work / "one.parquet", "grain=1", 2), filed(work / "two.parquet", "grain=2", 2)]
-    placed = outbox.place(3, attempt, rows, [filed(work / "bad.parquet", "", 2)])
+    rows = [
+        describe_file(work / "one.parquet", "grain=1", 2),
+        describe_file(work / "two.parquet", "grain=2", 2),
+    ]
+    placed = outbox.place(3, attempt, rows, [describe_file(work / "bad.parquet", "", 2)])
     outbox.drop_work(3, attempt)
     assert sorted(placed, key=str) == sorted(files_of(outbox, 3, attempt), key=str)
     assert not work.exists()
@@ -177,21 +180,21 @@ def test_an_outbox_belongs_to_one_checkpoint(outbox: Outbox, tmp_path: Path) -> 
     mine, other = tmp_path / "mine", tmp_path / "other"
     for checkpoint in (mine, other):
         (checkpoint / "commits").mkdir(parents=True)
-    stream = outbox.belong(mine)
-    assert outbox.belong(mine) == stream
-    assert Outbox(tmp_path / "second").belong(other) != stream
+    stream = outbox.bind_to_checkpoint(mine)
+    assert outbox.bind_to_checkpoint(mine) == stream
+    assert Outbox(tmp_path / "second").bind_to_checkpoint(other) != stream
     with pytest.raises(TidingsError, match="belongs to another checkpoint"):
-        outbox.belong(other)
+        outbox.bind_to_checkpoint(other)
     with pytest.raises(TidingsError, match="belongs to another checkpoint"):
-        outbox.belong(tmp_path / "new")
+        outbox.bind_to_checkpoint(tmp_path / "new")
     # stopped between the two writings: the checkpoint has the name, the outbox not yet
     (outbox.home / "stream").unlink()
-    assert outbox.belong(mine) == stream
+    assert outbox.bind_to_checkpoint(mine) == stream
     # an outbox that was emptied after batches were done can't go on
     (outbox.home / "stream").unlink()
     (mine / "commits" / "0").touch()
     with pytest.raises(TidingsError, match="belongs to another checkpoint"):
-        outbox.belong(mine)
+        outbox.bind_to_checkpoint(mine)
 
 
 HOLDER = """
@@ -204,14 +207,18 @@ time.sleep(60)
 
 
 def test_one_process_writes_at_a_time(outbox: Outbox) -> None:
-    with outbox.held(), pytest.raises(TidingsError, match="another pipeline writes"), outbox.held():
+    with (
+        outbox.locked(),
+        pytest.raises(TidingsError, match="another pipeline writes"),
+        outbox.locked(),
+    ):
         pass
     command = [sys.executable, "-c", HOLDER, str(outbox.path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(TidingsError, match="another pipeline writes"), outbox.held():
+        with pytest.raises(TidingsError, match="another pipeline writes"), outbox.locked():
             pass
         other.kill()
     time.sleep(0.05)
-    os.close(outbox.hold())  # a process that was killed has let go
+    os.close(outbox.take_lock())  # a process that was killed has let go

@@ -18,7 +18,7 @@ from tidings import TidingsError
 from tidings.spark.outbox import commits as commits_module, outbox as outbox_module
 from tidings.spark.outbox.commits import DamagedOutbox
 from tidings.spark.outbox.outbox import Outbox
-from tidings.spark.outbox.outbox_check import Checked, OutboxCheck
+from tidings.spark.outbox.outbox_check import CheckReport, OutboxCheck
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 
@@ -51,7 +51,7 @@ def listed(folder: Path) -> dict[str, bytes]:
     }
 
 
-def verified(outbox: Outbox) -> Checked:
+def verified(outbox: Outbox) -> CheckReport:
     check = OutboxCheck(Outbox(outbox.path))
     for _ in check.batches():
         pass
@@ -235,7 +235,7 @@ def test_what_no_commit_names_is_moved_aside_and_never_removed(
     for folder in (late, begun, outbox.dead_folder(8, "begun")):
         folder.mkdir(parents=True)
         (folder / "part.parquet").write_bytes(b"rows")
-    work = outbox.work_folder(8, outbox.attempt(8))
+    work = outbox.work_folder(8, outbox.begin_attempt(8))
     assert verified(outbox).problems == [
         f"{late / 'part.parquet'} is there, and no commit names it"
     ]
@@ -255,13 +255,13 @@ def test_a_long_log_is_read_from_where_counters_were_kept(
     outbox: Outbox, checkpoint: SparkCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits_module, "WHOLE", 100)
-    read, real = list[bytes](), commits_module.decoded
+    read, real = list[bytes](), commits_module.decode_commit
 
     def decoded(record: bytes) -> Any:
         read.append(record)
         return real(record)
 
-    monkeypatch.setattr(commits_module, "decoded", decoded)
+    monkeypatch.setattr(commits_module, "decode_commit", decoded)
     take_outbox(outbox, checkpoint)
     assert len(read) == 1  # of eight: 6 was kept
     assert outbox.counters() == {0: 32, 1: 16, 2: 8, 3: 8}

@@ -11,7 +11,7 @@ import pytest
 from tidings.snapshots import Snapshot, view as views
 from tidings.spark.outbox import stages
 from tidings.spark.tagging import parquet
-from tidings.spark.tagging.worker import Pinned, tagger, view_of
+from tidings.spark.tagging.worker import Pinned, make_tagger, view_of
 
 ROWS = pa.record_batch({"x": list(range(-5, 40)), "name": [f"n{at}" for at in range(45)]})
 
@@ -28,7 +28,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tagging(pinned: Pinned, monkeypatch: pytest.MonkeyPatch) -> None:
     def tagged() -> list[Any]:
-        run = tagger(pinned, ["x", "name"], ("nodes", "subscriptions"))
+        run = make_tagger(pinned, ["x", "name"], ("nodes", "subscriptions"))
         return list(run(iter([tuple(ROWS.columns)])))
 
     (whole,) = tagged()
@@ -41,9 +41,9 @@ def test_tagging(pinned: Pinned, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("output", ["nodes", "subscriptions", "pairs"])
 def test_parquet(pinned: Pinned, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work = parquet._Work(pinned, output, ["x"], ["name"], b"", "", [])
-    (whole,) = parquet._tagged(view_of(pinned), work, ROWS)
+    (whole,) = parquet._tag_batch(view_of(pinned), work, ROWS)
     small_pieces(monkeypatch)
-    pieces = list(parquet._tagged(view_of(pinned), work, ROWS))
+    pieces = list(parquet._tag_batch(view_of(pinned), work, ROWS))
     assert len(pieces) > 10
     assert pa.Table.from_batches(pieces).combine_chunks().equals(pa.Table.from_batches([whole]))
 
@@ -51,7 +51,7 @@ def test_parquet(pinned: Pinned, output: str, monkeypatch: pytest.MonkeyPatch) -
 def test_stages(pinned: Pinned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = stages.Stage(pinned, str(tmp_path), ROWS.schema.serialize().to_pybytes(), "typed")
 
-    def staged() -> tuple[stages.Staged, pa.Table]:
+    def staged() -> tuple[stages.StagedPartition, pa.Table]:
         with stages._Files(str(tmp_path), 0) as files:
             stages._stage_batch(view_of(pinned), ROWS.schema, stage, ROWS, files)
         assert files.staged.rows is not None

@@ -20,7 +20,7 @@ from tidings.spark.loading.restated import BEYOND
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings
-from tidings.spark.pipeline.status import standing
+from tidings.spark.pipeline.status import read_status
 from tidings.spark.session.failures import sentence_of
 from tidings.store import ChangeLog
 
@@ -346,7 +346,7 @@ def test_columns_that_change_in_the_file(spark: SparkSession, folder: Path) -> N
     own = rows[2]["nodes"][0]
     assert own >= BEYOND
     assert own in rows[4]["nodes"]
-    texts = {one.node: one.filter for one in standing(settings).counters}
+    texts = {one.node: one.filter for one in read_status(settings).counters}
     assert texts == {
         same[0]: "dep_delay >= 2", own: "dep_delay > 1",
         next(node for node in rows[4]["nodes"] if node != own): "seats > 1",

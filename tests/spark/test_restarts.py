@@ -24,7 +24,7 @@ from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.spark.pipeline import pipeline as module
 from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings
-from tidings.spark.pipeline.subscription_source import Followed
+from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.store import ChangeLog
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def test_a_start_that_fails_lets_go(spark: SparkSession, folder: Path) -> None:
     (pipeline.outbox.home / "stream").write_text("one")
     with pytest.raises(TidingsError, match="belongs to another checkpoint"):
         pipeline.start()
-    with pipeline.outbox.held():
+    with pipeline.outbox.locked():
         pass
 
 
@@ -219,12 +219,12 @@ def test_close_waits_for_a_commit_that_is_under_way(
     time.sleep(0.3)
     with (
         pytest.raises(TidingsError, match="another pipeline writes"),
-        Outbox(folder / "out").held(),
+        Outbox(folder / "out").locked(),
     ):
         pass
     go_on.set()
     closing.join(120)
-    with Outbox(folder / "out").held():
+    with Outbox(folder / "out").locked():
         pass
     query.awaitTermination()
     check(folder, 1)
@@ -277,14 +277,14 @@ def test_what_spark_noted_is_synced_before_the_pin(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     checkpoint = SparkCheckpoint(tmp_path)
-    first = checkpoint.made_of(0)
+    first = checkpoint.sync_offsets(0)
     assert sorted(synced) == ["offsets", "offsets/0", "sources/0", "sources/0/0", "sources/0/1"]
     synced.clear()
-    assert checkpoint.made_of(0) == first
+    assert checkpoint.sync_offsets(0) == first
     assert synced == []
-    assert checkpoint.made_of(1) != first
+    assert checkpoint.sync_offsets(1) != first
     assert sorted(synced) == ["offsets", "offsets/1"]
-    assert checkpoint.made_of(2) == ""
+    assert checkpoint.sync_offsets(2) == ""
 
 
 def test_the_files_of_a_batch_are_those_that_spark_noted(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_changes_before_the_time_of_a_batch_are_in_its_version(
 
     put(folder, 0)
     pipeline = opened(spark, folder)
-    monkeypatch.setattr(Followed, "version", property(version))
+    monkeypatch.setattr(FollowedSubscriptions, "version", property(version))
     run(pipeline)
     pin = Outbox(folder / "out").pinned(0)
     assert pin is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings import Attributes, parse
-from tidings.spark.loading.restated import BEYOND, Clash, Travelling, Unfit, numbers_of
+from tidings.spark.loading.restated import BEYOND, Clash, PendingChanges, Unfit, numbers_of
 from tidings.store import Change
 
 WHOLE, BROKEN = Attributes({"x": "integer"}), Attributes({"x": "double"})
@@ -63,8 +63,8 @@ def test_two_that_keep_one_number() -> None:
     assert found[b"3" * 16] >= BEYOND
 
 
-def travelling(now: Attributes, **compiled: bytes) -> Travelling:
-    return Travelling(
+def travelling(now: Attributes, **compiled: bytes) -> PendingChanges:
+    return PendingChanges(
         now, lambda node: key("x > 1", WHOLE) if node == 1 else None,
         lambda number: compiled.get(f"n{number}"),
     )  # fmt: skip

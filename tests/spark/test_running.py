@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from tidings.spark.pipeline import stoppable_pipeline
-from tidings.spark.pipeline.stoppable_pipeline import Watched
+from tidings.spark.pipeline.stoppable_pipeline import StoppablePipeline
 
 
 class Query:
@@ -26,20 +26,20 @@ class Query:
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+def watched(monkeypatch: pytest.MonkeyPatch) -> StoppablePipeline:
     monkeypatch.setattr(stoppable_pipeline, "NOTING", 0.2)
-    watched = Watched.__new__(Watched)
+    watched = StoppablePipeline.__new__(StoppablePipeline)
     watched.ending, watched.batch, watched.failure = threading.Event(), None, None
     return watched
 
 
-def ended(watched: Watched, query: Query) -> threading.Thread:
+def ended(watched: StoppablePipeline, query: Query) -> threading.Thread:
     thread = threading.Thread(target=watched.end, args=(cast(Any, query),), daemon=True)
     thread.start()
     return thread
 
 
-def test_a_source_that_does_not_answer_does_not_keep_it(watched: Watched) -> None:
+def test_a_source_that_does_not_answer_does_not_keep_it(watched: StoppablePipeline) -> None:
     query = Query()
     thread = ended(watched, query)
     thread.join(10)
@@ -48,7 +48,7 @@ def test_a_source_that_does_not_answer_does_not_keep_it(watched: Watched) -> Non
     assert not query.isActive
 
 
-def test_a_batch_is_waited_for_and_so_is_what_spark_notes_of_it(watched: Watched) -> None:
+def test_a_batch_is_waited_for_and_so_is_what_spark_notes_of_it(watched: StoppablePipeline) -> None:
     query = Query()
     watched.batch = 3
     thread = ended(watched, query)
@@ -63,7 +63,7 @@ def test_a_batch_is_waited_for_and_so_is_what_spark_notes_of_it(watched: Watched
 
 
 def test_nothing_is_waited_for_between_two_triggers(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
+    watched: StoppablePipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stoppable_pipeline, "NOTING", 60.0)
     query = Query()

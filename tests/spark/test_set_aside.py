@@ -15,8 +15,8 @@ from tidings.cli.app import app
 from tidings.filters import Attributes
 from tidings.filters.values import regular
 from tidings.snapshots import Snapshot
-from tidings.spark.loading.log_snapshots import ASIDE, compile_version, home_of, set_aside
-from tidings.spark.pipeline.subscription_source import Fixed, Followed
+from tidings.spark.loading.log_snapshots import ASIDE, compile_version, home_of, list_set_aside
+from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions
 from tidings.spark.tagging.worker import view_of
 from tidings.store import ChangeLog
 
@@ -36,7 +36,7 @@ def stricter(monkeypatch: pytest.MonkeyPatch) -> object:
     regular.forget()
 
 
-def told(followed: Followed, version: int) -> list[list[str]]:
+def told(followed: FollowedSubscriptions, version: int) -> list[list[str]]:
     found = view_of(followed.pinned(version)).subscriptions(ROWS).to_pylist()
     return [sorted(ids) for ids in found]
 
@@ -47,21 +47,25 @@ def test_a_pipeline_starts_without_them(
 ) -> None:
     log = ChangeLog(tmp_path, columns)
     log.put_many({"ana": "n > 0", "old": LONG, "ben": "n > 1"})
-    assert told(Followed(tmp_path, columns), 3) == [["ana", "old"], ["ana", "ben"], ["ana", "ben"]]
+    assert told(FollowedSubscriptions(tmp_path, columns), 3) == [
+        ["ana", "old"],
+        ["ana", "ben"],
+        ["ana", "ben"],
+    ]
     log.put("late", LONG + " OR n = 7")
     stricter()  # type: ignore[operator]
     for made in home_of(tmp_path).iterdir():  # as of an earlier release
         made.rename(made.with_name(f"{made.name[:20]}-000000000000"))
     with caplog.at_level(logging.WARNING):
-        followed = Followed(tmp_path, columns)
+        followed = FollowedSubscriptions(tmp_path, columns)
     assert told(followed, 4) == [["ana"], ["ana", "ben"], ["ana", "ben"]]
-    assert {one.id for one in set_aside(log)} == {"old", "late"}
+    assert {one.id for one in list_set_aside(log)} == {"old", "late"}
     assert "the subscription 'old' is set aside, its filter is refused now" in caplog.text
     log.put("ben", "n > 2")
     assert told(followed, 5) == [["ana"], ["ana"], ["ana", "ben"]]
     log.put("old", "n = 2")
     assert told(followed, 6) == [["ana"], ["ana", "old"], ["ana", "ben"]]
-    assert [one.id for one in set_aside(log)] == ["late"]
+    assert [one.id for one in list_set_aside(log)] == ["late"]
     (line,) = [
         json.loads(line)
         for line in CliRunner()
@@ -81,7 +85,7 @@ def test_one_that_comes_while_a_stream_runs(tmp_path: Path, stricter: object) ->
     log.put("old", LONG)  # by someone with an earlier release
     compile_version(log, 1, home_of(tmp_path))
     stricter()  # type: ignore[operator]
-    assert told(Followed(tmp_path), 2) == [["ana"]] * 3
+    assert told(FollowedSubscriptions(tmp_path), 2) == [["ana"]] * 3
 
 
 @pytest.mark.parametrize("what", ["forgotten", "repaired", "altered", "no text", "missing"])
@@ -91,7 +95,7 @@ def test_they_are_found_though_nothing_tells_what_changed(
     log = ChangeLog(tmp_path, segment_bytes=1)
     for number in range(3):
         log.put(f"n{number}", f"n > {number}")
-    Followed(tmp_path)
+    FollowedSubscriptions(tmp_path)
     log.put("old", LONG)
     log.put("ana", "n > 0")
     log.put("ben", "n > 1")
@@ -107,8 +111,8 @@ def test_they_are_found_though_nothing_tells_what_changed(
     else:
         (snapshot / ASIDE).write_bytes(b"[" if what == "altered" else b'[{"id":"\xff"}]')
     stricter()  # type: ignore[operator]
-    assert [one.id for one in set_aside(log)] == ["old"]
-    assert all("old" not in ids for ids in told(Followed(tmp_path), log.version))
+    assert [one.id for one in list_set_aside(log)] == ["old"]
+    assert all("old" not in ids for ids in told(FollowedSubscriptions(tmp_path), log.version))
     shown = CliRunner().invoke(app, ["subscriptions", "list", str(tmp_path)])
     assert shown.exit_code == 0
     assert "refused now, because" in shown.stdout
@@ -126,6 +130,6 @@ def test_a_snapshot_of_an_earlier_release_is_opened(tmp_path: Path, stricter: ob
     for row in ROWS.to_pylist():
         assert set(opened.match(row)) <= {"ana", "or"}
         assert "ana" in opened.match(row)
-    fixed = Fixed(tmp_path / "snapshot")
+    fixed = FixedSubscriptions(tmp_path / "snapshot")
     view = fixed.view(fixed.version)
     assert all("ana" in ids for ids in view.subscriptions(ROWS).to_pylist())

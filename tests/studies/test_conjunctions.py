@@ -16,10 +16,10 @@ from tidings.studies.workloads.conjunctions import (
     SUFFIX,
     Attribute,
     AttributeTest,
+    ConjunctionBuilder,
     Conjunctions,
-    Pile,
     StructuredFilter,
-    concatenated,
+    concatenate,
     event_lines,
     sql_of_tests,
 )
@@ -30,7 +30,7 @@ ATTRIBUTES = (Attribute("s", "string"), Attribute("i", "integer"), Attribute("x"
 @pytest.fixture
 def filters() -> Conjunctions:
     """Three filters with all kinds of tests."""
-    pile = Pile(ATTRIBUTES)
+    pile = ConjunctionBuilder(ATTRIBUTES)
     pile.equal(np.array([0, 2]), "s", pa.array(["it's", 'a "b" \\']))
     pile.equal(np.array([1]), "i", np.array([7]))
     pile.between(np.array([0]), "i", np.array([-3]), np.array([4]))
@@ -82,7 +82,7 @@ def test_json_lines(filters: Conjunctions) -> None:
 
 
 def test_parts_put_together_again(filters: Conjunctions) -> None:
-    again = concatenated([filters.part(0, 1), filters.part(1, 3)])
+    again = concatenate([filters.part(0, 1), filters.part(1, 3)])
     assert list(again) == EXPECTED
     assert list(again.part(1, 2)) == EXPECTED[1:2]
     assert list(filters.part(2, 99).sql()) == list(filters.sql())[2:]

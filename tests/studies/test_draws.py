@@ -8,8 +8,8 @@ from tidings.studies.workloads.draws import (
     BLOCK,
     Array,
     blocks,
-    distinct,
-    folded_zipf,
+    draw_distinct,
+    draw_zipf,
     lengths_to_offsets,
 )
 
@@ -35,7 +35,7 @@ def test_blocks_add_up_and_repeat() -> None:
 
 def test_zipf_has_its_head_and_folds_its_tail() -> None:
     size = 400_000
-    drawn = folded_zipf(np.random.default_rng(7), 1.3, 1000, size)
+    drawn = draw_zipf(np.random.default_rng(7), 1.3, 1000, size)
     assert drawn.min() == 0
     assert drawn.max() == 999
     found = np.bincount(drawn, minlength=1000) / size
@@ -48,7 +48,7 @@ def test_zipf_has_its_head_and_folds_its_tail() -> None:
 
 def test_distinct_draws_one_after_the_other() -> None:
     weights = np.array([4.0, 2.0, 1.0, 1.0])
-    drawn = distinct(np.random.default_rng(3), weights, 2, 200_000)
+    drawn = draw_distinct(np.random.default_rng(3), weights, 2, 200_000)
     assert (drawn[:, 0] != drawn[:, 1]).all()
     first = np.bincount(drawn[:, 0], minlength=4) / len(drawn)
     assert np.allclose(first, weights / 8, atol=0.005)

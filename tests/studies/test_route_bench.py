@@ -20,8 +20,8 @@ from tidings.studies.network import (
     route_lookup,
     route_peers,
 )
-from tidings.studies.network.route_bench import Case, bench_route, running
-from tidings.studies.network.route_flow import Missing, Receiver, System, paced, pump
+from tidings.studies.network.route_bench import Case, bench_route, run_system
+from tidings.studies.network.route_flow import Missing, Receiver, System, pump, send_paced
 from tidings.studies.network.route_lookup import Lookup, deep_size, flatness, look_up
 
 SIZE, COUNT = 50, 40
@@ -106,14 +106,16 @@ def test_what_is_lost_or_too_much_is_found_out(
         pump(middle(1, lambda data: data[SIZE:] if next(lost, False) else data), 0.05, 100)
     lost = iter([True])
     with pytest.raises(Missing, match="some lost"):
-        paced(middle(1, lambda data: data[SIZE:] if next(lost, False) else data), 1000, 0.05, 100)
+        send_paced(
+            middle(1, lambda data: data[SIZE:] if next(lost, False) else data), 1000, 0.05, 100
+        )
     more = iter([True])
     with pytest.raises(Missing, match=r"expected|no more"):
         pump(middle(1, lambda data: data + b"x" if next(more, False) else data), 0.05, 100)
 
 
 def test_latency_is_from_when_it_was_due(middle: Callable[..., System]) -> None:
-    quick = paced(middle(2), 5000, 0.2, 1000)
+    quick = send_paced(middle(2), 5000, 0.2, 1000)
     assert len(quick) == 2 * 1000
     assert (quick >= 0).all()
 
@@ -121,7 +123,7 @@ def test_latency_is_from_when_it_was_due(middle: Callable[..., System]) -> None:
         threading.Event().wait(0.02)
         return data
 
-    assert np.median(paced(middle(1, slow), 1000, 0.2, 50)) >= 20
+    assert np.median(send_paced(middle(1, slow), 1000, 0.2, 50)) >= 20
 
 
 # -- peers -----------------------------------------------------------------------------------------
@@ -145,10 +147,10 @@ def test_nats_lines() -> None:
 def test_a_peer_forwards_everything(name: str) -> None:
     if route_peers.program(name) is None:
         pytest.skip(f"{name} is not installed here")
-    with running(name, Case("some", 20, 3), 1) as system:
+    with run_system(name, Case("some", 20, 3), 1) as system:
         found = pump(system, 0.1, 500)
         assert found.notifications > 0
-        assert len(paced(system, 2000, 0.1, 1000)) == 600
+        assert len(send_paced(system, 2000, 0.1, 1000)) == 600
 
 
 def test_a_peer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,11 +169,11 @@ def test_a_peer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     "case", [Case("some", 20, 2), Case("other", 20, 2, relabelled=True)], ids=lambda one: one.name
 )
 def test_routers_forward_everything(case: Case) -> None:
-    with running("tidings", case, 1, hops=2) as system:
+    with run_system("tidings", case, 1, hops=2) as system:
         assert len(system.pids) == 2
         found = pump(system, 0.1, 2000)
         assert found.notifications > 0
-        assert len(paced(system, 2000, 0.1, 1000)) == 400
+        assert len(send_paced(system, 2000, 0.1, 1000)) == 400
 
 
 def test_durable_publishing(tmp_path: Path) -> None:

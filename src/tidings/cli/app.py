@@ -10,7 +10,7 @@ import typer
 from tidings.cli.bench.bench_command import bench
 from tidings.cli.bench.bench_route import bench_route
 from tidings.cli.bench.bench_spark import bench_spark, bench_stream
-from tidings.cli.common.command_errors import guarded
+from tidings.cli.common.command_errors import guard
 from tidings.cli.common.shutdown import INTERRUPTED, end_in_time
 from tidings.cli.demo.demo_command import show_demo
 from tidings.cli.filters.check_command import check_filters
@@ -61,22 +61,22 @@ def tidings(
         print(context.get_help())
 
 
-app.command("check")(guarded(check_filters))
-app.command("convert")(guarded(convert_filters))
-app.command("match")(guarded(match_events))
-app.command("explain")(guarded(explain_event))
-app.command("doctor")(guarded(examine_file))
-app.command("graph")(guarded(show_graph))
-app.command("backtest")(guarded(run_backtest))
-app.command("router")(guarded(run_router))
-app.command("up")(guarded(start_tree))
-app.command("top")(guarded(show_network))
-app.command("publish")(guarded(publish_notification))
-app.command("subscribe")(guarded(subscribe_to))
-app.command("demo")(guarded(show_demo))
-bench.command("route")(guarded(bench_route))
-bench.command("spark")(guarded(bench_spark))
-bench.command("stream")(guarded(bench_stream))
+app.command("check")(guard(check_filters))
+app.command("convert")(guard(convert_filters))
+app.command("match")(guard(match_events))
+app.command("explain")(guard(explain_event))
+app.command("doctor")(guard(examine_file))
+app.command("graph")(guard(show_graph))
+app.command("backtest")(guard(run_backtest))
+app.command("router")(guard(run_router))
+app.command("up")(guard(start_tree))
+app.command("top")(guard(show_network))
+app.command("publish")(guard(publish_notification))
+app.command("subscribe")(guard(subscribe_to))
+app.command("demo")(guard(show_demo))
+bench.command("route")(guard(bench_route))
+bench.command("spark")(guard(bench_spark))
+bench.command("stream")(guard(bench_stream))
 app.add_typer(pipeline, name="pipeline")
 app.add_typer(subscriptions, name="subscriptions")
 app.add_typer(snapshot, name="snapshot")

@@ -11,7 +11,15 @@ import typer
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.screen import counted, emit, facts, plain, show, tasks_bar, working
+from tidings.cli.common.screen import (
+    count_of,
+    emit,
+    facts,
+    plain_text,
+    report_steps,
+    show,
+    tasks_bar,
+)
 from tidings.cli.pipelines import backtest_tables
 from tidings.files import user_cache_folder
 
@@ -73,7 +81,7 @@ def bench_backtest(
     from tidings.studies.workloads import write_flights
 
     begun = time.perf_counter()
-    with working() as note:
+    with report_steps() as note:
         note("drawing filters")
         texts = dict(studies.make_workload("flights", count, 1, seed).texts())
         path = write_flights(
@@ -83,7 +91,10 @@ def bench_backtest(
             note=lambda done: note(f"writing flights: {done:,} of {wanted:,}"),
         )
     written = time.perf_counter() - begun
-    with backtest_tables.session(master) as spark, backtest_tables.compiled(texts, shared) as ready:
+    with (
+        backtest_tables.open_session(master) as spark,
+        backtest_tables.compile_filters(texts, shared) as ready,
+    ):
         from tidings.spark import backtest
         from tidings.spark.backtests import peak_memory
 
@@ -128,9 +139,9 @@ def _record(
 def _show(found: Backtest, seconds: float, size: int, memory: dict[str, int], path: Path) -> None:
     fired = sum(map(found.total, found.ids))
     stretch = found.every.name
-    span = counted(len(found.stretches), stretch, f"times {stretch}" if " " in stretch else "")
+    span = count_of(len(found.stretches), stretch, f"times {stretch}" if " " in stretch else "")
     show(
-        plain(f"{counted(len(found), 'filter')} on {counted(found.rows, 'flight')}", "bold"),
+        plain_text(f"{count_of(len(found), 'filter')} on {count_of(found.rows, 'flight')}", "bold"),
         "",
         facts(
             [

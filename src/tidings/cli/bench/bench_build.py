@@ -14,7 +14,7 @@ import typer
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.screen import emit, facts, show, working
+from tidings.cli.common.screen import emit, facts, report_steps, show
 
 if TYPE_CHECKING:
     from tidings.snapshots import Snapshot
@@ -69,10 +69,10 @@ def bench_build(
     load_pyarrow()
     from tidings import studies
     from tidings.spark import build_snapshot, local_session
-    from tidings.studies.host import processor_seconds, watched
+    from tidings.studies.host import processor_seconds, watch_peaks
 
     work = studies.make_workload(workload, count, 1)
-    with tempfile.TemporaryDirectory(prefix="tidings-build-") as folder, working() as note:
+    with tempfile.TemporaryDirectory(prefix="tidings-build-") as folder, report_steps() as note:
         note("writing the table")
         table = Path(folder, "table.parquet")
         _write(table, work)
@@ -87,7 +87,7 @@ def bench_build(
             began.append((step.partition(" ")[0], now, used))
             note(f"{workload}, {count:,} filters: {step}")
 
-        with watched() as peaks:
+        with watch_peaks() as peaks:
             df = spark.read.parquet(table.as_uri())
             snapshot = build_snapshot(df, Path(folder, "snapshot"), progress=told)
             told("")

@@ -12,8 +12,8 @@ from tidings.cli.bench.bench_build import bench_build
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.command_errors import BadInput, guarded, remark
-from tidings.cli.common.screen import emit, plain, show, working
+from tidings.cli.common.command_errors import BadInput, guard, remark
+from tidings.cli.common.screen import emit, plain_text, report_steps, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -117,7 +117,7 @@ def bench_match(
             f"{count:,} events are fewer than {max(counts)} batches of {size:,}: "
             "some threads have nothing to do"
         )
-    with working() as note:
+    with report_steps() as note:
         report = studies.bench_matching(
             names, sizes, events=count, batch=size, threads=counts, repeats=repeats,
             sample=sample, seed=seed, note=note,
@@ -153,7 +153,7 @@ def bench_updates(
     load_pyarrow()
     from tidings import studies
 
-    with working() as note:
+    with report_steps() as note:
         report = studies.bench_updates(names, sizes, rounds=rounds, seed=seed, note=note)
     if json:
         emit(report)
@@ -185,7 +185,7 @@ def bench_graph(
     load_pyarrow()
     from tidings import studies
 
-    with working() as note:
+    with report_steps() as note:
         report = studies.bench_graph(
             names, sizes, threads=threads, sample=sample, seed=seed, note=note
         )
@@ -255,7 +255,7 @@ def bench_compare(
     sizes = read_amount(filters, "--filters"), read_amount(events, "--events")
     from tidings import studies
 
-    with working() as note:
+    with report_steps() as note:
         report = studies.compare_revisions(
             first, second, folder=repository, workload=names[0], filters=sizes[0],
             events=sizes[1], rounds=rounds, builds=builds, seed=seed, threshold=threshold / 100,
@@ -265,7 +265,7 @@ def bench_compare(
         emit(report)
     else:
         show(
-            plain(f"{report.second} compared with {report.first}", "bold"),
+            plain_text(f"{report.second} compared with {report.first}", "bold"),
             f"{report.workload}: {report.filters:,} filters, {report.events:,} events, "
             f"{report.rounds} rounds, seed {report.seed}; both find {report.matches:,} matches",
             *_machine(report.machine),
@@ -298,7 +298,7 @@ def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str
     """A report: where it was measured, its tables, and lines below them."""
     show(*_machine(machine), "")
     for heading, table in sections:
-        show(plain(heading, "bold"), table, "", whole=True)
+        show(plain_text(heading, "bold"), table, "", whole=True)
     show(*lines)
     _remark_load(machine)
 
@@ -306,7 +306,7 @@ def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str
 def _machine(machine: Machine) -> list[Text]:
     from tidings.studies import machine_lines
 
-    return [plain(line, "dim") for line in machine_lines(machine)]
+    return [plain_text(line, "dim") for line in machine_lines(machine)]
 
 
 def _distinct(numbers: list[int]) -> list[int]:
@@ -321,9 +321,9 @@ def _remark_load(machine: Machine) -> None:
         )
 
 
-bench.command("match")(guarded(bench_match))
-bench.command("updates")(guarded(bench_updates))
-bench.command("graph")(guarded(bench_graph))
-bench.command("build")(guarded(bench_build))
-bench.command("compare")(guarded(bench_compare))
-bench.command("backtest")(guarded(bench_backtest))
+bench.command("match")(guard(bench_match))
+bench.command("updates")(guard(bench_updates))
+bench.command("graph")(guard(bench_graph))
+bench.command("build")(guard(bench_build))
+bench.command("compare")(guard(bench_compare))
+bench.command("backtest")(guard(bench_backtest))

@@ -10,7 +10,7 @@ from tidings.cli.bench.bench_command import Seed, show_report
 from tidings.cli.common import options
 from tidings.cli.common.arrow import load_pyarrow
 from tidings.cli.common.command_errors import BadInput
-from tidings.cli.common.screen import emit, working
+from tidings.cli.common.screen import emit, report_steps
 
 
 def bench_route(
@@ -55,7 +55,7 @@ def bench_route(
     for part in only or ():
         if part not in PARTS:
             raise BadInput(f"--only is {part!r}, expected one of {', '.join(PARTS)}")
-    with working() as note:
+    with report_steps() as note:
         report = measure(
             only or PARTS, seconds=seconds, rounds=rounds, peers=peers, seed=seed, note=note
         )

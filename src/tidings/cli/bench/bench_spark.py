@@ -12,7 +12,7 @@ from tidings.cli.bench.bench_command import Seed, show_report
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.screen import emit, working
+from tidings.cli.common.screen import emit, report_steps
 
 
 def bench_spark(
@@ -54,7 +54,7 @@ def bench_spark(
     from tidings.spark import local_session
     from tidings.studies.spark import bench_spark as measure
 
-    with working() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+    with report_steps() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
         note("starting Spark")
         spark = local_session("tidings-bench", cores, **{"spark.driver.memory": "4g"})
         report = measure(spark, Path(folder), repeats=repeats, seed=seed, note=note, **sizes)
@@ -95,7 +95,7 @@ def bench_stream(
     from tidings.spark import local_session
     from tidings.studies.spark import bench_stream as measure
 
-    with working() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+    with report_steps() as note, tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
         note("starting Spark")
         spark = local_session("tidings-bench", cores, **{"spark.driver.memory": "2g"})
         report = measure(

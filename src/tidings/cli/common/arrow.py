@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tidings.cli.common.command_errors import BadInput
-from tidings.cli.common.input_files import STDIN, name_of, opened
+from tidings.cli.common.input_files import STDIN, name_of, open_input
 from tidings.model import EnvironmentProblem
 
 # Types of CSV columns are those of the first block, so it is not small.
@@ -33,7 +33,7 @@ def read_csv(path: str, as_text: Iterable[str] = (), nulls: Iterable[str] = ()) 
     )
     options = csv.ReadOptions(block_size=BLOCK_BYTES)
     parse = csv.ParseOptions(newlines_in_values=True)
-    with opened(path) as file, _told(path, "CSV"):
+    with open_input(path) as file, _name_file_in_errors(path, "CSV"):
         batches = csv.open_csv(file, options, parse, convert)
         _check_columns(path, batches.schema)
         for field in batches.schema:
@@ -50,7 +50,7 @@ def read_parquet(path: str) -> Rows:
 
     if path == STDIN:
         raise BadInput("stdin: Parquet can't be read from a pipe, expected the name of a file")
-    with opened(path) as file, _told(path, "Parquet"):
+    with open_input(path) as file, _name_file_in_errors(path, "Parquet"):
         source = parquet.ParquetFile(file)
         _check_columns(path, source.schema_arrow)
         for batch in source.iter_batches(BATCH_ROWS):
@@ -82,7 +82,7 @@ def load_pyarrow() -> Any:
 
 
 @contextmanager
-def _told(path: str, kind: str) -> Iterator[None]:
+def _name_file_in_errors(path: str, kind: str) -> Iterator[None]:
     """What pyarrow refuses, in one line that names the file."""
     pa = load_pyarrow()
     try:

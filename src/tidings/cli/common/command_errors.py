@@ -11,7 +11,7 @@ from typing import ParamSpec
 
 import typer
 
-from tidings.cli.common.shutdown import INTERRUPTED, handlers_kept
+from tidings.cli.common.shutdown import INTERRUPTED, restore_handlers
 from tidings.model import FilterError, TidingsError
 
 BAD_INPUT = 2
@@ -31,7 +31,7 @@ class BadInput(TidingsError):
         super().__init__(message)
 
 
-def refused(problem: FilterError, where: str) -> BadInput:
+def filter_refusal(problem: FilterError, where: str) -> BadInput:
     """The refusal of a filter that stands at a place such as `filters.txt, line 3`."""
     if not problem.text:
         return BadInput(f"{where}: {problem.reason}")
@@ -39,7 +39,7 @@ def refused(problem: FilterError, where: str) -> BadInput:
     return BadInput(f"{place}: {problem.reason}", problem.pointer())
 
 
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """Text from outside, with nothing in it that could steer a terminal."""
     return "".join(c if c.isprintable() else "·" for c in text)
 
@@ -49,7 +49,7 @@ def report(problem: Exception) -> None:
     label = "error:"
     if sys.stderr.isatty():
         label = typer.style(label, fg="red", bold=True)
-    print(f"{label} {cleaned(str(problem))}", file=sys.stderr)
+    print(f"{label} {clean_text(str(problem))}", file=sys.stderr)
     if isinstance(problem, BadInput):
         for line in problem.pointer.splitlines():
             print(f"    {line}", file=sys.stderr)
@@ -60,16 +60,16 @@ def remark(note: str) -> None:
     label = "note:"
     if sys.stderr.isatty():
         label = typer.style(label, fg="yellow", bold=True)
-    print(f"{label} {cleaned(note)}", file=sys.stderr)
+    print(f"{label} {clean_text(note)}", file=sys.stderr)
 
 
-def guarded(command: Callable[Params, int | None]) -> Callable[Params, None]:
+def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
     """A command that gives its exit code, as one that ends with it, whatever goes wrong."""
 
     @functools.wraps(command)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
         try:
-            with handlers_kept():
+            with restore_handlers():
                 code = command(*args, **kwargs) or 0
                 sys.stdout.flush()
         except KeyboardInterrupt:

@@ -13,22 +13,22 @@ from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.input_files import read_lines
 
 
-class Declared(msgspec.Struct, frozen=True):
+class DeclaredTypes(msgspec.Struct, frozen=True):
     """What `--types` says: the names, and the Attributes made of them; None without `--types`."""
 
     names: tuple[str, ...] = ()
     attributes: Attributes | None = None
 
 
-def read_types(given: str | None, others: bool = False) -> Declared:
+def read_types(given: str | None, others: bool = False) -> DeclaredTypes:
     """The declaration that `--types` gives; with `others`, filters may use other names too."""
     if given is None:
-        return Declared()
-    types = _read_inline(given) if _is_inline(given) else _flat(_read_file(given), given)
+        return DeclaredTypes()
+    types = _read_inline(given) if _is_inline(given) else _flatten(_read_file(given), given)
     if not types:
         raise BadInput(f"--types {given}: found no attribute, expected name=type, ...")
     try:
-        return Declared(tuple(types), Attributes(types, closed=not others))
+        return DeclaredTypes(tuple(types), Attributes(types, closed=not others))
     except AttributesError as problem:
         raise BadInput(f"--types {given}: {problem}") from None
 
@@ -65,12 +65,12 @@ def _read_file(path: str) -> dict[str, Any]:
         ) from None
 
 
-def _flat(nested: dict[str, Any], path: str, above: str = "") -> dict[str, Any]:
+def _flatten(nested: dict[str, Any], path: str, above: str = "") -> dict[str, Any]:
     """Fields of fields as dotted names: TOML reads `user.city` as a table."""
     types: dict[str, Any] = {}
     for name, kind in nested.items():
         if isinstance(kind, dict):
-            types |= _flat(kind, path, f"{above}{name}.")
+            types |= _flatten(kind, path, f"{above}{name}.")
         elif isinstance(kind, str):
             types[above + name] = kind
         else:

@@ -7,22 +7,22 @@ from typing import Any
 
 from tidings.cli.common import arrow, input_files
 from tidings.cli.common.command_errors import BadInput
-from tidings.cli.common.declared_types import Declared
+from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.model import NotificationError
 
 FORMATS = ("json", "csv", "parquet")
 
 
 def read_events(
-    path: str, given: str | None, declared: Declared, nulls: Iterable[str] = ()
+    path: str, given: str | None, declared: DeclaredTypes, nulls: Iterable[str] = ()
 ) -> Iterator[dict[str, Any]]:
     """The notifications of a file, with declared attributes as their types."""
     form = input_files.format_of(path, given, FORMATS, "--format")
-    for where, event in _placed(path, form, declared, nulls):
-        yield conformed(event, declared, where)
+    for where, event in _read_placed(path, form, declared, nulls):
+        yield conform_event(event, declared, where)
 
 
-def conformed(event: dict[str, Any], declared: Declared, where: str) -> dict[str, Any]:
+def conform_event(event: dict[str, Any], declared: DeclaredTypes, where: str) -> dict[str, Any]:
     """The notification with declared attributes as their types."""
     if declared.attributes is None:
         return event
@@ -32,8 +32,8 @@ def conformed(event: dict[str, Any], declared: Declared, where: str) -> dict[str
         raise BadInput(f"{where}: {problem}") from None
 
 
-def _placed(
-    path: str, form: str, declared: Declared, nulls: Iterable[str]
+def _read_placed(
+    path: str, form: str, declared: DeclaredTypes, nulls: Iterable[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     name = input_files.name_of(path)
     if form == "json":

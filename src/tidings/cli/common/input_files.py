@@ -55,7 +55,7 @@ def format_of(path: str, given: str | None, formats: tuple[str, ...], option: st
 
 
 @contextmanager
-def opened(path: str) -> Iterator[BinaryIO]:
+def open_input(path: str) -> Iterator[BinaryIO]:
     """A file to read, or stdin; BadInput when it can't be read or is empty."""
     if path == STDIN:
         yield sys.stdin.buffer
@@ -79,7 +79,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
     """(number from 1, line with its end) of a text file in UTF-8."""
-    with opened(path) as file:
+    with open_input(path) as file:
         for number, raw in enumerate(file, 1):
             line = raw.removeprefix(_BOM) if number == 1 else raw
             try:
@@ -105,7 +105,7 @@ def object_of(text: str, where: str) -> dict[str, Any]:
     except RecursionError:
         raise BadInput(f"{where}: this JSON is nested too deep") from None
     except ValueError as problem:
-        raise _broken(text, str(problem), where) from None
+        raise _json_refusal(text, str(problem), where) from None
     if not isinstance(value, dict):
         raise BadInput(
             f'{where}: found {kind_of(value)}, expected a JSON object such as {{"price": 95}}'
@@ -118,7 +118,7 @@ def kind_of(value: object) -> str:
     return "null" if value is None else article(type_of(value) or type(value).__name__)
 
 
-def _broken(text: str, reason: str, where: str) -> BadInput:
+def _json_refusal(text: str, reason: str, where: str) -> BadInput:
     """What msgspec says of broken JSON, with the place as a character of the line."""
     found = re.search(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)", reason)
     at = len(text)

@@ -15,7 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from tidings.cli.common.command_errors import cleaned
+from tidings.cli.common.command_errors import clean_text
 
 Item = TypeVar("Item")
 
@@ -41,7 +41,7 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
 
 def say(text: str) -> None:
     """Print a line as it is, however long: it may be read by a program."""
-    print(cleaned(text))
+    print(clean_text(text))
 
 
 def emit(record: Any) -> None:
@@ -49,9 +49,9 @@ def emit(record: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(record) + b"\n")
 
 
-def plain(value: object, style: str = "") -> Text:
+def plain_text(value: object, style: str = "") -> Text:
     """Text from outside: shown as it is, whatever brackets and escapes it has."""
-    return Text(cleaned(str(value)), style, overflow="fold")
+    return Text(clean_text(str(value)), style, overflow="fold")
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
@@ -65,7 +65,7 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
             no_wrap=name.endswith("#"),
         )
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
+        made.add_row(*(cell if isinstance(cell, Text) else plain_text(cell) for cell in row))
     return made
 
 
@@ -75,11 +75,11 @@ def facts(rows: Iterable[tuple[str, object]]) -> Table:
     made.add_column(style="dim", no_wrap=True)
     made.add_column(overflow="fold")
     for name, value in rows:
-        made.add_row(name, value if isinstance(value, Text) else plain(value))
+        made.add_row(name, value if isinstance(value, Text) else plain_text(value))
     return made
 
 
-def counted(count: int, noun: str, nouns: str = "") -> str:
+def count_of(count: int, noun: str, nouns: str = "") -> str:
     """`1 event`, `12,000 events`."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
@@ -88,7 +88,7 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def near(path: str) -> str:
+def relative_path(path: str) -> str:
     """A path as one would write it here."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
@@ -97,7 +97,7 @@ def near(path: str) -> str:
 def show_rest(count: int, noun: str) -> None:
     """Say how many rows were left out, if any."""
     if count:
-        show(plain(f"and {counted(count, noun)} (--all shows them)", "dim"), "")
+        show(plain_text(f"and {count_of(count, noun)} (--all shows them)", "dim"), "")
 
 
 def _bar(*columns: Any) -> Any:
@@ -111,7 +111,7 @@ def _bar(*columns: Any) -> Any:
     )  # fmt: skip
 
 
-def tracked(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
+def track(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
     """The items, with a progress bar on stderr when a person is there to see it."""
     if not sys.stderr.isatty():
         yield from items
@@ -127,7 +127,7 @@ def tracked(items: Iterable[Item], label: str, total: int | None = None) -> Iter
 
 
 @contextmanager
-def working() -> Iterator[Callable[[str], None]]:
+def report_steps() -> Iterator[Callable[[str], None]]:
     """A function that tells a person on stderr, if there is one, what is being done."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -146,7 +146,7 @@ def working() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def live(picture: Callable[[], RenderableType]) -> Iterator[Callable[[Any], None]]:
+def live_picture(picture: Callable[[], RenderableType]) -> Iterator[Callable[[Any], None]]:
     """Keep a picture up to date on stderr, if a person is there to see it. The function that is
     given takes another picture to be shown from then on; all are gone at the end."""
     if not sys.stderr.isatty():

@@ -1,7 +1,7 @@
 """How commands end when they are asked to: in order; and, where that takes too long, all the same.
 
     SIGTERM, Ctrl-C ──> handlers in Python ──> the command ends in order
-            └─(in C, even while no Python runs)──> the watchman, who kills it after a while
+            └─(in C, even while no Python runs)──> the watchdog, which kills it after a while
 
 Whatever was acknowledged is on the disk, so a command that is killed loses nothing of it.
 """
@@ -21,64 +21,64 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-LATER = 1.0  # seconds after which a command that still runs gets a watchman
+LATER = 1.0  # seconds after which a command that still runs gets a watchdog
 INTERRUPTED = 130
 T = TypeVar("T")
 
 
-class _Watchman:
+class _Watchdog:
     """The process beside this one, and what it is told by."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._ends: dict[int, int] = {}  # signals, and where their stacks are written to
-        self._is_wanted = self._leashed = False
+        self._is_wanted = self._follows_stdin = False
 
     def begin(self) -> None:
         self._is_wanted = True
 
-    def call(self, *heeded: int, leashed: bool = False) -> None:
+    def call(self, *heeded: int, follows_stdin: bool = False) -> None:
         """Have it here from now on, and have it know of these signals too. Their handlers must be
-        in place: whoever sets one afterwards takes its signal from the watchman."""
+        in place: whoever sets one afterwards takes its signal from the watchdog."""
         with self._lock:
             if not self._is_wanted:
                 return
             before, ends = self._process, self._ends
-            is_new = before is None or (leashed and not self._leashed)
+            is_new = before is None or (follows_stdin and not self._follows_stdin)
             if is_new:
                 try:
-                    self._start(leashed)
+                    self._start(follows_stdin)
                 except OSError:  # no more processes: it ends in order, or as the system has it
-                    if leashed:
+                    if follows_stdin:
                         raise
                     return
             for one in heeded:
                 faulthandler.unregister(one)
                 faulthandler.register(one, file=self._ends[one], all_threads=False, chain=True)
-            if is_new and before is not None:  # the one without a leash has nothing to hear then
+            if is_new and before is not None:  # the old one then hears nothing, and ends
                 for end in ends.values():
                     os.close(end)
                 before.wait()
 
-    def _start(self, leashed: bool) -> None:
+    def _start(self, follows_stdin: bool) -> None:
         (terms, on_term), (interrupts, on_interrupt) = os.pipe(), os.pipe()
         for one in (on_term, on_interrupt):
             os.set_blocking(one, False)
         self._ends = {signal.SIGTERM: on_term, signal.SIGINT: on_interrupt}
         script = str(Path(__file__).with_name("watchdog.py"))
-        words = [os.getpid(), terms, interrupts, int(leashed)]
+        words = [os.getpid(), terms, interrupts, int(follows_stdin)]
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", script, *map(str, words)],
-            stdin=None if leashed else subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stdin=None if follows_stdin else subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             pass_fds=(terms, interrupts), start_new_session=True,
         )  # fmt: skip
-        self._leashed = leashed
+        self._follows_stdin = follows_stdin
         os.close(terms)
         os.close(interrupts)
 
 
-_watchman = _Watchman()
+_watchdog = _Watchdog()
 
 
 def end_in_time() -> None:
@@ -86,8 +86,8 @@ def end_in_time() -> None:
     interpreter goes down; and with it what it started. It is for processes that are ours, not for
     commands within another."""
     signal.signal(signal.SIGTERM, _leave)
-    _watchman.begin()
-    soon = threading.Timer(LATER, _watchman.call, (signal.SIGINT, signal.SIGTERM))
+    _watchdog.begin()
+    soon = threading.Timer(LATER, _watchdog.call, (signal.SIGINT, signal.SIGTERM))
     soon.daemon = True
     soon.start()
 
@@ -98,7 +98,7 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
-def handlers_kept() -> Iterator[None]:
+def restore_handlers() -> Iterator[None]:
     """Have the handlers of signals at the end of the block that were there before it."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -113,10 +113,10 @@ def handlers_kept() -> Iterator[None]:
 
 def end_with_stdin() -> None:
     """Have this process end when whoever holds the other end of stdin is gone, even if it hangs."""
-    _watchman.call(signal.SIGINT, signal.SIGTERM, leashed=True)
+    _watchdog.call(signal.SIGINT, signal.SIGTERM, follows_stdin=True)
 
 
-def hear_the_end(handler: Callable[[], None]) -> None:
+def handle_end_signals(handler: Callable[[], None]) -> None:
     """Have SIGINT and SIGTERM call a handler from now on; a second Ctrl-C does not wait."""
     if threading.current_thread() is not threading.main_thread():
         return
@@ -132,10 +132,10 @@ def hear_the_end(handler: Callable[[], None]) -> None:
     ends = (signal.SIGINT, signal.SIGTERM)
     for one in ends:
         signal.signal(one, hear)
-    _watchman.call(*ends)
+    _watchdog.call(*ends)
 
 
-async def ended(again: Callable[[], None] | None = None) -> None:
+async def wait_for_end(again: Callable[[], None] | None = None) -> None:
     """Wait for Ctrl-C, SIGTERM, or the end of the terminal. SIGHUP that is not of a terminal calls
     `again`, where it is given."""
     event = asyncio.Event()
@@ -156,7 +156,7 @@ async def ended(again: Callable[[], None] | None = None) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is over
             loop.call_soon_threadsafe(event.set)
 
-    hear_the_end(end)
+    handle_end_signals(end)
     await event.wait()
 
 
@@ -169,9 +169,9 @@ def _has_terminal() -> bool:
     return True
 
 
-async def until_ended(work: Coroutine[Any, Any, T]) -> T | None:
+async def run_until_ended(work: Coroutine[Any, Any, T]) -> T | None:
     """Do work until it is done, or until Ctrl-C or SIGTERM; None then."""
-    working, ending = asyncio.create_task(work), asyncio.create_task(ended())
+    working, ending = asyncio.create_task(work), asyncio.create_task(wait_for_end())
     _, rest = await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
     for task in rest:
         task.cancel()

@@ -17,8 +17,8 @@ import msgspec
 
 from tidings import Filter, FilterError, parse
 from tidings.cli.common import arrow, input_files
-from tidings.cli.common.command_errors import BadInput, refused
-from tidings.cli.common.declared_types import Declared
+from tidings.cli.common.command_errors import BadInput, filter_refusal
+from tidings.cli.common.declared_types import DeclaredTypes
 
 FORMATS = ("text", "json", "csv", "parquet")
 
@@ -41,12 +41,12 @@ class Subscription(msgspec.Struct, frozen=True):
         """The place, and the id when it is not the number of the line."""
         return self.place if self.place.endswith(f" {self.id}") else f"{self.place}, id {self.id}"
 
-    def parsed(self, dialect: str, declared: Declared) -> Filter:
+    def parse(self, dialect: str, declared: DeclaredTypes) -> Filter:
         """Its filter; BadInput with the place when the text is none."""
         try:
             return parse(self.text, dialect, attributes=declared.attributes)
         except FilterError as problem:
-            raise refused(problem, self.where) from None
+            raise filter_refusal(problem, self.where) from None
 
 
 def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscription]:

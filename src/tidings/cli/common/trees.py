@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.text import Text
 from rich.tree import Tree
 
-from tidings.cli.common.screen import counted, cut, plain, show
+from tidings.cli.common.screen import count_of, cut, plain_text, show
 
 BRANCHES, LEVELS = 8, 4  # that are drawn
 DEEPEST = 10  # levels of one tree: what is further down is drawn as a tree of its own
@@ -47,7 +47,7 @@ class _Drawing:
         self._drawn: set[int] = set()
 
     def tree(self, title: str, places: list[int]) -> Tree:
-        top = Tree(plain(title, "bold"), guide_style="dim")
+        top = Tree(plain_text(title, "bold"), guide_style="dim")
         growing = [(top, iter(places[: self._most]), len(places))]
         while growing:
             tree, left, count = growing[-1]
@@ -57,19 +57,19 @@ class _Drawing:
                 children = self._below(place)
                 note = self._note(place, len(children), len(growing))
                 if note:
-                    branch.add(plain(note, "dim"))
+                    branch.add(plain_text(note, "dim"))
                 elif children:
                     growing.append((branch, iter(children[: self._most]), len(children)))
                 continue
             growing.pop()
             if self._most is not None and count > self._most:
-                tree.add(plain(f"and {count - self._most:,} more (--all shows them)", "dim"))
+                tree.add(plain_text(f"and {count - self._most:,} more (--all shows them)", "dim"))
         return top
 
     def _text(self, place: int) -> Text:
         number, said, behind = self._line(place)
-        text = plain(f"{number}  ", "dim")
-        text.append_text(plain(cut(said, 120), "default"))
+        text = plain_text(f"{number}  ", "dim")
+        text.append_text(plain_text(cut(said, 120), "default"))
         return text.append(f"  ({behind})", "dim")
 
     def _note(self, place: int, children: int, level: int) -> str:
@@ -79,7 +79,7 @@ class _Drawing:
         if place in self._drawn:
             return "further below" if place in self.later else "as above"
         if self._most is not None and level == LEVELS:
-            return f"{counted(children, 'node')} below (--all shows them)"
+            return f"{count_of(children, 'node')} below (--all shows them)"
         self._drawn.add(place)
         if level < DEEPEST:
             return ""

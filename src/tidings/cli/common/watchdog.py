@@ -1,6 +1,6 @@
 """The process that ends a command which does not end when it is asked to.
 
-    python watchdog.py PID SIGTERM_FD SIGINT_FD LEASHED
+    python watchdog.py PID SIGTERM_FD SIGINT_FD FOLLOWS_STDIN
 
 It is run as a file, by itself and without the package, beside the command PID. From two pipes it
 reads what that one writes when it gets a signal: the stack, written in C by `faulthandler`, which
@@ -9,7 +9,7 @@ command is gone it ends too, after what that one left behind, if it was asked to
 
     SIGTERM or SIGINT ──GRACE──> SIGTERM to its children ──LAST──> SIGKILL to all of them
     a second SIGINT ─────────────AT_ONCE─────────────────────────> the same
-    LEASHED: the end of stdin ──> SIGTERM to the command, and so on
+    FOLLOWS_STDIN: the end of stdin ──> SIGTERM to the command, and so on
 """
 
 import contextlib
@@ -35,10 +35,10 @@ Family = dict[int, bytes]  # processes, and what tells each from a later one of 
 class Watch:
     """What is known of the command."""
 
-    def __init__(self, pid: int, terms: int, interrupts: int, leashed: bool) -> None:
+    def __init__(self, pid: int, terms: int, interrupts: int, follows_stdin: bool) -> None:
         self.pid = pid
         self.interrupts = interrupts
-        self.ends = {terms, interrupts} | ({0} if leashed else set())
+        self.ends = {terms, interrupts} | ({0} if follows_stdin else set())
         self.stacks = b""
         self.deadline = NEVER
         self.pressed = 0  # Ctrl-C
@@ -49,10 +49,10 @@ class Watch:
         while os.getppid() == self.pid and self.ends - {0}:
             now = time.monotonic()
             if now >= self.deadline:
-                tell(self.stacks)
+                report_place(self.stacks)
                 break
             if self.deadline < NEVER:
-                self.family = below(self.pid)
+                self.family = descendants_of(self.pid)
             wait = IDLE if self.deadline == NEVER else min(LOOK, self.deadline - now)
             for one in select.select([*self.ends], [], [], wait)[0]:
                 self.hear(one, os.read(one, 1 << 16))
@@ -76,22 +76,24 @@ class Watch:
     def end(self) -> None:
         """End what is left of the command and of all that it started."""
         if os.getppid() == self.pid:
-            self.family = below(self.pid)
-        send(alive(self.family), signal.SIGTERM)  # some leave files behind when they are killed
+            self.family = descendants_of(self.pid)
+        send(
+            list_alive(self.family), signal.SIGTERM
+        )  # some leave files behind when they are killed
         latest = time.monotonic() + (LAST if self.pressed < 2 else AT_ONCE)
-        while alive(self.family) and time.monotonic() < latest:
+        while list_alive(self.family) and time.monotonic() < latest:
             time.sleep(AT_ONCE / 3)
         if os.getppid() == self.pid:
-            self.family |= below(self.pid)
+            self.family |= descendants_of(self.pid)
             send([self.pid], signal.SIGKILL)
         for _ in range(3):  # until nobody was started meanwhile
-            left = alive(self.family)
+            left = list_alive(self.family)
             for one in left:
-                self.family |= below(one)
-            send(alive(self.family), signal.SIGKILL)
+                self.family |= descendants_of(one)
+            send(list_alive(self.family), signal.SIGKILL)
 
 
-def tell(stacks: bytes) -> None:
+def report_place(stacks: bytes) -> None:
     """Say where the command was when it was asked to end."""
     lines = stacks.rpartition(BEGINNING)[2].decode("utf-8", "replace").splitlines()
     places = [line.strip() for line in lines if line.strip().startswith("File ")][:FRAMES]
@@ -107,7 +109,7 @@ def send(pids: list[int], number: int) -> None:
             os.kill(one, number)
 
 
-def below(pid: int) -> Family:
+def descendants_of(pid: int) -> Family:
     """The processes that one started, and those that they did, but for this one."""
     found: Family = {}
     listed = processes()
@@ -119,7 +121,7 @@ def below(pid: int) -> Family:
     return found
 
 
-def alive(family: Family) -> list[int]:
+def list_alive(family: Family) -> list[int]:
     listed = processes()
     return [one for one, born in family.items() if one in listed and listed[one][1] == born]
 
@@ -151,5 +153,5 @@ def processes() -> dict[int, tuple[int, bytes]]:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C on a terminal is for the command
-    pid, terms, interrupts, leashed = map(int, sys.argv[1:5])
-    Watch(pid, terms, interrupts, bool(leashed)).keep()
+    pid, terms, interrupts, follows_stdin = map(int, sys.argv[1:5])
+    Watch(pid, terms, interrupts, bool(follows_stdin)).keep()

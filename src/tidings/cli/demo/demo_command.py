@@ -12,13 +12,13 @@ import typer
 from tidings import ContentGraph, Node, parse
 from tidings.cli.common import options
 from tidings.cli.common.arrow import rows_of
-from tidings.cli.common.declared_types import Declared
-from tidings.cli.common.screen import counted, emit, facts, plain, show, table, tracked
+from tidings.cli.common.declared_types import DeclaredTypes
+from tidings.cli.common.screen import count_of, emit, facts, plain_text, show, table, track
 from tidings.cli.demo.demo_flights import describe, load_flights
-from tidings.cli.demo.demo_subscriptions import subscriptions
+from tidings.cli.demo.demo_subscriptions import make_subscriptions
 from tidings.cli.demo.replay import replay
 from tidings.cli.filters.explanation_view import show_explanation
-from tidings.cli.filters.match_counts import Ledger, Tally
+from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
 BATCH = 16384  # flights at a time
 MOST_TOLD = 5  # rows for the most told
@@ -61,25 +61,25 @@ def show_demo(
         replay(rows, json)
         return
     flights = load_flights().slice(0, rows)
-    ledger = Ledger()
-    for one in subscriptions():
-        ledger.subscribe(one, one.parsed("sql", Declared()))
+    counts = MatchCounts()
+    for one in make_subscriptions():
+        counts.subscribe(one, one.parse("sql", DeclaredTypes()))
     nearly = parse(NEARLY)
     near_miss: Mapping[str, Any] | None = next(filter(nearly.matches, rows_of(flights)), None)
     batches = flights.combine_chunks().to_batches(max_chunksize=BATCH)
-    ledger.note_batch(0, batches[0].slice(0, 0))  # compiles what is not compiled yet
+    counts.count_batch(0, batches[0].slice(0, 0))  # compiles what is not compiled yet
     deliveries = done = 0
     start = time.perf_counter()
-    for batch in tracked(batches, "matching flights", len(batches)):
-        deliveries += ledger.note_batch(done, batch)
+    for batch in track(batches, "matching flights", len(batches)):
+        deliveries += counts.count_batch(done, batch)
         done += batch.num_rows
     seconds = time.perf_counter() - start
     if json:
-        _emit_result(ledger, flights.num_rows, deliveries, seconds)
+        _emit_result(counts, flights.num_rows, deliveries, seconds)
     else:
-        _show_told(ledger, flights.num_rows, every)
-        _show_why(ledger.tallies[0], near_miss)
-        _show_sizes(ledger, flights.num_rows, deliveries, seconds)
+        _show_told(counts, flights.num_rows, every)
+        _show_why(counts.subscriptions[0], near_miss)
+        _show_sizes(counts, flights.num_rows, deliveries, seconds)
 
 
 def measure(graph: ContentGraph) -> Size:
@@ -95,17 +95,17 @@ def measure(graph: ContentGraph) -> Size:
     return Size(len(graph), edges, max(map(depth, graph.roots()), default=0))
 
 
-def _emit_result(ledger: Ledger, count: int, deliveries: int, seconds: float) -> None:
-    graph = ledger.graph()
+def _emit_result(counts: MatchCounts, count: int, deliveries: int, seconds: float) -> None:
+    graph = counts.build_graph()
     size = msgspec.structs.asdict(measure(graph))
     emit(
         {
             "flights": count,
-            "subscriptions": len(ledger.tallies),
+            "subscriptions": len(counts.subscriptions),
             "seconds": round(seconds, 3),
             "flights_per_second": round(count / seconds),
             "deliveries": deliveries,
-            "graph": {**size, "sharing": ledger.sharing(graph)},
+            "graph": {**size, "sharing": counts.count_sharing(graph)},
             "told": [
                 {
                     "subscriber": tally.subscription.subscriber,
@@ -113,17 +113,17 @@ def _emit_result(ledger: Ledger, count: int, deliveries: int, seconds: float) ->
                     "flights": tally.count,
                     "sample": describe(tally.sample),
                 }
-                for tally in ledger.ranked()
+                for tally in counts.rank()
             ],
         }
     )
 
 
-def _show_told(ledger: Ledger, count: int, every: bool) -> None:
-    asked = len(ledger.tallies)
-    title = f"{counted(count, 'flight')} from New York in 2013, {counted(asked, 'subscription')}"
-    show(plain(title, "bold"), "")
-    told = ledger.ranked()
+def _show_told(counts: MatchCounts, count: int, every: bool) -> None:
+    asked = len(counts.subscriptions)
+    title = f"{count_of(count, 'flight')} from New York in 2013, {count_of(asked, 'subscription')}"
+    show(plain_text(title, "bold"), "")
+    told = counts.rank()
     shown = told if every else [*told[:MOST_TOLD], *_spread(told[MOST_TOLD:], OTHERS)]
     rows = [
         (tally.subscription.subscriber, tally.subscription.text, f"{tally.count:,}",
@@ -133,37 +133,37 @@ def _show_told(ledger: Ledger, count: int, every: bool) -> None:
     show(table(["who", "asks for", "told#", "first flight"], rows))
     rest = len(told) - len(shown)
     more = f"and {rest:,} more (--all shows them); " if rest else ""
-    show(plain(f"{more}not told of any flight: {asked - len(told):,}", "dim"), "")
+    show(plain_text(f"{more}not told of any flight: {asked - len(told):,}", "dim"), "")
 
 
-def _spread(tallies: list[Tally], most: int) -> list[Tally]:
+def _spread(tallies: list[SubscriptionCount], most: int) -> list[SubscriptionCount]:
     """A few of them, from the first to the last in even steps."""
     return tallies[:: max(1, -(-len(tallies) // most))]
 
 
-def _show_why(tally: Tally, near_miss: Mapping[str, Any] | None) -> None:
+def _show_why(tally: SubscriptionCount, near_miss: Mapping[str, Any] | None) -> None:
     """Why one subscription was told of a flight, and not of one that came near."""
     for flight in (tally.sample, near_miss):
         if flight:
             who = str(tally.subscription.subscriber).partition(",")[0]
-            show(plain(f"Is {who} told of {describe(flight)}?", "bold"))
+            show(plain_text(f"Is {who} told of {describe(flight)}?", "bold"))
             show_explanation(tally.filter.explain(flight))
 
 
-def _show_sizes(ledger: Ledger, count: int, deliveries: int, seconds: float) -> None:
-    graph = ledger.graph()
-    sharing = ledger.sharing(graph)
+def _show_sizes(counts: MatchCounts, count: int, deliveries: int, seconds: float) -> None:
+    graph = counts.build_graph()
+    sharing = counts.count_sharing(graph)
     size = measure(graph)
-    nodes = counted(size.nodes, "node")
+    nodes = count_of(size.nodes, "node")
     show(
         facts(
             [
-                ("content graph", f"{nodes}, {counted(size.edges, 'edge')}, {size.depth} deep"),
+                ("content graph", f"{nodes}, {count_of(size.edges, 'edge')}, {size.depth} deep"),
                 (
                     "sharing",
                     f"{sharing:,} subscriptions share a node with another one",
                 ),
-                ("told", f"{deliveries:,} times, of {counted(count, 'flight')}"),
+                ("told", f"{deliveries:,} times, of {count_of(count, 'flight')}"),
                 ("time", f"{seconds:.1f} s to match: {count / seconds:,.0f} flights per second"),
             ]
         )

@@ -74,7 +74,7 @@ WATCHES = {
 }
 
 
-def subscriptions() -> list[Subscription]:
+def make_subscriptions() -> list[Subscription]:
     """All of them, each with a person and a role as its subscriber."""
     names = cycle(NAMES.split())
     asked = chain(_desks(), _control(), _stations(), _crews(), _hangars(), _analysts(), _regions(),
@@ -85,10 +85,10 @@ def subscriptions() -> list[Subscription]:
     ]
 
 
-Asked = Iterator[tuple[str, str]]  # role, filter
+RolesAndFilters = Iterator[tuple[str, str]]  # role, filter
 
 
-def _desks() -> Asked:
+def _desks() -> RolesAndFilters:
     """The desk of a carrier. A deputy asks for the same in other words, so the two share a node."""
     for origin, carriers in DESKS.items():
         for carrier, late in zip(carriers.split(), cycle((60, 75, 90)), strict=False):
@@ -103,7 +103,7 @@ def _desks() -> Asked:
                 yield f"{carrier} chief at {origin}", f"{own} AND dep_delay > 180"
 
 
-def _control() -> Asked:
+def _control() -> RolesAndFilters:
     """Each covers desks: what is told to a desk is told here as well."""
     yield "network control", "dep_delay > 45"
     for origin in DESKS:
@@ -112,7 +112,7 @@ def _control() -> Asked:
         yield f"{carrier} control", f"carrier = '{carrier}' AND dep_delay > 55"
 
 
-def _stations() -> Asked:
+def _stations() -> RolesAndFilters:
     for station, late in zip(STATIONS.split(), cycle((90, 120, 60)), strict=False):
         yield f"station {station}", f"dest = '{station}' AND arr_delay > {late}"
     for station in STATIONS.split()[:15]:
@@ -120,7 +120,7 @@ def _stations() -> Asked:
         yield f"late shift {station}", f"dest = '{station}' AND {evening}"
 
 
-def _crews() -> Asked:
+def _crews() -> RolesAndFilters:
     for origin in DESKS:
         for first in (10, 13, 16, 19, 22):
             window = f"hour(time_hour) BETWEEN {first} AND {first + 2}"
@@ -130,7 +130,7 @@ def _crews() -> Asked:
             yield f"crews {origin} from {first} UTC", f"origin = '{origin}' AND {window} AND {late}"
 
 
-def _hangars() -> Asked:
+def _hangars() -> RolesAndFilters:
     for carrier, tails in FLEETS.items():
         own = f"carrier = '{carrier}' AND tailnum LIKE '{tails}'"
         yield f"{carrier} hangar", f"{own} AND dep_delay > 180"
@@ -139,21 +139,21 @@ def _hangars() -> Asked:
         yield "maintenance", f"tailnum IN ({tails}) AND (dep_delay > 60 OR dep_time IS NULL)"
 
 
-def _analysts() -> Asked:
+def _analysts() -> RolesAndFilters:
     for carrier in CARRIERS.split():
         yield f"analyst for {carrier}", f"carrier = '{carrier}' AND arr_delay - dep_delay > 45"
         yield (f"analyst for {carrier}",
                f"carrier = '{carrier}' AND dep_delay > 30 AND arr_delay <= 0")  # fmt: skip
 
 
-def _regions() -> Asked:
+def _regions() -> RolesAndFilters:
     for (region, (lat, lon, km)), origin in zip(REGIONS.items(), cycle(DESKS), strict=False):
         near = f"within_km(dest_lat, dest_lon, {lat}, {lon}, {km})"
         late = f"origin = '{origin}' AND hour >= 18 AND dep_delay > 120"
         yield f"hotels in {region}", f"{late} AND {near}"
 
 
-def _travellers() -> Asked:
+def _travellers() -> RolesAndFilters:
     for number, route in enumerate(ROUTES):
         origin, dest = route.split("-")
         for step, (first, last) in enumerate(((6, 9), (16, 19))):
@@ -164,7 +164,7 @@ def _travellers() -> Asked:
                    "AND (dep_delay > 45 OR dep_time IS NULL)")  # fmt: skip
 
 
-def _families() -> Asked:
+def _families() -> RolesAndFilters:
     for flight in FOLLOWED.split(","):
         carrier, number = flight.split()
         yield (f"waits for {carrier} {number}",

@@ -15,9 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.screen import counted, cut, emit, facts, live, plain, show, table
+from tidings.cli.common.screen import (
+    count_of,
+    cut,
+    emit,
+    facts,
+    live_picture,
+    plain_text,
+    show,
+    table,
+)
 from tidings.cli.demo.demo_flights import describe, load_flights
-from tidings.cli.demo.demo_subscriptions import subscriptions
+from tidings.cli.demo.demo_subscriptions import make_subscriptions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,7 +84,7 @@ class Replay:
         from tidings.studies import make_workload
 
         log = ChangeLog(self.folder / "subscriptions")
-        people = {f"{one.subscriber} ({one.id})": one.text for one in subscriptions()}
+        people = {f"{one.subscriber} ({one.id})": one.text for one in make_subscriptions()}
         drawn = make_workload("flights", DRAWN, 1).texts()
         people |= {f"traveller {number}": text for number, text in drawn}
         log.put_many(people)
@@ -101,7 +110,7 @@ class Replay:
             if stop.wait(max(0.0, began + (number + 1) * pause - time.monotonic())):
                 return
 
-    def note(self, done: Commit, seconds: float) -> None:
+    def count_batch(self, done: Commit, seconds: float) -> None:
         """Count what a batch told."""
         from pyarrow import parquet
 
@@ -124,14 +133,14 @@ class Replay:
         """How it stands."""
         from rich.console import Group
 
-        batches = counted(self.batches, "micro-batch", "micro-batches")
+        batches = count_of(self.batches, "micro-batch", "micro-batches")
         head = (
-            f"{self.day or 'starting'}   {counted(self.seen, 'flight')}   "
+            f"{self.day or 'starting'}   {count_of(self.seen, 'flight')}   "
             f"{self.told.total():,} times told   {batches}"
         )
         most = [(who, f"{count:,}") for who, count in self.told.most_common(8)]
         new = [(who, f"version {at:,}", f"{self.told[who]:,}") for who, at in self.joined.items()]
-        parts: list[RenderableType] = [plain(head, "bold"), ""]
+        parts: list[RenderableType] = [plain_text(head, "bold"), ""]
         parts += [table(["who", "told#"], most), ""]
         if new:
             parts += [table(["subscribed on the way", "from", "told#"], new), ""]
@@ -147,12 +156,14 @@ def replay(rows: int | None, json: bool) -> None:
 
     with tempfile.TemporaryDirectory(prefix="tidings-demo-") as name:
         folder = Path(name)
-        with live(lambda: plain("starting Spark, compiling subscriptions", "dim")) as screen:
+        with live_picture(
+            lambda: plain_text("starting Spark, compiling subscriptions", "dim")
+        ) as screen:
             year = Replay(folder, rows)
             log = year.subscribe()
             path = year.write_settings(_columns())
             spark = local_session("tidings-demo")
-            pipeline = Pipeline(load_settings(path), spark, year.note)
+            pipeline = Pipeline(load_settings(path), spark, year.count_batch)
             screen(year.picture)
             stop = threading.Event()
             feeder = threading.Thread(target=year.feed, args=(log, stop), daemon=True)
@@ -199,8 +210,8 @@ def _show_backtest(spark: Any, rows: int | None) -> None:
 
     flights = spark.createDataFrame(load_flights().slice(0, rows))
     found = backtest(flights, BACKTEST, time="time_hour", every="week", samples=0)
-    show("", plain(f"A backtest: how often would {BACKTEST} have fired, per week?", "bold"))
-    show(*map(plain, found.plot_text(78).splitlines()))
+    show("", plain_text(f"A backtest: how often would {BACKTEST} have fired, per week?", "bold"))
+    show(*map(plain_text, found.plot_text(78).splitlines()))
 
 
 def _result(year: Replay, pipeline: Any) -> dict[str, Any]:
@@ -215,7 +226,7 @@ def _result(year: Replay, pipeline: Any) -> dict[str, Any]:
         "subscriptions": len(snapshot.ids),
         "nodes": base["nodes"],
         "edges": base["edges"],
-        "numbers": _checked(pipeline.outbox, counters),
+        "numbers": _check_numbers(pipeline.outbox, counters),
         "joined": {who: year.told[who] for who in year.joined},
     }
 
@@ -227,7 +238,7 @@ def _base(pipeline: Any) -> dict[str, int]:
     return Snapshot.open(pinned.path).stats()
 
 
-def _checked(outbox: Any, counters: Mapping[int, int]) -> str:
+def _check_numbers(outbox: Any, counters: Mapping[int, int]) -> str:
     """Look at all numbers in the outbox: each node's must be 1, 2, 3 ... as far as it counted."""
     import numpy as np
     from pyarrow import parquet
@@ -235,8 +246,8 @@ def _checked(outbox: Any, counters: Mapping[int, int]) -> str:
     lists = [parquet.read_table(one, columns=["nodes", "numbers"]) for one in outbox.folders()]
     if not lists:
         return "none"
-    nodes = np.concatenate([_flat(one["nodes"]) for one in lists])
-    numbers = np.concatenate([_flat(one["numbers"]) for one in lists])
+    nodes = np.concatenate([_flatten(one["nodes"]) for one in lists])
+    numbers = np.concatenate([_flatten(one["numbers"]) for one in lists])
     order = np.lexsort((numbers, nodes))
     nodes, numbers = nodes[order], numbers[order]
     first = np.append(True, nodes[1:] != nodes[:-1])
@@ -248,7 +259,7 @@ def _checked(outbox: Any, counters: Mapping[int, int]) -> str:
     return f"{told}, no gap and no repeat" if good else f"{told}: THERE ARE GAPS OR REPEATS"
 
 
-def _flat(column: Any) -> Any:
+def _flatten(column: Any) -> Any:
     return column.combine_chunks().flatten().to_numpy()
 
 

@@ -94,7 +94,7 @@ def _part(form: Form, node: Node) -> Part:
     return Part(SEVERAL, text_of(express_tree(node, form.terms)), False)
 
 
-def values_read(filter_: Filter, event: Event) -> str:
+def describe_values(filter_: Filter, event: Event) -> str:
     """The attributes that a filter looks at, with their values in an event."""
     paths = sorted(reads(filter_.form))
     return ", ".join(f"{name_text(path)} = {format_value(read(event, path))}" for path in paths)

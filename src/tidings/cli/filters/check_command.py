@@ -12,7 +12,7 @@ import typer
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BAD_INPUT, BadInput, report
 from tidings.cli.common.declared_types import read_types
-from tidings.cli.common.screen import counted, emit, facts, plain, show, table
+from tidings.cli.common.screen import count_of, emit, facts, plain_text, show, table
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 from tidings.cli.filters.anatomy import MEANING, SEVERAL, Anatomy, Part, dissect
 
@@ -48,9 +48,9 @@ def check_filters(
     declared = read_types(types, others)
     code = 0
     listed = read_subscriptions(file, filters_format) if file is not None else ()
-    for one in chain(_given(filters or []), listed):
+    for one in chain(_number_filters(filters or []), listed):
         try:
-            anatomy = dissect(one.parsed(dialect, declared), one.text)
+            anatomy = dissect(one.parse(dialect, declared), one.text)
         except BadInput as problem:
             report(problem)
             code = BAD_INPUT
@@ -62,13 +62,13 @@ def check_filters(
     return code
 
 
-def _decided(part: Part, wide: bool) -> str:
+def _decided_by(part: Part, wide: bool) -> str:
     if part.residual or (wide and part.term == SEVERAL):
         return "one by one"
     return "index"
 
 
-def _given(filters: list[str]) -> Iterable[Subscription]:
+def _number_filters(filters: list[str]) -> Iterable[Subscription]:
     """The filters of the command line, numbered."""
     for number, text in enumerate(filters, 1):
         yield Subscription(number, text, file="filter" if len(filters) == 1 else f"filter {number}")
@@ -88,13 +88,13 @@ def _show(one: Subscription, anatomy: Anatomy) -> None:
         ("residuals", "; ".join(anatomy.residuals) or "none"),
     ]
     rows.extend(
-        ("warning", plain(f"{name}: {MEANING[name]}", "yellow")) for name in anatomy.warnings
+        ("warning", plain_text(f"{name}: {MEANING[name]}", "yellow")) for name in anatomy.warnings
     )
     where = f"{one.where}: " if one.place else ""
-    show(plain(where + anatomy.filter, "bold"), facts(rows), "")
+    show(plain_text(where + anatomy.filter, "bold"), facts(rows), "")
     for number, box in enumerate(anatomy.boxes, 1):
-        title = f"box {number}: {counted(len(box), 'test')}"
+        title = f"box {number}: {count_of(len(box), 'test')}"
         if anatomy.wide:
-            title = f"{counted(len(box), 'clause')}, all of which must hold"
-        tests = [(p.term, p.set, _decided(p, anatomy.wide)) for p in box]
-        show(plain(title, "bold"), table(["term", "set", "decided by"], tests), "")
+            title = f"{count_of(len(box), 'clause')}, all of which must hold"
+        tests = [(p.term, p.set, _decided_by(p, anatomy.wide)) for p in box]
+        show(plain_text(title, "bold"), table(["term", "set", "decided by"], tests), "")

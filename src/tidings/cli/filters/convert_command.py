@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import BAD_INPUT, BadInput, cleaned, report
-from tidings.cli.common.declared_types import Declared, read_types
+from tidings.cli.common.command_errors import BAD_INPUT, BadInput, clean_text, report
+from tidings.cli.common.declared_types import DeclaredTypes, read_types
 from tidings.cli.common.screen import emit, say
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 from tidings.filters.dialects import DIALECTS
@@ -43,15 +43,15 @@ def convert_filters(
 
     Exit code: 0 when all filters are converted, 2 when one is refused.
     """
-    _need(source, tuple(sorted(DIALECTS)), "--from")
+    _need_one_of(source, tuple(sorted(DIALECTS)), "--from")
     writers = {name: one.write for name, one in DIALECTS.items() if one.write is not None}
-    _need(target, tuple(sorted(writers)), "--to")
+    _need_one_of(target, tuple(sorted(writers)), "--to")
     declared = read_types(types, others)
     code = 0
     for one in read_subscriptions(file, filters_format):
         try:
             text = writers[target](_plain_expression(one, source, target, declared, single))
-            if not json and cleaned(text) != text:
+            if not json and clean_text(text) != text:
                 raise BadInput(
                     f"{one.where}: found characters that can't be shown, expected --json"
                 )
@@ -67,16 +67,16 @@ def convert_filters(
     return code
 
 
-def _need(found: str, expected: tuple[str, ...], option: str) -> None:
+def _need_one_of(found: str, expected: tuple[str, ...], option: str) -> None:
     if found not in expected:
         raise BadInput(f"{option}: found '{found}', expected one of {', '.join(expected)}")
 
 
 def _plain_expression(
-    one: Subscription, source: str, target: str, declared: Declared, single: bool
+    one: Subscription, source: str, target: str, declared: DeclaredTypes, single: bool
 ) -> Expression:
     """The expression of a filter, if it needs nothing that only its own language can say."""
-    parsed = one.parsed(source, declared)
+    parsed = one.parse(source, declared)
     expression = without_nested(parsed.expression) if single else parsed.expression
     nested = nested_attributes(expression)
     if nested:

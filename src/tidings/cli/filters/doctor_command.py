@@ -10,9 +10,9 @@ import typer
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
-from tidings.cli.common.screen import MOST_ROWS, counted, cut, emit, show, show_rest, table, tracked
+from tidings.cli.common.screen import MOST_ROWS, count_of, cut, emit, show, show_rest, table, track
 from tidings.cli.common.subscription_files import read_subscriptions
-from tidings.cli.filters.findings import KINDS, Finding, Parsed, examine, sharing
+from tidings.cli.filters.findings import KINDS, Finding, Parsed, count_shared, examine
 
 
 def examine_file(
@@ -39,9 +39,9 @@ def examine_file(
     """
     declared = read_types(types, others)
     parsed: list[Parsed] = []
-    for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
+    for one in track(read_subscriptions(file, filters_format), "reading filters"):
         try:
-            parsed.append((one, one.parsed(dialect, declared)))
+            parsed.append((one, one.parse(dialect, declared)))
         except BadInput as problem:
             hint = f"; tidings check --file {file} lists all that are refused"
             raise BadInput(f"{problem}{hint}", problem.pointer) from None
@@ -59,7 +59,7 @@ def _emit_report(parsed: list[Parsed], findings: list[Finding]) -> None:
         {
             "filters": len(parsed),
             "subscribers": _subscribers(parsed),
-            "shared": sharing(parsed),
+            "shared": count_shared(parsed),
             "counts": {kind: counts[kind] for kind in KINDS},
             "findings": [_record(finding) for finding in findings],
         }
@@ -90,12 +90,12 @@ def _show_report(parsed: list[Parsed], findings: list[Finding], most: int | None
             rows.append((one.spot, finding.kind, cut(one.text.strip(), 120), by))
         show(table(["where", "finding", "filter", "because of"], rows), "")
         show_rest(len(findings) - len(rows), "more finding")
-    verdict = counted(len(findings), "finding") if findings else "healthy"
+    verdict = count_of(len(findings), "finding") if findings else "healthy"
     owners = _subscribers(parsed)
-    whose = f" of {counted(owners, 'subscriber')}" if owners else ""
-    shared = sharing(parsed)
+    whose = f" of {count_of(owners, 'subscriber')}" if owners else ""
+    shared = count_shared(parsed)
     equal = f", {shared:,} of them equal to another subscriber's" if shared else ""
-    show(f"{counted(len(parsed), 'filter')}{whose}{equal}: {verdict}")
+    show(f"{count_of(len(parsed), 'filter')}{whose}{equal}: {verdict}")
 
 
 def _subscribers(parsed: list[Parsed]) -> int:

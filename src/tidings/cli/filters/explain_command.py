@@ -10,10 +10,10 @@ import typer
 from tidings import Explanation
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput
-from tidings.cli.common.declared_types import Declared, read_types
-from tidings.cli.common.events import conformed, read_events
+from tidings.cli.common.declared_types import DeclaredTypes, read_types
+from tidings.cli.common.events import conform_event, read_events
 from tidings.cli.common.input_files import object_of
-from tidings.cli.common.screen import emit, plain, show
+from tidings.cli.common.screen import emit, plain_text, show
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 from tidings.cli.filters.explanation_view import FEW, show_explanation
 
@@ -58,12 +58,12 @@ def explain_event(
     """
     declared = read_types(types, others)
     subscription = _subscription(filter_, filters, id_, filters_format)
-    parsed = subscription.parsed(dialect, declared)
+    parsed = subscription.parse(dialect, declared)
     explanation = parsed.explain(_event(event, events, row, format_, declared, nulls or []))
     if json:
         _emit(subscription, explanation)
     else:
-        show(plain(subscription.text.strip(), "bold"))
+        show(plain_text(subscription.text.strip(), "bold"))
         show_explanation(explanation, None if every else FEW)
     return 0 if explanation.matched else 1
 
@@ -89,13 +89,13 @@ def _event(
     path: str | None,
     row: int,
     given: str | None,
-    declared: Declared,
+    declared: DeclaredTypes,
     nulls: list[str],
 ) -> dict[str, Any]:
     if (text is None) == (path is None):
         raise BadInput("which event? Give either --event JSON, or --events FILE --row N")
     if text is not None:
-        return conformed(object_of(text, "event"), declared, "event")
+        return conform_event(object_of(text, "event"), declared, "event")
     assert path is not None
     found = next(islice(read_events(path, given, declared, nulls), row, None), None)
     if found is None:

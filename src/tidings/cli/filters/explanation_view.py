@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidings import BoxReport, Explanation, TestReport
-from tidings.cli.common.screen import counted, plain, show, show_rest, table
+from tidings.cli.common.screen import count_of, plain_text, show, show_rest, table
 
 FEW = 3
 
@@ -17,7 +17,11 @@ def show_explanation(explanation: Explanation, most: int | None = FEW) -> None:
     shown = explanation.boxes[:most]
     for number, box in enumerate(shown, 1):
         if len(explanation.boxes) > 1:
-            show(plain(f"alternative {number} of {len(explanation.boxes)}: {_state(box)}", "bold"))
+            show(
+                plain_text(
+                    f"alternative {number} of {len(explanation.boxes)}: {_state(box)}", "bold"
+                )
+            )
         show(_tests(box), "")
     show_rest(len(explanation.boxes) - len(shown), "more alternative")
 
@@ -33,7 +37,7 @@ def verdict(explanation: Explanation) -> Text:
             f"expected {test.expected}, but {_term(test) or 'it'} is {test.actual}"
             for test in failed
         )
-    return Text.assemble(("does not match", "bold red"), ": ", plain(reason))
+    return Text.assemble(("does not match", "bold red"), ": ", plain_text(reason))
 
 
 def _term(test: TestReport) -> str:
@@ -43,7 +47,7 @@ def _term(test: TestReport) -> str:
 
 def _state(box: BoxReport) -> str:
     failed = len(box.failed)
-    return f"{failed} of {counted(len(box.tests), 'test')} fail" if failed else "all tests pass"
+    return f"{failed} of {count_of(len(box.tests), 'test')} fail" if failed else "all tests pass"
 
 
 def _tests(box: BoxReport) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from tidings import ContentGraph, Filter, Node
-from tidings.cli.common.screen import tracked
+from tidings.cli.common.screen import track
 from tidings.cli.common.subscription_files import Subscription
 from tidings.cli.filters import anatomy
 
@@ -40,11 +40,11 @@ def examine(parsed: list[Parsed]) -> list[Finding]:
     for one in parsed:
         owners.setdefault(one[0].subscriber, []).append(one)
     place = {str(one.id): at for at, (one, _) in enumerate(parsed)}
-    found = [finding for own in owners.values() for finding in _of_one(own)]
+    found = [finding for own in owners.values() for finding in _examine_one(own)]
     return sorted(found, key=lambda finding: place[str(finding.subscription.id)])
 
 
-def sharing(parsed: Iterable[Parsed]) -> int:
+def count_shared(parsed: Iterable[Parsed]) -> int:
     """How many filters are equal to one of another subscriber: no fault, they share a node."""
     owners: dict[bytes, set[str | None]] = {}
     for one, filter_ in parsed:
@@ -52,7 +52,7 @@ def sharing(parsed: Iterable[Parsed]) -> int:
     return sum(len(who) for who in owners.values() if len(who) > 1)
 
 
-def _of_one(own: list[Parsed]) -> Iterator[Finding]:
+def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
     first: dict[bytes, Subscription] = {}
     sound: list[Parsed] = []
     for one, filter_ in own:
@@ -65,16 +65,16 @@ def _of_one(own: list[Parsed]) -> Iterator[Finding]:
         yield from (Finding(kind, one) for kind in odd)
         if not empty:
             sound.append((one, filter_))
-    yield from _covered(sound)
+    yield from _find_covered(sound)
 
 
-def _covered(own: list[Parsed]) -> Iterator[Finding]:
+def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
     """One finding for each filter that is equal to an earlier one, or that another covers; of all
     that do, one that nothing covers is named."""
     filters = [filter_ for _, filter_ in own]
     owner = {filter_.key: one for one, filter_ in own}
     if len(filters) > MANY:
-        graph = ContentGraph.build(tracked(filters, "comparing", len(filters)))
+        graph = ContentGraph.build(track(filters, "comparing", len(filters)))
     else:
         graph = ContentGraph(filters)
     tops: dict[Node, Node] = {}

@@ -12,7 +12,7 @@ from tidings import ContentGraph
 from tidings.cli.common import input_files, options
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
-from tidings.cli.common.screen import MOST_ROWS, counted, emit, say, show, show_rest, table, tracked
+from tidings.cli.common.screen import MOST_ROWS, count_of, emit, say, show, show_rest, table, track
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 from tidings.cli.common.trees import show_trees
 from tidings.graph import layers_of
@@ -54,19 +54,19 @@ def show_graph(
     if json and svg == input_files.STDOUT:
         raise BadInput("--json and --svg - both write to standard output; name a file for --svg")
     declared = read_types(types, others)
-    listed = tracked(read_subscriptions(file, filters_format), "reading filters")
-    parsed = [(one, one.parsed(dialect, declared)) for one in listed]
+    listed = track(read_subscriptions(file, filters_format), "reading filters")
+    parsed = [(one, one.parse(dialect, declared)) for one in listed]
     filters = [filter_ for _, filter_ in parsed]
     if len(filters) > MANY:
-        graph = ContentGraph.build(tracked(filters, "comparing", len(filters)))
+        graph = ContentGraph.build(track(filters, "comparing", len(filters)))
     else:
-        graph = ContentGraph(tracked(filters, "comparing", len(filters)))
+        graph = ContentGraph(track(filters, "comparing", len(filters)))
     asking: dict[int, list[Subscription]] = {node.id: [] for node in graph}
     for one, filter_ in parsed:
         node = graph.node(filter_)
         assert node is not None
         asking[node.id].append(one)
-    seen = _Seen(graph, asking)
+    seen = _GraphView(graph, asking)
     if svg is not None:
         from tidings.graph import draw
 
@@ -96,7 +96,7 @@ def _write(picture: str, svg: str, filters: str) -> None:
         raise BadInput(f"{svg}: the picture can't be written: {problem.strerror}") from None
 
 
-class _Seen:
+class _GraphView:
     """A graph with what is said about it."""
 
     def __init__(self, graph: ContentGraph, asking: dict[int, list[Subscription]]) -> None:
@@ -109,8 +109,8 @@ class _Seen:
     @property
     def counts(self) -> str:
         edges = sum(map(len, self._below))
-        nodes = counted(len(self._nodes), "node")
-        return f"{nodes}, {counted(edges, 'edge')}, depth {max(self._layers)}"
+        nodes = count_of(len(self._nodes), "node")
+        return f"{nodes}, {count_of(edges, 'edge')}, depth {max(self._layers)}"
 
     def emit(self) -> None:
         for place, node in enumerate(self._nodes):

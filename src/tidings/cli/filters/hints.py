@@ -25,17 +25,17 @@ _TYPES = {sets.BOOLEAN: "boolean", sets.NUMBER: "double", sets.STRING: "string",
           sets.TIME: "timestamp"}  # fmt: skip
 
 
-class Watch:
+class AttributeWatch:
     """What filters compare attributes with, and what the first events had there."""
 
     def __init__(self, filters: Iterable[Filter]) -> None:
         self._wanted: dict[tuple[str, ...], set[int]] = {}
         self._any_type: set[tuple[str, ...]] = set()
         for one in filters:
-            self._any_type.update(_read_as_they_are(one.form))
+            self._any_type.update(_untyped_attributes(one.form))
             for path in reads(one.form):
                 self._wanted.setdefault(path, set())
-            for path, families in _compared(one.form):
+            for path, families in _compared_families(one.form):
                 self._wanted[path] |= families
         self._seen: dict[tuple[str, ...], set[int]] = {path: set() for path in self._wanted}
         self._left = LOOKED_AT
@@ -59,7 +59,7 @@ class Watch:
             if not seen:
                 yield f"filters ask for {name}, but {events} no such attribute"
             elif wanted and not wanted & seen and path not in self._any_type:
-                have, want = _listed(seen), _listed(wanted)
+                have, want = _list_families(seen), _list_families(wanted)
                 kind = next((_TYPES[f] for f in sorted(wanted) if f in _TYPES), "string")
                 yield (
                     f"{name} is compared with {want}, but {events} {have} there, so these "
@@ -67,18 +67,18 @@ class Watch:
                 )
 
 
-def _read_as_they_are(form: Form) -> Iterator[tuple[str, ...]]:
-    """Attributes that a filter reads whatever type they have, as those of other languages do."""
+def _untyped_attributes(form: Form) -> Iterator[tuple[str, ...]]:
+    """Attributes that a filter of another language reads whatever type they have."""
     for node in form.terms.values():
         if isinstance(node, Call) and FUNCTIONS[node.name].any_type:
             yield from (arg.path for arg in node.args if isinstance(arg, Attribute))
 
 
-def _listed(families: set[int]) -> str:
+def _list_families(families: set[int]) -> str:
     return " and ".join(_NAMES[family] for family in sorted(families) if family in _NAMES)
 
 
-def _compared(form: Form) -> Iterator[tuple[tuple[str, ...], set[int]]]:
+def _compared_families(form: Form) -> Iterator[tuple[tuple[str, ...], set[int]]]:
     """(attribute, families of the values that it is compared with)."""
     for term, values in _tests(form):
         node = form.terms[term]

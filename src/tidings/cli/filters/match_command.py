@@ -12,13 +12,13 @@ from rich.table import Table
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.declared_types import Declared, read_types
+from tidings.cli.common.declared_types import DeclaredTypes, read_types
 from tidings.cli.common.events import read_events
 from tidings.cli.common.input_files import STDIN
-from tidings.cli.common.screen import MOST_ROWS, counted, emit, show, show_rest, table, tracked
+from tidings.cli.common.screen import MOST_ROWS, count_of, emit, show, show_rest, table, track
 from tidings.cli.common.subscription_files import read_subscriptions
-from tidings.cli.filters.hints import Watch
-from tidings.cli.filters.match_counts import Ledger, Tally
+from tidings.cli.filters.hints import AttributeWatch
+from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
 Events = Iterator[tuple[int, Mapping[str, Any]]]
 
@@ -61,58 +61,64 @@ def match_events(
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
     declared = read_types(types, others)
-    ledger = _ledger(filters, filters_format, dialect, declared)
-    watch = Watch(tally.filter for tally in ledger.tallies)
+    counts = _load_counts(filters, filters_format, dialect, declared)
+    watch = AttributeWatch(tally.filter for tally in counts.subscriptions)
     read = islice(read_events(events, format_, declared, nulls or []), limit)
-    rows = enumerate(_watched(read, watch))
+    rows = enumerate(_watch_events(read, watch))
     if json:
-        _emit_matches(ledger, rows, at_once=events == STDIN)
+        _emit_matches(counts, rows, at_once=events == STDIN)
     else:
-        _show_matches(ledger, tracked(rows, "matching"), None if every else MOST_ROWS)
+        _show_matches(counts, track(rows, "matching"), None if every else MOST_ROWS)
     for note in watch.notes():
         remark(note)
 
 
-def _watched(events: Iterable[Mapping[str, Any]], watch: Watch) -> Iterator[Mapping[str, Any]]:
+def _watch_events(
+    events: Iterable[Mapping[str, Any]], watch: AttributeWatch
+) -> Iterator[Mapping[str, Any]]:
     for event in events:
         watch.look(event)
         yield event
 
 
-def _ledger(path: str, given: str | None, dialect: str, declared: Declared) -> Ledger:
-    ledger = Ledger()
-    for one in tracked(read_subscriptions(path, given), "reading filters"):
-        ledger.subscribe(one, one.parsed(dialect, declared))
-    return ledger
+def _load_counts(
+    path: str, given: str | None, dialect: str, declared: DeclaredTypes
+) -> MatchCounts:
+    counts = MatchCounts()
+    for one in track(read_subscriptions(path, given), "reading filters"):
+        counts.subscribe(one, one.parse(dialect, declared))
+    return counts
 
 
-def _emit_matches(ledger: Ledger, rows: Events, at_once: bool) -> None:
+def _emit_matches(counts: MatchCounts, rows: Events, at_once: bool) -> None:
     # A bar on the terminal that the lines go to would only be in their way.
-    watched = rows if sys.stdout.isatty() else tracked(rows, "matching")
+    watched = rows if sys.stdout.isatty() else track(rows, "matching")
     for index, event in watched:
-        found = ledger.told(event)
+        found = counts.matching_places(event)
         if found:
-            emit({"event": index, "ids": [ledger.tallies[at].subscription.id for at in found]})
+            emit(
+                {"event": index, "ids": [counts.subscriptions[at].subscription.id for at in found]}
+            )
             if at_once:
                 sys.stdout.flush()
 
 
-def _show_matches(ledger: Ledger, rows: Events, most: int | None) -> None:
+def _show_matches(counts: MatchCounts, rows: Events, most: int | None) -> None:
     total = matched = deliveries = 0
     for index, event in rows:
-        count = ledger.note(index, event)
+        count = counts.count_event(index, event)
         total, matched, deliveries = index + 1, matched + bool(count), deliveries + count
-    told = ledger.ranked()
+    told = counts.rank()
     if told:
         show(_table(told[:most]), "")
         show_rest(len(told) - len(told[:most]), "more filter")
     show(
-        f"{matched:,} of {counted(total, 'event')} match: {counted(deliveries, 'match', 'matches')}"
-        f" for {len(told):,} of {counted(len(ledger.tallies), 'filter')}"
+        f"{matched:,} of {count_of(total, 'event')} match: {count_of(deliveries, 'match', 'matches')}"
+        f" for {len(told):,} of {count_of(len(counts.subscriptions), 'filter')}"
     )
 
 
-def _table(tallies: list[Tally]) -> Table:
+def _table(tallies: list[SubscriptionCount]) -> Table:
     named = any(tally.subscription.subscriber is not None for tally in tallies)
     rows = []
     for tally in tallies:

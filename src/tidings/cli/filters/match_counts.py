@@ -10,13 +10,13 @@ import msgspec
 
 from tidings import ContentGraph, Filter
 from tidings.cli.common.subscription_files import Subscription
-from tidings.cli.filters.anatomy import values_read
+from tidings.cli.filters.anatomy import describe_values
 
 if TYPE_CHECKING:
     from tidings.matching import Matcher
 
 
-class Tally(msgspec.Struct):
+class SubscriptionCount(msgspec.Struct):
     """What one subscription was told: how many events, and the first of them."""
 
     subscription: Subscription
@@ -28,49 +28,49 @@ class Tally(msgspec.Struct):
     @property
     def sample_text(self) -> str:
         """The first event, as far as the filter looks at it."""
-        return values_read(self.filter, self.sample)
+        return describe_values(self.filter, self.sample)
 
 
-class Ledger:
+class MatchCounts:
     """Subscriptions in the order they came, and the matcher that finds those an event matches."""
 
     def __init__(self) -> None:
-        self.tallies: list[Tally] = []
+        self.subscriptions: list[SubscriptionCount] = []
         self._matcher: Matcher | None = None
         self._loaded = 0  # tallies that the matcher has
 
     def subscribe(self, subscription: Subscription, filter_: Filter) -> None:
-        self.tallies.append(Tally(subscription, filter_))
+        self.subscriptions.append(SubscriptionCount(subscription, filter_))
 
     @property
     def matcher(self) -> Matcher:
-        """Everyone's filter under their place in `tallies`."""
+        """Everyone's filter under their place in `subscriptions`."""
         if self._matcher is None:
             from tidings.matching import Matcher
 
             self._matcher = Matcher(background=False)
-        if self._loaded < len(self.tallies):
-            fresh = enumerate(self.tallies[self._loaded :], self._loaded)
+        if self._loaded < len(self.subscriptions):
+            fresh = enumerate(self.subscriptions[self._loaded :], self._loaded)
             self._matcher.add_many((place, tally.filter) for place, tally in fresh)
             self._matcher.merge()  # compiled now, not searched one by one
-            self._loaded = len(self.tallies)
+            self._loaded = len(self.subscriptions)
         return self._matcher
 
-    def told(self, event: Mapping[str, Any]) -> list[int]:
-        """The places in `tallies` of the subscriptions that an event matches, in order."""
+    def matching_places(self, event: Mapping[str, Any]) -> list[int]:
+        """The places in `subscriptions` of the subscriptions that an event matches, in order."""
         return sorted(self.matcher.match(event))  # type: ignore[arg-type]
 
-    def note(self, index: int, event: Mapping[str, Any]) -> int:
+    def count_event(self, index: int, event: Mapping[str, Any]) -> int:
         """Tell everyone whose filter the event matches; how many that were."""
-        found = self.told(event)
+        found = self.matching_places(event)
         for place in found:
-            tally = self.tallies[place]
+            tally = self.subscriptions[place]
             if not tally.count:
                 tally.first, tally.sample = index, event
             tally.count += 1
         return len(found)
 
-    def note_batch(self, start: int, batch: Any) -> int:
+    def count_batch(self, start: int, batch: Any) -> int:
         """The same for the rows of a record batch, the first of which is event `start`."""
         import numpy as np
 
@@ -79,23 +79,23 @@ class Ledger:
             places.astype(np.int64), return_index=True, return_counts=True
         )
         for place, at, count in zip(found.tolist(), first.tolist(), counts.tolist(), strict=True):
-            tally = self.tallies[place]
+            tally = self.subscriptions[place]
             if not tally.count:
                 row = int(rows[at])
                 tally.first, tally.sample = start + row, batch.slice(row, 1).to_pylist()[0]
             tally.count += count
         return len(rows)
 
-    def ranked(self) -> list[Tally]:
+    def rank(self) -> list[SubscriptionCount]:
         """Those that were told something, the most told first."""
-        told = [tally for tally in self.tallies if tally.count]
+        told = [tally for tally in self.subscriptions if tally.count]
         return sorted(told, key=lambda tally: -tally.count)
 
-    def graph(self) -> ContentGraph:
+    def build_graph(self) -> ContentGraph:
         """The content graph of all filters."""
-        return ContentGraph.build(tally.filter for tally in self.tallies)
+        return ContentGraph.build(tally.filter for tally in self.subscriptions)
 
-    def sharing(self, graph: ContentGraph) -> int:
+    def count_sharing(self, graph: ContentGraph) -> int:
         """How many subscriptions have a node that is not theirs alone."""
-        places = Counter(graph.node(tally.filter) for tally in self.tallies)
+        places = Counter(graph.node(tally.filter) for tally in self.subscriptions)
         return sum(count for count in places.values() if count > 1)

@@ -17,8 +17,8 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.screen import counted, emit, say
-from tidings.cli.common.shutdown import end_with_stdin, ended, until_ended
+from tidings.cli.common.screen import count_of, emit, say
+from tidings.cli.common.shutdown import end_with_stdin, run_until_ended, wait_for_end
 from tidings.files import read_secret
 from tidings.model import TidingsError
 
@@ -67,13 +67,13 @@ T = TypeVar("T")
 def run_router(
     config: Annotated[str, typer.Option("--config", metavar="FILE", help="The router's file.")],
     log: Annotated[bool, typer.Option("--log", help="Say on stderr who comes and goes.")] = False,
-    leashed: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
+    follows_stdin: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
 ) -> None:
     """Run a router, or a rendezvous point, as FILE describes, until Ctrl-C or SIGTERM.
 
     On SIGHUP the tokens in FILE, and what they may, are read again.
     """
-    if leashed:
+    if follows_stdin:
         end_with_stdin()
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -85,12 +85,12 @@ def run_router(
     before = os.umask(0o077)  # what a node writes is for its owner alone
     try:
         node = make_node(loaded)
-        _run_node(node, lambda: _read_again(node, config), leashed)
+        _run_node(node, lambda: _read_again(node, config), follows_stdin)
     finally:
         os.umask(before)
 
 
-def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
+def _run_node(node: Node, again: Callable[[], None], follows_stdin: bool) -> None:
     """Run a node until it is to end; on SIGHUP call `again`."""
     from tidings.broker import collect_seldom
 
@@ -100,12 +100,12 @@ def _run_node(node: Node, again: Callable[[], None], leashed: bool) -> None:
 
     async def work() -> None:
         await node.start()
-        ending = asyncio.create_task(ended(again))
+        ending = asyncio.create_task(wait_for_end(again))
         await asyncio.sleep(0)  # whoever reads that it listens may send a signal at once
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()
         beside = [asyncio.create_task(collect_seldom())]
-        if leashed:
+        if follows_stdin:
             beside.append(asyncio.create_task(_beat(sys.stdout.fileno())))
         await ending
         for task in beside:
@@ -127,7 +127,7 @@ def _read_again(node: Node, config: str) -> None:
         return
     for one in loaded.warnings:
         remark(one)
-    remark(f"the tokens were read again, and {counted(count, 'link')} ended for it")
+    remark(f"the tokens were read again, and {count_of(count, 'link')} ended for it")
 
 
 async def _beat(out: int) -> None:
@@ -161,19 +161,19 @@ def publish_notification(
     """
     from tidings.network import connect
 
-    token = the_token(token, token_file)
+    token = choose_token(token, token_file)
 
     async def work() -> int:
         at = count = 0
         async with connect(router, name=name, token=token, authorities=authorities) as agent:
             waiting: list[asyncio.Future[int]] = []
-            async for line in stdin_lines() if attributes == "-" else _only(attributes):
+            async for line in stdin_lines() if attributes == "-" else _one_line(attributes):
                 at += 1
                 text = line.strip()
                 if not text and attributes == "-":
                     continue
                 try:
-                    content = _object(text)
+                    content = _parse_object(text)
                 except BadInput as problem:
                     if attributes != "-":
                         raise
@@ -184,12 +184,12 @@ def publish_notification(
                 waiting.append(agent.publish_soon(content, told.encode("utf-8", "surrogateescape")))
                 count += 1
                 if len(waiting) >= 1000:
-                    await _said_if_slow(asyncio.gather(*waiting))
+                    await _remark_if_slow(asyncio.gather(*waiting))
                     waiting.clear()
-            await _said_if_slow(asyncio.gather(*waiting))
+            await _remark_if_slow(asyncio.gather(*waiting))
         return count
 
-    count = run_async(until_ended(work()))
+    count = run_async(run_until_ended(work()))
     if count is None:  # Ctrl-C
         raise KeyboardInterrupt
     say(f"published {count:,}" if attributes == "-" else "published")
@@ -215,7 +215,7 @@ def subscribe_to(
     from tidings.network import connect
     from tidings.routing.clients import Told
 
-    token = the_token(token, token_file)
+    token = choose_token(token, token_file)
 
     async def work() -> None:
         count = 0
@@ -227,7 +227,7 @@ def subscribe_to(
             sys.stderr.flush()
             async for one in told:
                 if not isinstance(one, Told):
-                    remark(_missing(one))
+                    remark(_describe_loss(one))
                     continue
                 text = one.payload.decode("utf-8", "backslashreplace")
                 if json:
@@ -239,10 +239,10 @@ def subscribe_to(
                 if count == most:
                     return
 
-    run_async(until_ended(work()))
+    run_async(run_until_ended(work()))
 
 
-def the_token(given: str, file: str | None) -> str:
+def choose_token(given: str, file: str | None) -> str:
     """The token that is given, or that a file has; a file goes before the environment."""
     if file is None:
         return given
@@ -252,7 +252,7 @@ def the_token(given: str, file: str | None) -> str:
     return token
 
 
-def _missing(one: Lost | Break) -> str:
+def _describe_loss(one: Lost | Break) -> str:
     from tidings.routing.protocol import Break
 
     if isinstance(one, Break):
@@ -260,7 +260,7 @@ def _missing(one: Lost | Break) -> str:
     return f"{one.numbers:,} notifications can't be had any more"
 
 
-async def _said_if_slow(work: Awaitable[T]) -> T:
+async def _remark_if_slow(work: Awaitable[T]) -> T:
     """Say after a while that it takes long; whoever waits may want to know."""
     late = asyncio.get_running_loop().call_later(
         PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
@@ -271,7 +271,7 @@ async def _said_if_slow(work: Awaitable[T]) -> T:
         late.cancel()
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as problem:
@@ -310,5 +310,5 @@ async def stdin_lines() -> AsyncIterator[str]:
         yield rest.decode("utf-8", "backslashreplace")
 
 
-async def _only(text: str) -> AsyncIterator[str]:
+async def _one_line(text: str) -> AsyncIterator[str]:
     yield text

@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tidings.cli.common.screen import counted, cut, plain
+from tidings.cli.common.screen import count_of, cut, plain_text
 from tidings.routing.protocol import messages as m
 
 SILENT = 5_000  # milliseconds after which a node is said to be silent
@@ -39,14 +39,14 @@ class Sample(msgspec.Struct, frozen=True):
     out: int
 
 
-class Shown(msgspec.Struct):
+class ShownNode(msgspec.Struct):
     """A node as it is drawn: its report, or why there is none."""
 
     name: str
     path: Path
     status: m.NodeStatus | None
     link: m.LinkStatus | None = None  # to it, as the node above sees it
-    below: list[Shown] = []
+    below: list[ShownNode] = []
 
 
 class NetworkView:
@@ -59,14 +59,14 @@ class NetworkView:
         them, that are shown even if nobody reports them, each after the one above it."""
         self.every = every
         self._expected = [*expected]
-        self.trees: list[Shown] = []
+        self.trees: list[ShownNode] = []
         self._complete()
         self._samples: dict[Path, Sample] = {}
         self._rates: dict[Path, Rates] = {}
 
     def feed(self, report: m.Report) -> None:
         """Take a report."""
-        self.trees = _grown(report)
+        self.trees = _build_trees(report)
         self._complete()
         seen: dict[Path, Sample] = {}
         for one in _all(self.trees):
@@ -78,7 +78,7 @@ class NetworkView:
         for path, new in seen.items():
             old = self._samples.get(path, new)
             if new.uptime != old.uptime:  # or the node above said again what it knew
-                self._rates[path] = _between(old, new)
+                self._rates[path] = _rates_between(old, new)
         self._rates = {path: rates for path, rates in self._rates.items() if path in seen}
         self._samples = seen
 
@@ -86,7 +86,7 @@ class NetworkView:
         return self._rates.get(path, Rates())
 
     @property
-    def rated(self) -> bool:
+    def has_rates(self) -> bool:
         """Are the rates of all nodes known that are not silent?"""
         reported = (one for one in _all(self.trees) if one.status is not None)
         return all(one.path in self._rates for one in reported if one.status.age <= SILENT)  # type: ignore[union-attr]
@@ -96,7 +96,7 @@ class NetworkView:
         for name, upstream in self._expected:
             if name not in known:
                 above = None if upstream is None else known[upstream]
-                known[name] = Shown(name, (*(above.path if above else ()), name), None)
+                known[name] = ShownNode(name, (*(above.path if above else ()), name), None)
                 (above.below if above else self.trees).append(known[name])
 
     # -- for programs --------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class NetworkView:
             nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
         return {"nodes": nodes}
 
-    def _link(self, one: Shown, link: m.LinkStatus) -> dict[str, Any]:
+    def _link(self, one: ShownNode, link: m.LinkStatus) -> dict[str, Any]:
         direction = "up" if link.kind == "above" else "below"
         known: dict[str, Any] = {"name": link.name, "kind": link.kind, "direction": direction}
         known |= msgspec.structs.asdict(link)
@@ -129,7 +129,7 @@ class NetworkView:
 
     # -- for people ----------------------------------------------------------------------------
 
-    def drawn(self, notes: Mapping[str, str] | None = None) -> RenderableType:
+    def draw(self, notes: Mapping[str, str] | None = None) -> RenderableType:
         """The tree as a table. `notes` say what else is known of nodes, by name."""
         made = Table(
             box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, padding=(0, 1, 0, 0),
@@ -147,16 +147,16 @@ class NetworkView:
         shown = [*_all(self.trees)]
         nodes = [one.status for one in shown if one.status is not None]
         agents = sum(max(0, one.neighbours - _others(one)) for one in nodes)
-        parts = [counted(len(shown), "node"), counted(agents, "agent")]
+        parts = [count_of(len(shown), "node"), count_of(agents, "agent")]
         if nodes:
             parts.append(f"up {_clock(nodes[0].uptime // 1000)}")
             parts.append(f"serial {nodes[0].serial:,}")
         silent = sum(one.age > SILENT for one in nodes)
-        text = plain("  ".join(parts), "dim")
+        text = plain_text("  ".join(parts), "dim")
         return text.append(f"  {silent} silent", "yellow") if silent else text
 
     def _rows(
-        self, made: Table, one: Shown, before: str, after: str, notes: Mapping[str, str]
+        self, made: Table, one: ShownNode, before: str, after: str, notes: Mapping[str, str]
     ) -> None:
         """`before` is what stands in front of the node, `after` in front of those below it."""
         status = one.status
@@ -168,25 +168,31 @@ class NetworkView:
         if one.name in notes:
             where, style = notes[one.name], "yellow"
         made.add_row(
-            _named(before, one.name, style), plain(where, style if style != "bold" else ""),
+            _name_cell(before, one.name, style), plain_text(where, style if style != "bold" else ""),
             *self._numbers(one),
         )  # fmt: skip
         agents, rest = self._agents(status)
-        under: list[Shown | m.LinkStatus | int] = [*one.below, *agents, *([rest] if rest else [])]
+        under: list[ShownNode | m.LinkStatus | int] = [
+            *one.below,
+            *agents,
+            *([rest] if rest else []),
+        ]
         for at, child in enumerate(under, start=1):
             last = at == len(under)
             here, there = after + ("└─ " if last else "├─ "), after + ("   " if last else "│  ")
-            if isinstance(child, Shown):
+            if isinstance(child, ShownNode):
                 self._rows(made, child, here, there, notes)
             elif isinstance(child, m.LinkStatus):
                 path = (*one.path, f"{child.kind} {child.name}")
                 made.add_row(
-                    _named(here, child.name, "dim"), plain("agent", "dim"),
+                    _name_cell(here, child.name, "dim"), plain_text("agent", "dim"),
                     *_cells(child.nodes, self.rates(*path), child),
                 )  # fmt: skip
             else:
                 more = " more" if agents else ""
-                made.add_row(_named(here, f"and {child:,}{more}", "dim"), plain("agents", "dim"))
+                made.add_row(
+                    _name_cell(here, f"and {child:,}{more}", "dim"), plain_text("agents", "dim")
+                )
 
     def _agents(self, status: m.NodeStatus | None) -> tuple[list[m.LinkStatus], int]:
         """The agents of a node that are shown, and how many are not."""
@@ -196,7 +202,7 @@ class NetworkView:
         shown = agents if self.every or len(agents) <= AGENTS else agents[: AGENTS - 1]
         return shown, max(0, status.neighbours - _others(status) - len(shown))
 
-    def _numbers(self, one: Shown) -> list[Text]:
+    def _numbers(self, one: ShownNode) -> list[Text]:
         if one.status is None:
             return [Text() for _ in NUMBERS]
         old = one.status.age > SILENT
@@ -204,7 +210,7 @@ class NetworkView:
 
 
 @contextmanager
-def drawing() -> Iterator[Callable[[RenderableType], None]]:
+def draw_in_place() -> Iterator[Callable[[RenderableType], None]]:
     """A function that draws a picture on the terminal, in the place of the one before."""
     from rich.live import Live
 
@@ -213,27 +219,27 @@ def drawing() -> Iterator[Callable[[RenderableType], None]]:
         yield lambda picture: live.update(picture, refresh=True)
 
 
-def _grown(report: m.Report) -> list[Shown]:
+def _build_trees(report: m.Report) -> list[ShownNode]:
     """The tree of a report, which has each node before those below it."""
-    trees: list[Shown] = []
-    line: list[Shown] = []  # from the top to the last one
+    trees: list[ShownNode] = []
+    line: list[ShownNode] = []  # from the top to the last one
     for status in report.nodes:
         del line[status.depth :]
         above = line[-1] if line else None
         path = (*(above.path if above else ()), status.name)
-        one = Shown(status.name, path, status, _link_to(above, status.name))
+        one = ShownNode(status.name, path, status, _link_to(above, status.name))
         (above.below if above else trees).append(one)
         line.append(one)
     return trees
 
 
-def _link_to(above: Shown | None, name: str) -> m.LinkStatus | None:
+def _link_to(above: ShownNode | None, name: str) -> m.LinkStatus | None:
     if above is None or above.status is None:
         return None
     return next((x for x in above.status.links if x.name == name and x.kind == "router"), None)
 
 
-def _all(trees: list[Shown]) -> Iterator[Shown]:
+def _all(trees: list[ShownNode]) -> Iterator[ShownNode]:
     for one in trees:
         yield one
         yield from _all(one.below)
@@ -249,7 +255,7 @@ def _others(status: m.NodeStatus) -> int:
     return sum(link.kind in ("router", "watcher") for link in status.links)
 
 
-def _between(old: Sample, new: Sample) -> Rates:
+def _rates_between(old: Sample, new: Sample) -> Rates:
     if new.uptime < old.uptime or new.into < old.into or new.out < old.out:  # it began anew
         return Rates()
     seconds = (new.uptime - old.uptime) / 1000
@@ -264,15 +270,17 @@ def _cells(nodes: int, rates: Rates, link: m.LinkStatus | None) -> list[Text]:
     waiting = "" if link is None else _size(link.waiting)
     dropped = "" if link is None else _count(link.dropped)
     lost = "red" if link is not None and link.dropped else ""
-    cells = [plain(text) for text in (_count(nodes), _rate(rates.into), _rate(rates.out), waiting)]
-    return [*cells, plain(dropped, lost)]
+    cells = [
+        plain_text(text) for text in (_count(nodes), _rate(rates.into), _rate(rates.out), waiting)
+    ]
+    return [*cells, plain_text(dropped, lost)]
 
 
-def _named(before: str, name: str, style: str) -> Text:
+def _name_cell(before: str, name: str, style: str) -> Text:
     if len(before) > NAME - LEAST:  # a deep tree: its nearest branches are those that help
         before = "…" + before[LEAST + 1 - NAME :]
     text = Text(before, no_wrap=True, overflow="ellipsis")
-    return text.append_text(plain(cut(name, NAME - len(before)), style))
+    return text.append_text(plain_text(cut(name, NAME - len(before)), style))
 
 
 def _rate(rate: float | None) -> str:
@@ -303,4 +311,4 @@ def _clock(seconds: int) -> str:
     hours, rest = divmod(seconds, 3600)
     days, hours = divmod(hours, 24)
     clock = f"{hours}:{rest // 60:02}:{rest % 60:02}"
-    return f"{counted(days, 'day')} {clock}" if days else clock
+    return f"{count_of(days, 'day')} {clock}" if days else clock

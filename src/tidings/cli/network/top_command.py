@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.screen import emit, plain, show
-from tidings.cli.common.shutdown import until_ended
+from tidings.cli.common.screen import emit, plain_text, show
+from tidings.cli.common.shutdown import run_until_ended
 from tidings.cli.network.network_commands import (
     DEFAULT,
     Authorities,
@@ -19,8 +19,8 @@ from tidings.cli.network.network_commands import (
     Router,
     Token,
     TokenFile,
+    choose_token,
     run_async,
-    the_token,
 )
 from tidings.model import EnvironmentProblem
 
@@ -58,10 +58,10 @@ def show_network(
     """
     from rich.console import Group
 
-    from tidings.cli.network.network_view import NetworkView, drawing
+    from tidings.cli.network.network_view import NetworkView, draw_in_place
     from tidings.network import watch
 
-    token = the_token(token, token_file)
+    token = choose_token(token, token_file)
 
     def watching() -> Watching:
         return watch(router, name=name, token=token, authorities=authorities)
@@ -71,23 +71,23 @@ def show_network(
 
     async def work() -> None:
         if not live:
-            await _watched(view, watching(), lambda: _print(view, json), once)
+            await _feed_view(view, watching(), lambda: _print(view, json), once)
             return
-        with drawing() as drawn:
+        with draw_in_place() as drawn:
             while True:
                 try:
-                    await _watched(view, watching(), lambda: drawn(view.drawn()), once)
+                    await _feed_view(view, watching(), lambda: drawn(view.draw()), once)
                 except EnvironmentProblem as problem:
                     if not view.trees:  # nobody was ever there
                         raise
-                    note = plain(f"{problem}; it is tried again", "yellow")
-                    drawn(Group(view.drawn(), plain(""), note))
+                    note = plain_text(f"{problem}; it is tried again", "yellow")
+                    drawn(Group(view.draw(), plain_text(""), note))
                 await asyncio.sleep(AGAIN)
 
-    run_async(until_ended(work()))
+    run_async(run_until_ended(work()))
 
 
-async def _watched(
+async def _feed_view(
     view: NetworkView, watching: Watching, changed: Callable[[], None], once: bool
 ) -> None:
     """Feed reports to a view; with `once`, until rates are known."""
@@ -96,7 +96,7 @@ async def _watched(
         async for report in reports:
             view.feed(report)
             count += 1
-            done = once and (view.rated or count >= REPORTS)
+            done = once and (view.has_rates or count >= REPORTS)
             if done or not once:
                 changed()
             if done:
@@ -107,5 +107,5 @@ def _print(view: NetworkView, json: bool) -> None:
     if json:
         emit(view.record())
     else:
-        show(view.drawn(), "")
+        show(view.draw(), "")
     sys.stdout.flush()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.screen import counted, near, plain, say, show, table
-from tidings.cli.common.shutdown import ended
+from tidings.cli.common.screen import count_of, plain_text, relative_path, say, show, table
+from tidings.cli.common.shutdown import wait_for_end
 from tidings.cli.network.network_commands import run_async
 from tidings.model import TidingsError
 
@@ -44,7 +44,7 @@ def start_tree(
     """
     from tidings.broker import load_tree
 
-    tree = load_tree(_found() if file is None else file)
+    tree = load_tree(_find_file() if file is None else file)
     for warning in tree.warnings:
         remark(warning)
     for one in tree.open_to_others:
@@ -55,7 +55,7 @@ def start_tree(
         run_async(_run(tree))
 
 
-def _found() -> str:
+def _find_file() -> str:
     for name in NAMES:
         if Path(name).is_file():
             return name
@@ -68,7 +68,7 @@ def _show_plan(tree: Tree) -> None:
         for one in tree.members
     ]
     show(table(["node", "listens at", "upstream"], rows), "")
-    say(f"{counted(len(rows), 'node')}, with their files in {near(str(tree.folder))}")
+    say(f"{count_of(len(rows), 'node')}, with their files in {relative_path(str(tree.folder))}")
 
 
 async def _run(tree: Tree) -> None:
@@ -76,18 +76,18 @@ async def _run(tree: Tree) -> None:
     from tidings.broker import RunningTree, load_tree
 
     screen = _Screen(sys.stdout.isatty())
-    running = RunningTree(tree, screen.told)
+    running = RunningTree(tree, screen.add)
 
     def read_again() -> None:
         try:
             running.renew(load_tree(tree.path).tokens)
         except TidingsError as problem:
-            screen.told(f"the tokens stay as they were: {problem}")
+            screen.add(f"the tokens stay as they were: {problem}")
         else:
-            screen.told("the tokens were read again")
+            screen.add("the tokens were read again")
 
-    over = asyncio.create_task(ended(read_again))
-    work = asyncio.create_task(_started(running, screen))
+    over = asyncio.create_task(wait_for_end(read_again))
+    work = asyncio.create_task(_start_and_show(running, screen))
     try:
         await asyncio.wait({over, work}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
@@ -97,10 +97,10 @@ async def _run(tree: Tree) -> None:
             task.cancel()
         await asyncio.gather(over, work, return_exceptions=True)
         await running.stop()
-    say(f"{counted(len(tree.members), 'node')} ended")
+    say(f"{count_of(len(tree.members), 'node')} ended")
 
 
-async def _started(running: RunningTree, screen: _Screen) -> None:
+async def _start_and_show(running: RunningTree, screen: _Screen) -> None:
     """Start the tree, and show it for as long as this goes on."""
     from tidings.cli.network.network_view import NetworkView
 
@@ -112,9 +112,9 @@ async def _started(running: RunningTree, screen: _Screen) -> None:
     try:
         await running.start()
         address, *_ = running.watched()
-        folder = near(str(running.tree.folder))
-        screen.told(f"{counted(len(members), 'node')} running, with their files in {folder}")
-        screen.told(f"tidings top --router {address} shows them too")
+        folder = relative_path(str(running.tree.folder))
+        screen.add(f"{count_of(len(members), 'node')} running, with their files in {folder}")
+        screen.add(f"tidings top --router {address} shows them too")
         if screen.live:
             tasks.add(asyncio.create_task(_feed(running, view)))
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -142,12 +142,12 @@ async def _feed(running: RunningTree, view: NetworkView) -> None:
 async def _draw(running: RunningTree, view: NetworkView, screen: _Screen) -> None:
     from rich.console import Group
 
-    from tidings.cli.network.network_view import drawing
+    from tidings.cli.network.network_view import draw_in_place
 
-    with drawing() as drawn:
+    with draw_in_place() as drawn:
         while True:
-            sentences = [plain(line, "dim") for line in screen.sentences]
-            drawn(Group(view.drawn(_notes(running)), plain(""), *sentences))
+            sentences = [plain_text(line, "dim") for line in screen.sentences]
+            drawn(Group(view.draw(_notes(running)), plain_text(""), *sentences))
             await asyncio.sleep(EACH)
 
 
@@ -172,7 +172,7 @@ class _Screen:
         self.live = live
         self.sentences: deque[str] = deque(maxlen=SENTENCES)
 
-    def told(self, sentence: str) -> None:
+    def add(self, sentence: str) -> None:
         if self.live:
             self.sentences.append(f"{time.strftime('%H:%M:%S')}  {sentence}")
         else:

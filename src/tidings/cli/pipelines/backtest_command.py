@@ -11,8 +11,17 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.declared_types import Declared
-from tidings.cli.common.screen import counted, cut, emit, plain, show, show_rest, table, tasks_bar
+from tidings.cli.common.declared_types import DeclaredTypes
+from tidings.cli.common.screen import (
+    count_of,
+    cut,
+    emit,
+    plain_text,
+    show,
+    show_rest,
+    table,
+    tasks_bar,
+)
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
 from tidings.cli.pipelines import backtest_tables
 
@@ -103,20 +112,20 @@ def run_backtest(
     for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
     samples); fired has [stretch, times] pairs.
     """
-    from tidings.spark.backtests import Every
+    from tidings.spark.backtests import TimeBucket
 
-    step = Every.read(every)
+    step = TimeBucket.parse(every)
     form = backtest_tables.format_of(on, format_)
-    asked = _asked(filters or [], file, filters_format)
-    parsed = {one.id: one.parsed("sql", Declared()) for one in asked}
+    asked = _read_filters(filters or [], file, filters_format)
+    parsed = {one.id: one.parse("sql", DeclaredTypes()) for one in asked}
     shared = backtest_tables.shared_folder(master, shared, "--shared")
     if png is not None:
         _need_matplotlib()
     with (
-        backtest_tables.reading(on),
-        backtest_tables.session(master) as spark,
+        backtest_tables.name_table_in_errors(on),
+        backtest_tables.open_session(master) as spark,
         backtest_tables.table_of(spark, on, form, shared) as df,
-        backtest_tables.compiled(parsed, shared) as ready,
+        backtest_tables.compile_filters(parsed, shared) as ready,
     ):
         from tidings.spark import backtest
 
@@ -142,10 +151,10 @@ def run_backtest(
         of = "" if file is None else f" of {Path(file).name}"
         found.plot_png(png, f"{len(found):,} filters{of}" if len(found) > 1 else asked[0].text)
         if not json:
-            show(plain(f"the picture is in {png}", "dim"))
+            show(plain_text(f"the picture is in {png}", "dim"))
 
 
-def _asked(texts: list[str], file: str | None, given: str | None) -> list[Subscription]:
+def _read_filters(texts: list[str], file: str | None, given: str | None) -> list[Subscription]:
     if bool(texts) == (file is not None):
         raise BadInput("expected filters as arguments or in a file by --filters, one of the two")
     if file is not None:
@@ -215,21 +224,21 @@ def _show(found: Backtest, texts: dict[Any, str], seconds: float, most: int | No
     if noisiest and len(found.stretches):
         only = found.ids[0] if len(found) == 1 else None
         title = texts[only] if only is not None else f"all {len(found):,} filters together"
-        show(plain(f"fired per {found.every.name}: {title}", "bold"))
-        show(*map(plain, found.plot_text(CHART, only).splitlines()), "")
+        show(plain_text(f"fired per {found.every.name}: {title}", "bold"))
+        show(*map(plain_text, found.plot_text(CHART, only).splitlines()), "")
     _show_samples(found, texts, shown)
     silent = found.never_fired()
     if silent:
         names = ", ".join(cut(_name(id_, texts), 60) for id_ in silent[:NOISIEST])
         more = f" and {len(silent) - NOISIEST:,} more" if len(silent) > NOISIEST else ""
-        show(plain(f"never fired: {names}{more}"), "")
+        show(plain_text(f"never fired: {names}{more}"), "")
     fired = sum(found.total(id_) for id_ in noisiest)
     untimed = f", {found.untimed:,} of them without a time" if found.untimed else ""
     stretch = found.every.name
-    span = counted(len(found.stretches), stretch, f"times {stretch}" if " " in stretch else "")
+    span = count_of(len(found.stretches), stretch, f"times {stretch}" if " " in stretch else "")
     show(
-        f"{counted(len(found), 'filter')} fired {counted(fired, 'time')} on "
-        f"{counted(found.rows, 'row')}{untimed}; {span} with rows; {seconds:.1f} s"
+        f"{count_of(len(found), 'filter')} fired {count_of(fired, 'time')} on "
+        f"{count_of(found.rows, 'row')}{untimed}; {span} with rows; {seconds:.1f} s"
     )
 
 

@@ -28,7 +28,7 @@ _MOST_TYPES = 12  # columns whose types are told
 
 
 @contextmanager
-def session(master: str) -> Iterator[SparkSession]:
+def open_session(master: str) -> Iterator[SparkSession]:
     """A Spark session for one command."""
     from tidings.spark.pipeline import session_at
 
@@ -37,7 +37,7 @@ def session(master: str) -> Iterator[SparkSession]:
     except EnvironmentProblem:
         raise
     except Exception as problem:
-        raise BadInput(f"--master {master}: Spark does not start: {_line(problem)}") from None
+        raise BadInput(f"--master {master}: Spark does not start: {_first_line(problem)}") from None
     spark.sparkContext.setLogLevel("OFF")  # what goes wrong is told in a line, not in a hundred
     try:
         yield spark
@@ -51,9 +51,9 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
     Others are refused without a folder that they see, before Spark starts: what is written for a
     backtest would lie in a temporary folder of this machine.
     """
-    from tidings.spark.session import on_this_machine
+    from tidings.spark.session import is_local_master
 
-    if on_this_machine(master):
+    if is_local_master(master):
         return None
     if given is None:
         raise BadInput(
@@ -66,20 +66,20 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
 
 
 @contextmanager
-def compiled(filters: Mapping[Any, Filter | str], shared: Path | None) -> Iterator[Any]:
+def compile_filters(filters: Mapping[Any, Filter | str], shared: Path | None) -> Iterator[Any]:
     """The filters as a backtest takes them: as they are, or compiled in a shared folder."""
     if shared is None:
         yield filters
         return
     from tidings.snapshots import Snapshot
 
-    with _scratch(shared) as folder:
+    with _scratch_folder(shared) as folder:
         Snapshot.build(filters).save(folder / "filters")
         yield folder / "filters"
 
 
 @contextmanager
-def _scratch(shared: Path | None) -> Iterator[Path]:
+def _scratch_folder(shared: Path | None) -> Iterator[Path]:
     """A folder for a while. A shared one can be read by others, whom executors may run as."""
     if shared is None:
         folder = Path(tempfile.mkdtemp(prefix="tidings-"))
@@ -93,7 +93,7 @@ def _scratch(shared: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def reading(path: str) -> Iterator[None]:
+def name_table_in_errors(path: str) -> Iterator[None]:
     """What Spark refuses to read, in one line that names the table."""
     try:
         from py4j.protocol import Py4JError
@@ -105,7 +105,7 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as problem:
-        raise BadInput(f"{path}: Spark can't read this: {_line(problem)}") from None
+        raise BadInput(f"{path}: Spark can't read this: {_first_line(problem)}") from None
 
 
 @contextmanager
@@ -114,8 +114,8 @@ def table_of(
 ) -> Iterator[DataFrame]:
     """The table of a path; what had to be written for it is removed at the end."""
     if path == FLIGHTS and not Path(path).exists():
-        with _scratch(shared) as folder:
-            yield spark.read.parquet(_written(folder))
+        with _scratch_folder(shared) as folder:
+            yield spark.read.parquet(_write_flights(folder))
         return
     read: Any = spark.read
     if form == "csv":
@@ -154,7 +154,7 @@ def format_of(path: str, given: str | None) -> str:
     )
 
 
-def _written(folder: Path) -> str:
+def _write_flights(folder: Path) -> str:
     """The flights as a Parquet file."""
     from tidings.cli.demo.demo_flights import load_flights
 
@@ -165,7 +165,7 @@ def _written(folder: Path) -> str:
     return str(folder)
 
 
-def _line(problem: Exception) -> str:
+def _first_line(problem: Exception) -> str:
     """What matters of a long story: the first line, and of one told by Java the second."""
     lines = [line.strip(": ") for line in str(problem).splitlines() if line.strip(": ")]
     told = lines[1:2] if lines and lines[0].startswith("An error occurred while") else lines[:1]

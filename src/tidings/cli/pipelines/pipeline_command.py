@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import guarded, remark
-from tidings.cli.common.screen import counted, emit, facts, near, show, table, working
-from tidings.cli.common.shutdown import hear_the_end
+from tidings.cli.common.command_errors import guard, remark
+from tidings.cli.common.screen import (
+    count_of,
+    emit,
+    facts,
+    relative_path,
+    report_steps,
+    show,
+    table,
+)
+from tidings.cli.common.shutdown import handle_end_signals
 from tidings.cli.pipelines.pipeline_files import File, settings_of
 from tidings.cli.pipelines.pipeline_status import show_status
 from tidings.cli.pipelines.pipeline_verify import verify_pipeline
@@ -61,25 +69,25 @@ def run_pipeline(
     """
     settings = settings_of(file)
     from tidings.spark.outbox import Outbox
-    from tidings.spark.pipeline import Watched, need_driver, need_log, need_places
-    from tidings.spark.session import in_one_sentence
+    from tidings.spark.pipeline import StoppablePipeline, need_driver, need_log, need_places
+    from tidings.spark.session import wrap_spark_errors
 
     need_driver(settings)
     need_log(settings)
     need_places(settings)
     view = PipelineView(settings.name, json)
     outbox = Outbox(settings.at(settings.outbox.path))
-    with in_one_sentence(), ExitStack() as stack:
-        with outbox.held():  # refused now, and not when Spark has been started
+    with wrap_spark_errors(), ExitStack() as stack:
+        with outbox.locked():  # refused now, and not when Spark has been started
             pass
-        with working() as note:
+        with report_steps() as note:
             note("starting Spark")
             spark = stack.enter_context(_session(settings, verbose))
             note("opening the subscriptions")
-            watched = Watched(settings, spark, view.batch_done)
+            watched = StoppablePipeline(settings, spark, view.batch_done)
             watched.console = sys.stderr if json else None  # stdout is for the lines of JSON
         stack.callback(watched.close)
-        with view.shown():
+        with view.live():
             how = _watch(watched, view)
     view.end(how)
 
@@ -87,7 +95,7 @@ def run_pipeline(
 def _watch(watched: Any, view: PipelineView) -> str:
     """Follow a query to its end; TidingsError when it failed."""
     asked = threading.Event()
-    hear_the_end(asked.set)
+    handle_end_signals(asked.set)
     query = watched.start()
     while query.isActive and not asked.wait(LOOK):
         view.progress = query.lastProgress or view.progress
@@ -105,9 +113,9 @@ def _watch(watched: Any, view: PipelineView) -> str:
 def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession]:
     """A session of the settings; one that was there before is left running."""
     from tidings.spark.pipeline import session_for
-    from tidings.spark.session import prepare
+    from tidings.spark.session import prepare_environment
 
-    prepare()
+    prepare_environment()
     from pyspark.sql import SparkSession
 
     there = SparkSession.getActiveSession() is not None
@@ -139,9 +147,9 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     """
     settings = settings_of(file)
     from tidings.spark.pipeline import inspect
-    from tidings.spark.session import in_one_sentence
+    from tidings.spark.session import wrap_spark_errors
 
-    with in_one_sentence(), working() as note, ExitStack() as stack:
+    with wrap_spark_errors(), report_steps() as note, ExitStack() as stack:
         note("looking")
         found = inspect(settings, lambda: stack.enter_context(_session(settings)))
     if json:
@@ -149,23 +157,28 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
         return
     rows: list[tuple[str, object]] = [
         ("pipeline", found.name),
-        ("source", found.source if found.path is None else f"{found.source} in {near(found.path)}"),
+        (
+            "source",
+            found.source
+            if found.path is None
+            else f"{found.source} in {relative_path(found.path)}",
+        ),
         (
             "subscriptions",
-            f"{counted(found.subscriptions, 'subscription')}, "
-            f"{counted(found.nodes, 'node')}, version {found.version}",
+            f"{count_of(found.subscriptions, 'subscription')}, "
+            f"{count_of(found.nodes, 'node')}, version {found.version}",
         ),
-        ("outbox", near(found.outbox)),
-        ("committed", counted(found.batches, "batch", "batches")),
+        ("outbox", relative_path(found.outbox)),
+        ("committed", count_of(found.batches, "batch", "batches")),
     ]
     if found.sample is not None:
-        told = f"{counted(found.sample.rows, 'row')} of {found.sample.file} read"
+        told = f"{count_of(found.sample.rows, 'row')} of {found.sample.file} read"
         rows.append(("sample", f"{told}, {found.sample.refused:,} refused"))
     show(facts(rows), "")
     show(
         table(
             ["column", "type", "filters compare it with"],
-            [(one.name, one.type, _compared(one.compared_with)) for one in found.columns],
+            [(one.name, one.type, _describe_families(one.compared_with)) for one in found.columns],
         )
     )
     if found.sample is not None and found.sample.reason is not None:
@@ -174,13 +187,13 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
         remark("there are no subscriptions, so nobody would be told anything")
 
 
-def _compared(families: list[str] | None) -> str:
+def _describe_families(families: list[str] | None) -> str:
     if families is None:
         return ""
     return ", ".join(families) or "what functions and columns give"
 
 
-pipeline.command("run")(guarded(run_pipeline))
-pipeline.command("check")(guarded(check_pipeline))
-pipeline.command("status")(guarded(show_status))
-pipeline.command("verify")(guarded(verify_pipeline))
+pipeline.command("run")(guard(run_pipeline))
+pipeline.command("check")(guard(check_pipeline))
+pipeline.command("status")(guard(show_status))
+pipeline.command("verify")(guard(verify_pipeline))

@@ -10,12 +10,12 @@ from tidings.cli.common import options
 from tidings.cli.common.command_errors import remark
 from tidings.cli.common.screen import (
     MOST_ROWS,
-    counted,
+    count_of,
     cut,
     emit,
     facts,
-    near,
-    plain,
+    plain_text,
+    relative_path,
     show,
     show_rest,
     table,
@@ -24,7 +24,7 @@ from tidings.cli.pipelines.pipeline_files import File, settings_of
 
 if TYPE_CHECKING:
     from tidings.spark.loading import Aside
-    from tidings.spark.pipeline import Standing
+    from tidings.spark.pipeline import PipelineStatus
 
 SICK = 10  # feeds that are shown
 
@@ -43,31 +43,34 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
     now, and left out: id, filter, reason).
     """
     settings = settings_of(file)
-    from tidings.spark.pipeline import standing
+    from tidings.spark.pipeline import read_status
 
-    found = standing(settings, None if every else MOST_ROWS // 2)
+    found = read_status(settings, None if every else MOST_ROWS // 2)
     if json:
         emit(found)
     else:
-        _show_standing(found)
+        _show_pipeline(found)
 
 
-def _show_standing(found: Standing) -> None:
+def _show_pipeline(found: PipelineStatus) -> None:
     totals, last = found.totals, found.last
-    rows: list[tuple[str, object]] = [("pipeline", found.name), ("outbox", near(found.outbox))]
+    rows: list[tuple[str, object]] = [
+        ("pipeline", found.name),
+        ("outbox", relative_path(found.outbox)),
+    ]
     if last is None:
         rows.append(("last batch", "none is committed"))
     else:
         rows += [
             ("last batch", f"{last.batch}, begun {_time(last.micros)}"),
             ("version", _versions(last.version, found.latest)),
-            ("rows", f"{totals.rows:,} in {counted(totals.batches, 'batch', 'batches')}"),
+            ("rows", f"{totals.rows:,} in {count_of(totals.batches, 'batch', 'batches')}"),
             ("matched", f"{totals.matched:,}"),
             ("told", f"{totals.told:,}"),
             ("refused", f"{totals.refused:,}"),
         ]
     if found.subscriptions is None:
-        rows.append(("subscriptions", plain("not there", "yellow")))
+        rows.append(("subscriptions", plain_text("not there", "yellow")))
     else:
         rows.append(("subscriptions", f"{found.subscriptions:,} at version {found.latest}"))
     rows.append(("snapshots", ", ".join(map(str, found.snapshots)) or "none"))
@@ -79,12 +82,14 @@ def _show_standing(found: Standing) -> None:
     if found.feeds:
         sick = "\n".join(found.feeds[:SICK])
         more = len(found.feeds) - SICK
-        rows.append(("feeds", plain(sick + (f"\nand {more:,} more" if more > 0 else ""), "yellow")))
+        rows.append(
+            ("feeds", plain_text(sick + (f"\nand {more:,} more" if more > 0 else ""), "yellow"))
+        )
     show(facts(rows))
     show_aside(found.aside)
     if found.counters:
         lines = [
-            (one.node, f"{one.number:,}", plain("not subscribed to now", "dim")
+            (one.node, f"{one.number:,}", plain_text("not subscribed to now", "dim")
              if one.filter is None else cut(one.filter, 200))
             for one in found.counters
         ]  # fmt: skip
@@ -96,7 +101,7 @@ def _show_standing(found: Standing) -> None:
         ]
         show("", table(["latest refusals", "rows#", "batch#", "one of them"], letters))
     for one in found.damaged:
-        remark(f"{near(one.file)}: these dead letters can't be read: {one.problem}")
+        remark(f"{relative_path(one.file)}: these dead letters can't be read: {one.problem}")
 
 
 def show_aside(found: Sequence[Aside]) -> None:
@@ -105,13 +110,13 @@ def show_aside(found: Sequence[Aside]) -> None:
         rows = [(one.id, one.reason, cut(one.filter, 200)) for one in found[:MOST_ROWS]]
         show("", table(["set aside", "refused now, because", "filter"], rows))
         if len(found) > len(rows):
-            show(plain(f"and {len(found) - len(rows):,} more that are set aside", "dim"))
+            show(plain_text(f"and {len(found) - len(rows):,} more that are set aside", "dim"))
 
 
 def _versions(mine: int, latest: int | None) -> str:
     if latest is None or latest == mine:
         return f"{mine}" + (", the latest" if latest == mine else "")
-    return f"{mine}; the next batch takes {latest}, {counted(latest - mine, 'change')} later"
+    return f"{mine}; the next batch takes {latest}, {count_of(latest - mine, 'change')} later"
 
 
 def _time(micros: int) -> str:

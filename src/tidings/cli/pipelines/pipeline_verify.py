@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import report
-from tidings.cli.common.screen import MOST_ROWS, counted, emit, facts, near, plain, show, tracked
+from tidings.cli.common.screen import (
+    MOST_ROWS,
+    count_of,
+    emit,
+    facts,
+    plain_text,
+    relative_path,
+    show,
+    track,
+)
 from tidings.cli.pipelines.pipeline_files import File, settings_of
 from tidings.model import TidingsError
 
@@ -29,22 +38,26 @@ def verify_pipeline(file: File, every: options.All = False, json: options.Json =
     if not outbox.home.is_dir():
         raise TidingsError(f"outbox.path: there is no outbox in {outbox.path}")
     check = OutboxCheck(outbox)
-    for _ in tracked(check.batches(), "checking batches", len(check)):
+    for _ in track(check.batches(), "checking batches", len(check)):
         pass
     found = check.found
     if json:
         emit(found)
         return 1 if found.problems else 0
     rows: list[tuple[str, object]] = [
-        ("outbox", near(found.outbox)),
+        ("outbox", relative_path(found.outbox)),
         ("batches", f"{found.batches:,}"),
         ("files", f"{found.files:,}, {found.bytes:,} bytes"),
-        ("notifications", f"{found.notifications:,} in {counted(found.nodes, 'node')}"),
+        ("notifications", f"{found.notifications:,} in {count_of(found.nodes, 'node')}"),
     ]
     if found.without_digest:
-        rows.append(("no checksum", counted(found.without_digest, "file")))
+        rows.append(("no checksum", count_of(found.without_digest, "file")))
     wrong = found.problems
-    verdict = plain(counted(len(wrong), "problem"), "red") if wrong else plain("sound", "green")
+    verdict = (
+        plain_text(count_of(len(wrong), "problem"), "red")
+        if wrong
+        else plain_text("sound", "green")
+    )
     show(facts([*rows, ("verdict", verdict)]))
     for problem in wrong if every else wrong[:MOST_ROWS]:
         report(TidingsError(problem))

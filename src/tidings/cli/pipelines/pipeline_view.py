@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from tidings.cli.common.screen import counted, emit, facts, plain, say, table
+from tidings.cli.common.screen import count_of, emit, facts, plain_text, say, table
 
 if TYPE_CHECKING:
     from tidings.spark.outbox import Commit
@@ -47,7 +47,7 @@ class PipelineView:
         self.batches = self.rows = self.matched = self.told = self.refused = 0
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def live(self) -> Iterator[None]:
         """Draw the table while the block lasts, if there is a terminal."""
         if not self._live:
             yield
@@ -55,7 +55,7 @@ class PipelineView:
         from rich.live import Live
 
         console = Console(highlight=False, markup=False)
-        with Live(console=console, get_renderable=self.drawn, refresh_per_second=EACH_SECOND):
+        with Live(console=console, get_renderable=self.draw, refresh_per_second=EACH_SECOND):
             yield
 
     def batch_done(self, done: Commit, seconds: float) -> None:
@@ -85,16 +85,16 @@ class PipelineView:
 
     def summary(self) -> str:
         return (
-            f"{counted(self.batches, 'batch', 'batches')}, {counted(self.rows, 'row')}, "
+            f"{count_of(self.batches, 'batch', 'batches')}, {count_of(self.rows, 'row')}, "
             f"{self.matched:,} matched, {self.told:,} told, {self.refused:,} refused"
         )
 
-    def drawn(self) -> RenderableType:
+    def draw(self) -> RenderableType:
         """The screen as it is now."""
         with self._lock:
-            batches, counters = list(self._batches), self._standing()
+            batches, counters = list(self._batches), self._counters_line()
         spent = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._began))
-        title = plain(self.name, "bold").append(f"  {spent}  {self.state}", "not bold dim")
+        title = plain_text(self.name, "bold").append(f"  {spent}  {self.state}", "not bold dim")
         parts: list[RenderableType] = [title]
         if batches:
             parts += [Text(), table(COLUMNS, [_row(*one) for one in batches]), Text()]
@@ -102,7 +102,7 @@ class PipelineView:
             parts.append(facts([*rows, ("counters", counters)] if counters else rows))
         return Group(*parts)
 
-    def _standing(self) -> str:
+    def _counters_line(self) -> str:
         """The highest counters, if there are any."""
         if not self._highest:
             return ""
@@ -115,14 +115,14 @@ class PipelineView:
         coming = _rate(self.progress, "inputRowsPerSecond")
         done = _rate(self.progress, "processedRowsPerSecond")
         if coming is None or done is None:
-            return plain("not known yet", "dim")
+            return plain_text("not known yet", "dim")
         text = f"{_speed(coming)} rows/s come in, {_speed(done)} are processed"
         behind = _behind(self.progress)
         if behind is not None:
-            text += f"; {counted(behind, 'row')} behind the source"
+            text += f"; {count_of(behind, 'row')} behind the source"
         if coming > done * SLACK:
-            return plain(f"{text}: falling behind", "yellow")
-        return plain(text)
+            return plain_text(f"{text}: falling behind", "yellow")
+        return plain_text(text)
 
 
 def _record(done: Commit) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _row(done: Commit, seconds: float) -> list[str]:
 
 def _line(done: Commit, seconds: float) -> str:
     return (
-        f"batch {done.batch}: version {done.version}, {counted(done.rows, 'row')} in "
+        f"batch {done.batch}: version {done.version}, {count_of(done.rows, 'row')} in "
         f"{seconds:.2f} s ({_speed(done.rows / seconds)} rows/s), {done.matched:,} matched, "
         f"{done.told:,} told, {done.refused:,} refused"
     )

@@ -9,19 +9,19 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.arrow import load_pyarrow
-from tidings.cli.common.command_errors import BadInput, guarded, report
+from tidings.cli.common.command_errors import BadInput, guard, report
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import (
-    counted,
+    count_of,
     cut,
     emit,
     facts,
+    report_steps,
     say,
     show,
     show_rest,
     table,
-    tracked,
-    working,
+    track,
 )
 from tidings.cli.common.subscription_files import read_subscriptions
 from tidings.cli.subscriptions.snapshot_tree import show_tree
@@ -71,16 +71,16 @@ def build_snapshot(
     from tidings.snapshots import Snapshot
 
     pairs = [
-        (one.id, one.parsed(dialect, declared))
-        for one in tracked(read_subscriptions(file, filters_format), "reading filters")
+        (one.id, one.parse(dialect, declared))
+        for one in track(read_subscriptions(file, filters_format), "reading filters")
     ]
     done = 0
-    with working() as note:
+    with report_steps() as note:
 
         def placed(more: int) -> None:
             nonlocal done
             done += more
-            note(f"putting in order: {done:,} of {counted(len(pairs), 'filter')}")
+            note(f"putting in order: {done:,} of {count_of(len(pairs), 'filter')}")
 
         placed(0)
         made = Snapshot.build(pairs, declared.attributes, number=number, progress=placed)
@@ -91,8 +91,8 @@ def build_snapshot(
         emit(stats)
     else:
         say(
-            f"{folder}: {counted(stats['subscriptions'], 'subscription')}, "
-            f"{counted(stats['nodes'], 'node')}, {counted(stats['edges'], 'edge')}"
+            f"{folder}: {count_of(stats['subscriptions'], 'subscription')}, "
+            f"{count_of(stats['nodes'], 'node')}, {count_of(stats['edges'], 'edge')}"
         )
 
 
@@ -114,7 +114,7 @@ def show_snapshot(
     deepest (numbers of nodes), largest (node, subscriptions, filter), columns (names with
     families), files (names with bytes).
     """
-    opened = _opened(folder)
+    opened = _open_snapshot(folder)
     from tidings.snapshots import Shape
 
     shape = Shape(opened)
@@ -151,8 +151,8 @@ def show_snapshot(
                 ("subscriptions", f"{stats['subscriptions']:,}"),
                 ("nodes", f"{stats['nodes']:,}, of which {stats['roots']:,} are covered by none"),
                 ("edges", f"{stats['edges']:,}"),
-                ("deepest path", f"{counted(stats['depth'], 'node')}: {cut(path, 60)}"),
-                ("bytes", f"{sum(sizes.values()):,} in {counted(len(sizes), 'file')}"),
+                ("deepest path", f"{count_of(stats['depth'], 'node')}: {cut(path, 60)}"),
+                ("bytes", f"{sum(sizes.values()):,} in {count_of(len(sizes), 'file')}"),
             ]
         ),
         "",
@@ -202,7 +202,7 @@ def verify_snapshot(
     from tidings.snapshots import Snapshot, Verification, verify_nodes
 
     try:
-        with working() as note:
+        with report_steps() as note:
             note("comparing checksums")
             opened = Snapshot.open(folder)
             note("working out coverings")
@@ -213,24 +213,24 @@ def verify_snapshot(
         emit(found)
     elif not found.problems:
         say(
-            f"sound: all checksums agree; {counted(found.nodes, 'node')}, "
-            f"{counted(found.edges, 'edge')} and {counted(found.pairs, 'other pair')} are as "
+            f"sound: all checksums agree; {count_of(found.nodes, 'node')}, "
+            f"{count_of(found.edges, 'edge')} and {count_of(found.pairs, 'other pair')} are as "
             "their filters say"
         )
     if found.problems and not json:
         more = len(found.problems) - 1
-        rest = f", and {counted(more, 'more problem')} (--json lists them)" if more else ""
+        rest = f", and {count_of(more, 'more problem')} (--json lists them)" if more else ""
         report(SnapshotError(found.problems[0] + rest))
     return 1 if found.problems else 0
 
 
-def _opened(folder: str) -> Snapshot:
+def _open_snapshot(folder: str) -> Snapshot:
     load_pyarrow()
     from tidings.snapshots import Snapshot
 
     return Snapshot.open(folder)
 
 
-snapshot.command("build")(guarded(build_snapshot))
-snapshot.command("show")(guarded(show_snapshot))
-snapshot.command("verify")(guarded(verify_snapshot))
+snapshot.command("build")(guard(build_snapshot))
+snapshot.command("show")(guard(show_snapshot))
+snapshot.command("verify")(guard(verify_snapshot))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.cli.common.screen import counted
+from tidings.cli.common.screen import count_of
 from tidings.cli.common.trees import show_trees
 
 if TYPE_CHECKING:
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def show_tree(opened: Snapshot, shape: Shape, every: bool = False) -> None:
     """Draw the graph of a snapshot from its top; the whole of it with `every`."""
     stats = opened.stats()
-    title = f"{counted(stats['nodes'], 'node')}, {counted(stats['subscriptions'], 'subscription')}"
+    title = (
+        f"{count_of(stats['nodes'], 'node')}, {count_of(stats['subscriptions'], 'subscription')}"
+    )
 
     def below(place: int) -> list[int]:
         found: list[int] = shape.children(place).tolist()

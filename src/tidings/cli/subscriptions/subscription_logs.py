@@ -17,7 +17,7 @@ from tidings.model import Id
 from tidings.store import LOCK, ChangeLog
 
 
-class Place(msgspec.Struct, frozen=True):
+class LogPlace(msgspec.Struct, frozen=True):
     """Where a log is or is to be, and what its filters are checked against.
 
     Nothing is written until it is opened, so that what is refused before leaves nothing behind.
@@ -51,7 +51,7 @@ def open_log(where: str) -> ChangeLog:
 
 def find_log(
     where: str, types: str | None = None, others: bool = False, *, make: bool = True
-) -> Place:
+) -> LogPlace:
     """Where the log of a folder or of a pipeline file is; BadInput where there can be none, or
     where there is none and it is not to be made."""
     path = Path(where)
@@ -74,7 +74,7 @@ def find_log(
     elif path.suffix == ".toml" and not path.exists():
         raise BadInput(f"{where}: there is no such file")
     elif types is None:
-        declared = _compiled_with(path)
+        declared = _compiled_attributes(path)
     if not (path / LOCK).exists():
         if not make:
             raise BadInput(
@@ -82,10 +82,10 @@ def find_log(
             )
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: found something else, expected a log or an empty folder")
-    return Place(path, declared, columns)
+    return LogPlace(path, declared, columns)
 
 
-def _compiled_with(path: Path) -> Attributes | None:
+def _compiled_attributes(path: Path) -> Attributes | None:
     """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
     if not (path / "snapshots").is_dir():
         return None
@@ -94,13 +94,13 @@ def _compiled_with(path: Path) -> Attributes | None:
     return latest_attributes(home_of(path))
 
 
-def as_id(log: ChangeLog, who: str) -> Id:
-    return alike(log, [(who, "")])[0][0]
+def convert_id(log: ChangeLog, who: str) -> Id:
+    return convert_ids(log, [(who, "")])[0][0]
 
 
-def alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
+def convert_ids(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
     """The pairs with ids of the kind that the log has; where nobody subscribes any more, any."""
-    kind = log.id_kind or _common(id_ for id_, _ in pairs)
+    kind = log.id_kind or _common_kind(id_ for id_, _ in pairs)
     numbers = all(re.fullmatch("-?[0-9]+", str(id_)) for id_, _ in pairs)
     if kind is str or (not numbers and not log.subscriptions()):
         return [(str(id_), text) for id_, text in pairs]
@@ -113,5 +113,5 @@ def alike(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
     return made
 
 
-def _common(ids: Iterable[Id]) -> type:
+def _common_kind(ids: Iterable[Id]) -> type:
     return int if all(isinstance(id_, int) for id_ in ids) else str

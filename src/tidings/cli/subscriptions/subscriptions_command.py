@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import guarded, refused
-from tidings.cli.common.declared_types import Declared
+from tidings.cli.common.command_errors import filter_refusal, guard
+from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.cli.common.screen import (
     MOST_ROWS,
-    counted,
+    count_of,
     emit,
-    plain,
+    plain_text,
     say,
     show,
     show_rest,
     table,
-    tracked,
+    track,
 )
 from tidings.cli.common.subscription_files import read_subscriptions
 from tidings.cli.pipelines.pipeline_status import show_aside
-from tidings.cli.subscriptions.subscription_logs import alike, as_id, find_log, open_log
+from tidings.cli.subscriptions.subscription_logs import convert_id, convert_ids, find_log, open_log
 from tidings.filters import parse
 from tidings.model import FilterError, Id, need_id
 from tidings.store import Change, ChangeLog
@@ -71,10 +71,10 @@ def add_subscription(
     try:
         parsed = parse(text, attributes=place.attributes)
     except FilterError as problem:
-        raise refused(problem, "filter") from None
+        raise filter_refusal(problem, "filter") from None
     place.check(parsed, "filter")
     log = place.open()
-    id_ = as_id(log, who)
+    id_ = convert_id(log, who)
     version = log.put(id_, text)
     if json:
         emit({"version": version, "id": id_, "filter": text})
@@ -99,18 +99,18 @@ def load_subscriptions(
     With --json, one object: version, subscriptions (how many were put).
     """
     place = find_log(where, types, others)
-    declared = Declared(attributes=place.attributes)
+    declared = DeclaredTypes(attributes=place.attributes)
     pairs: list[tuple[Id, str]] = []
-    for one in tracked(read_subscriptions(file, filters_format), "reading filters"):
+    for one in track(read_subscriptions(file, filters_format), "reading filters"):
         need_id(one.id)
-        place.check(one.parsed("sql", declared), one.where)
+        place.check(one.parse("sql", declared), one.where)
         pairs.append((one.id, one.text.strip()))
     log = place.open()
-    version = log.put_many(alike(log, pairs))
+    version = log.put_many(convert_ids(log, pairs))
     if json:
         emit({"version": version, "subscriptions": len(pairs)})
     else:
-        say(f"version {version}: {counted(len(pairs), 'subscription')} put")
+        say(f"version {version}: {count_of(len(pairs), 'subscription')} put")
 
 
 def drop_subscription(where: Where, who: Who, json: options.Json = False) -> None:
@@ -119,7 +119,7 @@ def drop_subscription(where: Where, who: Who, json: options.Json = False) -> Non
     With --json, one object: version, id.
     """
     log = open_log(where)
-    id_ = as_id(log, who)
+    id_ = convert_id(log, who)
     version = log.drop(id_)
     if json:
         emit({"version": version, "id": id_})
@@ -149,7 +149,7 @@ def list_subscriptions(
     log = open_log(where)
     version = log.version if at is None else at
     found = log.subscriptions(version)
-    aside = _set_aside(log)
+    aside = _list_set_aside(log)
     if json:
         reasons = {one.id: one.reason for one in aside}
         for id_, (text, node) in found.items():
@@ -162,16 +162,16 @@ def list_subscriptions(
         show(table(["id", "node#", "filter"], shown), "")
         show_rest(len(rows) - len(shown), "more subscription")
     show_aside(aside)
-    nodes = counted(len({node for _, node in found.values()}), "distinct filter")
-    say(f"version {version}: {counted(len(rows), 'subscription')}, {nodes}")
+    nodes = count_of(len({node for _, node in found.values()}), "distinct filter")
+    say(f"version {version}: {count_of(len(rows), 'subscription')}, {nodes}")
 
 
-def _set_aside(log: ChangeLog) -> Sequence[Aside]:
+def _list_set_aside(log: ChangeLog) -> Sequence[Aside]:
     if not (log.path / "snapshots").is_dir():
         return ()  # no pipeline has looked at it
-    from tidings.spark.loading import set_aside
+    from tidings.spark.loading import list_set_aside
 
-    return set_aside(log)
+    return list_set_aside(log)
 
 
 def show_log(
@@ -233,7 +233,7 @@ def repair_log(where: Where, json: options.Json = False) -> None:
 
 def _row(one: Change) -> tuple[object, ...]:
     if one.filter is None:
-        return one.version, one.id, "", plain("ended", "dim")
+        return one.version, one.id, "", plain_text("ended", "dim")
     return one.version, one.id, one.node, one.filter
 
 
@@ -245,4 +245,4 @@ for _name, _command in (
     ("log", show_log),
     ("repair", repair_log),
 ):
-    subscriptions.command(_name)(guarded(_command))
+    subscriptions.command(_name)(guard(_command))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.spark.backtests.time_buckets import Every
+from tidings.spark.backtests.time_buckets import TimeBucket
 
 if TYPE_CHECKING:
     from tidings.spark.backtests.backtest_result import Backtest
@@ -29,7 +29,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BLUE, _RED, _GREY = "#2f6f9f", "#c2452d", "#666666"
 
 
-def columns(counts: Array, starts: Array, every: Every, width: int) -> tuple[Array, int]:
+def columns(counts: Array, starts: Array, every: TimeBucket, width: int) -> tuple[Array, int]:
     """(the most of each column, stretches per column), from the first to the last stretch."""
     if not len(starts):
         return np.zeros(0, np.int64), 1
@@ -41,14 +41,14 @@ def columns(counts: Array, starts: Array, every: Every, width: int) -> tuple[Arr
     return values, per
 
 
-def sparkline(counts: Array, starts: Array, every: Every, width: int) -> str:
+def sparkline(counts: Array, starts: Array, every: TimeBucket, width: int) -> str:
     """One line: a stretch in which a filter fired is never blank."""
     values, _ = columns(counts, starts, every, width)
     most = int(values.max(initial=0)) or 1
     return "".join(_BLOCKS[-(-int(value) * 8 // most)] for value in values)
 
 
-def chart(counts: Array, starts: Array, every: Every, width: int) -> str:
+def chart(counts: Array, starts: Array, every: TimeBucket, width: int) -> str:
     """Several lines, with the scale on the left and times below."""
     if not len(starts):
         return "no row has a time, so there is nothing to plot"
@@ -69,7 +69,7 @@ def chart(counts: Array, starts: Array, every: Every, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _ends(starts: Array, every: Every, width: int) -> str:
+def _ends(starts: Array, every: TimeBucket, width: int) -> str:
     first, last = every.label(starts[0]), every.label(starts[-1])
     if first == last:
         return first
@@ -104,25 +104,25 @@ def draw(result: Backtest, path: Path, title: str | None) -> None:
     ratios = [6.0, *[1.0] * len(rows)]
     axes = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
     counts = result.fired_in_all() if several else result.counts(result.ids[0])
-    _bars(axes[0], result, counts, _BLUE)
-    _finish(axes[0], result, counts)
+    _draw_bars(axes[0], result, counts, _BLUE)
+    _finish_axes(axes[0], result, counts)
     shown = title or (f"{len(result):,} filters" if several else result.text(result.ids[0]))
     axes[0].set_title(_cut(shown, 100), loc="left", fontsize=13, fontweight="bold", pad=24)
     axes[0].annotate(
-        _said(result, counts, several), (0, 1), xytext=(0, 8), xycoords="axes fraction",
+        _summary_line(result, counts, several), (0, 1), xytext=(0, 8), xycoords="axes fraction",
         textcoords="offset points", fontsize=9.5, color=_GREY,
     )  # fmt: skip
     for axis, id_ in zip(axes[1:], rows, strict=True):
-        _bars(axis, result, result.counts(id_), _RED)
-        _small(axis, result, id_)
-    _dates(axes[-1])
+        _draw_bars(axis, result, result.counts(id_), _RED)
+        _draw_row(axis, result, id_)
+    _format_dates(axes[-1])
     try:
         figure.savefig(path, format="png")
     except (ValueError, OverflowError) as problem:  # years that its calendar does not have
         raise TidingsError(f"the times of these rows can't be drawn: {problem}") from None
 
 
-def _bars(axis: Any, result: Backtest, counts: Array, colour: str) -> None:
+def _draw_bars(axis: Any, result: Backtest, counts: Array, colour: str) -> None:
     values, per = columns(counts, result.stretches, result.every, MOST_BARS)
     if not len(values):
         return
@@ -133,7 +133,7 @@ def _bars(axis: Any, result: Backtest, counts: Array, colour: str) -> None:
     axis.set_ylim(0, max(1, int(values.max(initial=0))) * 1.08)
 
 
-def _finish(axis: Any, result: Backtest, counts: Array) -> None:
+def _finish_axes(axis: Any, result: Backtest, counts: Array) -> None:
     ticker = load_matplotlib().ticker
     axis.set_ylabel(f"fired per {result.every.name}")
     axis.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
@@ -158,7 +158,7 @@ def _finish(axis: Any, result: Backtest, counts: Array) -> None:
         )
 
 
-def _small(axis: Any, result: Backtest, id_: Any) -> None:
+def _draw_row(axis: Any, result: Backtest, id_: Any) -> None:
     """A row of a picture of many: its scale is its own, so its most is said."""
     about = result[id_]
     axis.set_yticks([])
@@ -175,7 +175,7 @@ def _small(axis: Any, result: Backtest, id_: Any) -> None:
     )  # fmt: skip
 
 
-def _dates(axis: Any) -> None:
+def _format_dates(axis: Any) -> None:
     dates = load_matplotlib().dates
     locator = dates.AutoDateLocator(minticks=4, maxticks=10)
     axis.xaxis.set_major_locator(locator)
@@ -184,7 +184,7 @@ def _dates(axis: Any) -> None:
     axis.tick_params(axis="x", length=3)
 
 
-def _said(result: Backtest, counts: Array, several: bool) -> str:
+def _summary_line(result: Backtest, counts: Array, several: bool) -> str:
     """What the picture shows, in a line."""
     total = sum(result.total(id_) for id_ in result.ids)
     mean = counts.sum() / len(counts) if len(counts) else 0.0

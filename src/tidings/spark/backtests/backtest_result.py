@@ -14,7 +14,7 @@ from tidings.model import TidingsError
 from tidings.snapshots import Snapshot
 from tidings.spark.backtests import backtest_plots
 from tidings.spark.backtests.tally import NEVER, Tally
-from tidings.spark.backtests.time_buckets import Every
+from tidings.spark.backtests.time_buckets import TimeBucket
 
 Array = npt.NDArray[Any]
 Id = str | int
@@ -58,7 +58,12 @@ class Backtest:
     """
 
     def __init__(
-        self, snapshot: Snapshot, tally: Tally, every: Every, time: str | None, shown: list[str]
+        self,
+        snapshot: Snapshot,
+        tally: Tally,
+        every: TimeBucket,
+        time: str | None,
+        shown: list[str],
     ) -> None:
         self.every = every
         """The kind of stretch, `every.name` in words."""
@@ -134,7 +139,7 @@ class Backtest:
 
     def samples(self, id_: Id) -> list[Sample]:
         """The first rows that a filter fired on, in order."""
-        found = self._tally.earliest.of(self._at(id_))
+        found = self._tally.earliest.samples_of(self._at(id_))
         return [Sample(_moment(time, time != NEVER), row) for time, row in found]
 
     def never_fired(self) -> list[Id]:

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from tidings.notifications import read_texts
 from tidings.snapshots import View
-from tidings.spark.backtests.tally import NEVER, Part, Tally, TooMany
-from tidings.spark.backtests.time_buckets import Every
-from tidings.spark.tagging.worker import ROWS, Pinned, joined, view_of
+from tidings.spark.backtests.tally import NEVER, Part, Tally, TooManyCounts
+from tidings.spark.backtests.time_buckets import TimeBucket
+from tidings.spark.tagging.worker import ROWS, Pinned, join_batches, view_of
 
 Array = npt.NDArray[Any]
 Batches = Iterator[pa.RecordBatch]
@@ -29,13 +29,13 @@ _DAY = 86_400_000_000
 _UTC = pa.timestamp("us", "UTC")
 
 
-class Errand(msgspec.Struct, frozen=True):
+class CountTask(msgspec.Struct, frozen=True):
     """What a task is told. Columns are given by position."""
 
     pinned: Pinned
     tested: tuple[str, ...]
     """The names of the first columns, which filters test."""
-    every: Every
+    every: TimeBucket
     time: int | None
     samples: int
     order: int | None
@@ -43,11 +43,11 @@ class Errand(msgspec.Struct, frozen=True):
     shown: tuple[tuple[str, int], ...]
 
 
-def counter(errand: Errand) -> Callable[[Batches], Batches]:
+def make_counter(task: CountTask) -> Callable[[Batches], Batches]:
     """A function from the rows of a task to one row: a Part, encoded."""
 
     def count(batches: Batches) -> Batches:
-        part = _counted(errand, batches)
+        part = _count_batches(task, batches)
         yield pa.record_batch({"part": pa.array([msgspec.msgpack.encode(part)], pa.binary())})
 
     return count
@@ -61,41 +61,41 @@ def peak_memory(process: int | str = "self") -> int:
     return 0
 
 
-def _counted(errand: Errand, batches: Batches) -> Part:
+def _count_batches(task: CountTask, batches: Batches) -> Part:
     view: View | None = None
     tally = Tally(0, 0)
     rows = FEWEST_ROWS * 4
-    for batch in joined(batches):
+    for batch in join_batches(batches):
         if view is None:
-            view = view_of(errand.pinned)
-            tally = Tally(len(view.numbers), errand.samples)
+            view = view_of(task.pinned)
+            tally = Tally(len(view.numbers), task.samples)
         at = 0
         while at < batch.num_rows:
             some = batch.slice(at, rows)
             at += some.num_rows
             try:
-                matches = _count_rows(errand, view, tally, some)
-            except TooMany as problem:
+                matches = _count_rows(task, view, tally, some)
+            except TooManyCounts as problem:
                 return Part(tally.rows, peak_memory(), too_many=problem.stretches)
             allowed = MOST_MATCHES * some.num_rows // max(matches, 1)
             rows = min(ROWS, max(FEWEST_ROWS, allowed))
-    return tally.part(peak_memory())
+    return tally.make_part(peak_memory())
 
 
-def _count_rows(errand: Errand, view: View, tally: Tally, batch: pa.RecordBatch) -> int:
+def _count_rows(task: CountTask, view: View, tally: Tally, batch: pa.RecordBatch) -> int:
     """Count the rows of a batch; gives how many matches there are."""
     columns = batch.columns
-    events = pa.RecordBatch.from_arrays(columns[: len(errand.tested)], names=errand.tested)
+    events = pa.RecordBatch.from_arrays(columns[: len(task.tested)], names=task.tested)
     matched = view.matched(events)
     times = np.full(batch.num_rows, NEVER, np.int64)
     numbers = None
-    if errand.time is not None:
-        times = micros_of(columns[errand.time])
-        numbers = errand.every.numbers(times)
+    if task.time is not None:
+        times = micros_of(columns[task.time])
+        numbers = task.every.numbers(times)
     tally.add_rows(matched, times, numbers)
-    if errand.order is not None and errand.samples:
-        orders = columns[errand.order].to_numpy()
-        shown = {name: columns[at] for name, at in errand.shown}
+    if task.order is not None and task.samples:
+        orders = columns[task.order].to_numpy()
+        shown = {name: columns[at] for name, at in task.shown}
         tally.earliest.add_rows(matched, times, orders, shown)
     return int(matched[0][-1])
 

@@ -23,11 +23,11 @@ from tidings.filters import Filter
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, identity_of
 from tidings.spark.backtests.backtest_result import Backtest
-from tidings.spark.backtests.backtest_worker import Errand, counter
-from tidings.spark.backtests.tally import MOST_COUNTS, MOST_SAMPLES, Part, Tally, TooMany
-from tidings.spark.backtests.time_buckets import Every
+from tidings.spark.backtests.backtest_worker import CountTask, make_counter
+from tidings.spark.backtests.tally import MOST_COUNTS, MOST_SAMPLES, Part, Tally, TooManyCounts
+from tidings.spark.backtests.time_buckets import TimeBucket
 from tidings.spark.tagging.column_checks import check_columns, family_of, type_at
-from tidings.spark.tagging.tagging import placed
+from tidings.spark.tagging.tagging import place_snapshot
 from tidings.spark.tagging.worker import Pinned
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def backtest(
     for each filter and stretch of time that has rows, twice that for a moment, beside the samples.
     More than 50 million such counts are refused.
     """
-    step = Every.read(every)
+    step = TimeBucket.parse(every)
     if samples < 0:
         raise TidingsError(f"found samples={samples}, expected 0 or more")
-    opened, path = _compiled(filters, df.sparkSession)
+    opened, path = _compile_filters(filters, df.sparkSession)
     view = opened.view
     if not len(opened):
         raise TidingsError("found no filter, expected at least one")
@@ -83,15 +83,15 @@ def backtest(
         )
     tested = check_columns(df.schema, view.matcher.tested(), view.matcher.attributes)
     when = time_column(df.schema, time)
-    stage, errand = _stage(
+    stage, task = _stage(
         df, tested, when, samples, Pinned(path, opened.number, identity=identity_of(path)), step
     )
     tally = Tally(len(view.numbers), samples, np.int64)
     try:
-        with _followed(df, tally, progress) as end:
-            for encoded in _as_they_come(stage, end):
+        with _follow_jobs(df, tally, progress) as end:
+            for encoded in _stream_parts(stage, end):
                 tally.add(msgspec.msgpack.decode(encoded, type=Part))
-    except TooMany as problem:
+    except TooManyCounts as problem:
         count = len(view.numbers) * problem.stretches
         raise TidingsError(
             f"{len(view.numbers):,} filters over {problem.stretches:,} stretches of one "
@@ -99,7 +99,7 @@ def backtest(
             "`every`, such as day, week or month, or fewer filters"
         ) from None
     tally.sort()
-    return Backtest(opened, tally, step, when, [name for name, _ in errand.shown])
+    return Backtest(opened, tally, step, when, [name for name, _ in task.shown])
 
 
 def time_column(schema: StructType, given: str | None) -> str | None:
@@ -123,22 +123,29 @@ def time_column(schema: StructType, given: str | None) -> str | None:
     return given
 
 
-def _compiled(filters: Filters, spark: Any) -> tuple[Snapshot, str]:
+def _compile_filters(filters: Filters, spark: Any) -> tuple[Snapshot, str]:
     """The filters as a snapshot, and where it lies."""
     if isinstance(filters, str):
         folder = Path(filters)
         with contextlib.suppress(OSError, ValueError):  # a filter may be no name of a file
             if (folder / "manifest.json").is_file():
-                return placed(folder, spark)
+                return place_snapshot(folder, spark)
         filters = {filters: filters}
     elif isinstance(filters, Filter):
         filters = {filters.sql(): filters}
-    return placed(Snapshot.build(filters) if isinstance(filters, Mapping) else filters, spark)
+    return place_snapshot(
+        Snapshot.build(filters) if isinstance(filters, Mapping) else filters, spark
+    )
 
 
 def _stage(
-    df: DataFrame, tested: list[str], time: str | None, samples: int, pinned: Pinned, step: Every
-) -> tuple[DataFrame, Errand]:
+    df: DataFrame,
+    tested: list[str],
+    time: str | None,
+    samples: int,
+    pinned: Pinned,
+    step: TimeBucket,
+) -> tuple[DataFrame, CountTask]:
     """The table of parts, and what its tasks are told."""
     from pyspark.sql import functions as f
 
@@ -150,7 +157,7 @@ def _stage(
         columns.append(f.xxhash64(*hashed or [f.lit(0)]).alias("order"))
     if not tested:  # filters of no column, such as `true`
         columns, names = [f.lit(True).alias("none"), *columns], ["", *names]
-    errand = Errand(
+    task = CountTask(
         pinned,
         tuple(tested) or ("",),
         step,
@@ -159,7 +166,7 @@ def _stage(
         len(columns) - 1 if samples else None,
         tuple((name, names.index(name)) for name in shown),
     )
-    return df.select(*columns).mapInArrow(counter(errand), "part binary"), errand
+    return df.select(*columns).mapInArrow(make_counter(task), "part binary"), task
 
 
 def shown_columns(schema: StructType, tested: list[str], time: str | None) -> list[str]:
@@ -194,7 +201,7 @@ def _is_hashed(schema: StructType, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def _followed(
+def _follow_jobs(
     df: DataFrame, tally: Tally, progress: Progress | None
 ) -> Iterator[Callable[[], None]]:
     """Give Spark's jobs a name while they run, and tell how far they are; gives a way to end them.
@@ -212,7 +219,9 @@ def _followed(
     context.setJobGroup(group, "tidings backtest")
     done = threading.Event()
     follower = threading.Thread(
-        target=_follow, args=(context.statusTracker(), group, tally, progress, done), daemon=True
+        target=_report_progress,
+        args=(context.statusTracker(), group, tally, progress, done),
+        daemon=True,
     )
     if progress is not None:
         follower.start()
@@ -226,7 +235,7 @@ def _followed(
             context.setLocalProperty(key, value)
 
 
-def _follow(
+def _report_progress(
     tracker: Any, group: str, tally: Tally, progress: Progress, done: threading.Event
 ) -> None:
     while True:
@@ -244,7 +253,7 @@ def _follow(
             return
 
 
-class _AsTheyCome:
+class _ArrowBatches:
     """Reads Arrow batches that Spark's driver sends while tasks end. `toArrow` would hold them all
     until the last one is there."""
 
@@ -255,7 +264,7 @@ class _AsTheyCome:
         # Their order follows, or that there was an error, which is asked for below.
 
 
-def _as_they_come(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:
+def _stream_parts(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:
     """The parts of tasks, in the order in which these end."""
     table: Any = stage
     if not hasattr(table, "_jdf"):  # Spark Connect
@@ -267,7 +276,7 @@ def _as_they_come(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:
     port, secret, server = table._jdf.collectAsArrowToPython()
     whole = False
     try:
-        with _load_from_socket((port, secret), _AsTheyCome()) as batches:  # type: ignore[arg-type]
+        with _load_from_socket((port, secret), _ArrowBatches()) as batches:  # type: ignore[arg-type]
             for batch in batches:
                 yield from (value.as_py() for value in batch.column(0))
         whole = True

@@ -38,7 +38,7 @@ _ALWAYS = np.iinfo(np.int64).min
 _NEW = 1 << 40  # rows of the batch at hand are numbered from here on
 
 
-class TooMany(TidingsError):
+class TooManyCounts(TidingsError):
     """There are more counts than a tally may have."""
 
     def __init__(self, stretches: int) -> None:
@@ -107,15 +107,15 @@ class Tally:
             *matched, slots, times, self._counts, self.untimed, self.first, self.last
         )
 
-    def part(self, peak: int) -> Part:
+    def make_part(self, peak: int) -> Part:
         return Part(
             self.rows,
             peak,
-            _packed(self.stretches),
-            _packed(self.stretch_rows),
-            _packed(self.counts),
-            _packed(np.stack([self.untimed, self.first, self.last])),
-            *self._earliest.packed(),
+            _pack(self.stretches),
+            _pack(self.stretch_rows),
+            _pack(self.counts),
+            _pack(np.stack([self.untimed, self.first, self.last])),
+            *self._earliest.pack(),
         )
 
     # -- in the driver -------------------------------------------------------------------------
@@ -123,16 +123,16 @@ class Tally:
     def add(self, part: Part) -> None:
         """Add what a task counted; TooMany where that would be more than a tally may have."""
         if part.too_many:
-            raise TooMany(part.too_many)
+            raise TooManyCounts(part.too_many)
         self.rows += part.rows
         self.peak = max(self.peak, part.peak)
         if not part.rows:
             return
         filters = len(self.untimed)
-        slots = self._slots(_unpacked(part.stretches))
-        self._stretch_rows[slots] += _unpacked(part.stretch_rows)
-        self._counts[slots] += _unpacked(part.counts, np.uint32).reshape(-1, filters)
-        untimed, first, last = _unpacked(part.totals).reshape(3, filters)
+        slots = self._slots(_unpack(part.stretches))
+        self._stretch_rows[slots] += _unpack(part.stretch_rows)
+        self._counts[slots] += _unpack(part.counts, np.uint32).reshape(-1, filters)
+        untimed, first, last = _unpack(part.totals).reshape(3, filters)
         self.untimed += untimed
         np.minimum(self.first, first, out=self.first)
         np.maximum(self.last, last, out=self.last)
@@ -164,7 +164,7 @@ class Tally:
     def _grow(self, new: Array) -> None:
         count, filters = len(self.stretches) + len(new), len(self.untimed)
         if count * filters > MOST_COUNTS:
-            raise TooMany(count)
+            raise TooManyCounts(count)
         self.stretches = np.concatenate([self.stretches, new])
         self._order = np.argsort(self.stretches)
         room = len(self._counts)
@@ -202,11 +202,11 @@ class Earliest:
         if new.any():
             taken, at = np.unique(self.rows[new] - _NEW, return_inverse=True)
             some = pa.array(taken)
-            shown = {name: shortened(column.take(some)) for name, column in columns.items()}
+            shown = {name: shorten_texts(column.take(some)) for name, column in columns.items()}
             self.rows[new] = at + self._held
             self._hold(pa.table(shown))
 
-    def packed(self) -> tuple[bytes, bytes]:
+    def pack(self) -> tuple[bytes, bytes]:
         if not self._tables:
             return b"", b""
         self._tidy()
@@ -214,16 +214,18 @@ class Earliest:
         with pa.ipc.new_stream(sink, self._tables[0].schema) as stream:
             stream.write_table(self._tables[0])
         return (
-            _packed(np.stack([self.times, self.orders, self.rows])),
-            _squeezed(sink.getvalue()),
+            _pack(np.stack([self.times, self.orders, self.rows])),
+            _compress(sink.getvalue()),
         )
 
     def add(self, earliest: bytes, samples: bytes) -> None:
         """Add those that a task kept."""
         if not earliest:
             return
-        times, orders, rows = _unpacked(earliest).reshape(3, *self.times.shape)
-        table = pa.ipc.open_stream(pa.decompress(samples[8:], _size(samples), "zstd")).read_all()
+        times, orders, rows = _unpack(earliest).reshape(3, *self.times.shape)
+        table = pa.ipc.open_stream(
+            pa.decompress(samples[8:], _raw_size(samples), "zstd")
+        ).read_all()
         rows = np.where(rows < 0, rows, rows + self._held)
         both = [
             np.concatenate(pair, axis=1)
@@ -235,7 +237,7 @@ class Earliest:
         )
         self._hold(table)
 
-    def of(self, place: int) -> list[tuple[int, dict[str, Any]]]:
+    def samples_of(self, place: int) -> list[tuple[int, dict[str, Any]]]:
         """(time, row) of each sample of a filter."""
         self._tidy()
         rows = self.rows[place]
@@ -264,7 +266,7 @@ class Earliest:
         self._tables, self._held = [whole], whole.num_rows
 
 
-def shortened(column: Any) -> Any:
+def shorten_texts(column: Any) -> Any:
     """Values for a sample: long texts are cut, what has parts becomes a text."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -282,24 +284,24 @@ def _text(value: Any) -> str:
 # A compressed array has its length in front.
 
 
-def _packed(array: Array) -> bytes:
-    return _squeezed(pa.py_buffer(np.ascontiguousarray(array)))
+def _pack(array: Array) -> bytes:
+    return _compress(pa.py_buffer(np.ascontiguousarray(array)))
 
 
-def _squeezed(buffer: Any) -> bytes:
+def _compress(buffer: Any) -> bytes:
     if not buffer.size:
         return b""
     compressed: bytes = pa.compress(buffer, "zstd", asbytes=True)
     return int(buffer.size).to_bytes(8, "little") + compressed
 
 
-def _size(packed: Sequence[int] | bytes) -> int:
+def _raw_size(packed: Sequence[int] | bytes) -> int:
     return int.from_bytes(bytes(packed[:8]), "little")
 
 
-def _unpacked(packed: bytes, kind: type = np.int64) -> Array:
+def _unpack(packed: bytes, kind: type = np.int64) -> Array:
     if not packed:
         return np.zeros(0, kind)
-    raw = pa.decompress(packed[8:], _size(packed), "zstd")
+    raw = pa.decompress(packed[8:], _raw_size(packed), "zstd")
     found: Array = np.frombuffer(raw, kind)
     return found

@@ -20,16 +20,16 @@ _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
 NAMES = (*_MINUTES, "week", "month")
 
 
-class Every(msgspec.Struct, frozen=True):
+class TimeBucket(msgspec.Struct, frozen=True):
     """One kind of stretch; `minutes` is 0 for weeks and months."""
 
     name: str
     minutes: int = 0
 
     @classmethod
-    def read(cls, given: str | int | Every) -> Every:
+    def parse(cls, given: str | int | TimeBucket) -> TimeBucket:
         """The kind that has a name, or that lasts a number of minutes."""
-        if isinstance(given, Every):
+        if isinstance(given, TimeBucket):
             return given
         text = str(given).strip().lower()
         if text in NAMES:

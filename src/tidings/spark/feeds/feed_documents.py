@@ -80,7 +80,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         return hashlib.blake2b(what, digest_size=16).hexdigest()
 
 
-def addresses(text: str) -> list[str]:
+def split_addresses(text: str) -> list[str]:
     """The feeds named in the option `urls`: each once, in order."""
     return list(dict.fromkeys(text.split()))
 
@@ -109,7 +109,7 @@ def fetch(
         raise _problem(address, error, timeout) from error
 
 
-def late(address: str, timeout: float) -> FeedProblem:
+def timeout_problem(address: str, timeout: float) -> FeedProblem:
     """The problem of a feed that is not done in time, wherever it was stopped."""
     return FeedProblem(f"The feed {address} took longer than {timeout:g} seconds.")
 
@@ -117,7 +117,7 @@ def late(address: str, timeout: float) -> FeedProblem:
 def _problem(address: str, error: Exception, timeout: float) -> FeedProblem:
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
     if isinstance(reason, TimeoutError):
-        return late(address, timeout)
+        return timeout_problem(address, timeout)
     if isinstance(error, http.client.HTTPException) and not isinstance(
         error, http.client.InvalidURL
     ):
@@ -133,7 +133,7 @@ def parse(address: str, document: Document) -> list[Entry]:
     Many feeds in use are not well-formed, and their entries are taken all the same. But not when
     the end of the document is missing: the last entry may be half of itself then.
     """
-    feedparser = parser()
+    feedparser = load_feedparser()
     headers = {"content-type": document.content_type} if document.content_type else {}
     # A base for relative links; feedparser does not fetch it.
     headers["content-location"] = address
@@ -154,7 +154,7 @@ def parse(address: str, document: Document) -> list[Entry]:
     return list(once.values())
 
 
-def parser() -> Any:
+def load_feedparser() -> Any:
     """The package feedparser; it is an extra."""
     try:
         import feedparser

@@ -47,9 +47,9 @@ class Answer(NamedTuple):
 def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: int) -> Answer:
     """Ask for the document at `address`, and wherever that sends us on to."""
     opener = urllib.request.OpenerDirector()
-    way = _Way()
+    policy = _RedirectPolicy()
     # No handler of errors and of redirects: whatever the status, the answer is given back unread.
-    for handler in (urllib.request.ProxyHandler(), _Plain(way), _Secure(way)):
+    for handler in (urllib.request.ProxyHandler(), _Plain(policy), _Secure(policy)):
         opener.add_handler(handler)
     for _ in range(REDIRECTS + 1):
         request = urllib.request.Request(address, headers=dict(headers))
@@ -58,7 +58,7 @@ def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: in
             if answer.status not in _SENT_ON or not where:
                 body = _body(answer, largest) if 200 <= answer.status < 300 else b""
                 return Answer(answer.status, answer.headers, body)
-        address = _sent_on(address, where)
+        address = _redirect_target(address, where)
     raise OSError(f"it was sent on more than {REDIRECTS} times")
 
 
@@ -68,7 +68,7 @@ def is_public(host: str) -> bool:
     return (getattr(found, "ipv4_mapped", None) or found).is_global
 
 
-def _sent_on(address: str, where: str) -> str:
+def _redirect_target(address: str, where: str) -> str:
     target = urllib.parse.urljoin(address, where)
     if urllib.parse.urlsplit(target).scheme not in {"http", "https"}:
         raise OSError("it was sent on to something that is not HTTP")
@@ -87,7 +87,7 @@ def _body(answer: Any, largest: int) -> bytes:
     return bytes(body)
 
 
-class _Way:
+class _RedirectPolicy:
     """The servers that were asked for one document, in turn."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class _Way:
             return connection
         raise problem
 
-    def through_proxy(self, host: str) -> None:
+    def check_proxied(self, host: str) -> None:
         """The same question, where somebody else connects: of the name alone."""
         try:
             public = is_public(host)
@@ -129,7 +129,7 @@ class _Way:
         if self._public and not public:
             raise OSError(f"it was sent on to {host}, which is not a public address")
 
-    def by(
+    def connection_maker(
         self,
         direct: type[_Direct],
         proxied: type[http.client.HTTPConnection],
@@ -138,22 +138,22 @@ class _Way:
         """What urllib is to make the connection of a request with."""
         parts = urllib.parse.urlsplit(request.full_url)
         if request.host != urllib.parse.unquote(parts.netloc):  # the proxy's, set before this
-            self.through_proxy(parts.hostname or "")
+            self.check_proxied(parts.hostname or "")
             return proxied
 
         def make(host: str, **options: Any) -> _Direct:
             connection = direct(host, **options)
-            connection.way = self
+            connection.policy = self
             return connection
 
         return make
 
 
 class _Direct(http.client.HTTPConnection):
-    way: _Way
+    policy: _RedirectPolicy
 
     def connect(self) -> None:
-        self.sock = self.way.connect(self.host, self.port, self.timeout)
+        self.sock = self.policy.connect(self.host, self.port, self.timeout)
 
 
 class _DirectTls(http.client.HTTPSConnection, _Direct):
@@ -161,18 +161,22 @@ class _DirectTls(http.client.HTTPSConnection, _Direct):
 
 
 class _Plain(urllib.request.HTTPHandler):
-    def __init__(self, way: _Way) -> None:
+    def __init__(self, policy: _RedirectPolicy) -> None:
         super().__init__()
-        self._way = way
+        self._policy = policy
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._way.by(_Direct, http.client.HTTPConnection, req), req)
+        return self.do_open(
+            self._policy.connection_maker(_Direct, http.client.HTTPConnection, req), req
+        )
 
 
 class _Secure(urllib.request.HTTPSHandler):
-    def __init__(self, way: _Way) -> None:
+    def __init__(self, policy: _RedirectPolicy) -> None:
         super().__init__()
-        self._way = way
+        self._policy = policy
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._way.by(_DirectTls, http.client.HTTPSConnection, req), req)
+        return self.do_open(
+            self._policy.connection_maker(_DirectTls, http.client.HTTPSConnection, req), req
+        )

@@ -104,7 +104,7 @@ class Spool:
         for address in self._state.feeds.keys() - set(addresses):
             del self._state.feeds[address]
 
-    def fresh(self, address: str, shown: list[Entry]) -> list[Entry]:
+    def take_new(self, address: str, shown: list[Entry]) -> list[Entry]:
         """The entries not seen before, of all that a feed shows now; they are seen from here on."""
         feed = self.feed(address)
         keys = [entry.key() for entry in shown]
@@ -210,7 +210,7 @@ def load_state(folder: Path) -> SpoolState | None:
         raise EnvironmentProblem(f"{path} is not the state of a spool: {error}.") from error
 
 
-def problems(folder: Path) -> dict[str, str]:
+def feed_problems(folder: Path) -> dict[str, str]:
     """The feeds that could not be read when they were last looked at, each with its sentence."""
     state = load_state(folder)
     feeds = {} if state is None else state.feeds

@@ -53,7 +53,7 @@ from tidings.spark.feeds import feed_documents as documents
 from tidings.spark.feeds.feed_columns import FEED_COLUMNS
 from tidings.spark.feeds.feed_documents import Entry, FeedProblem, Validators
 from tidings.spark.feeds.feed_spool import Spool
-from tidings.spark.feeds.fetch_pool import Looker, Lookers, Task
+from tidings.spark.feeds.fetch_pool import FetchPool, FetchProcess, FetchTask
 from tidings.spark.outbox.spark_checkpoint import stream_of
 
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in FEED_COLUMNS.items())
@@ -66,7 +66,7 @@ class FeedOptions:
     """The options of the source, read and checked."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        self.urls = documents.addresses(options.get("urls", ""))
+        self.urls = documents.split_addresses(options.get("urls", ""))
         if not self.urls:
             raise EnvironmentProblem('The option "urls" is missing: name the feeds to read.')
         self.spool = options.get("spool", "")
@@ -76,9 +76,9 @@ class FeedOptions:
         self.largest = int(_number(options, "largest", documents.LARGEST))
         self.files = int(_number(options, "maxFilesPerTrigger", 0))
 
-    def task(self, address: str, known: Validators) -> Task:
+    def task_for(self, address: str, known: Validators) -> FetchTask:
         """What is to be looked at, within these options."""
-        return Task(address, known, self.timeout, self.largest)
+        return FetchTask(address, known, self.timeout, self.largest)
 
 
 class FeedSource(DataSource):
@@ -92,11 +92,11 @@ class FeedSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> FeedReader:
-        documents.parser()
+        documents.load_feedparser()
         return FeedReader(FeedOptions(self.options))
 
     def streamReader(self, schema: StructType) -> FeedStreamReader:
-        documents.parser()
+        documents.load_feedparser()
         options = FeedOptions(self.options)
         if not options.spool:
             raise EnvironmentProblem(
@@ -115,11 +115,11 @@ class FeedReader(DataSourceReader):
         return [InputPartition(address) for address in self._options.urls]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        with closing(Looker()) as looker:
-            look = looker.look(self._options.task(partition.value, Validators()))
-        if look.problem:
-            raise FeedProblem(look.problem)
-        return map(_row, look.entries)
+        with closing(FetchProcess()) as process:
+            result = process.fetch(self._options.task_for(partition.value, Validators()))
+        if result.problem:
+            raise FeedProblem(result.problem)
+        return map(_row, result.entries)
 
 
 class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -131,8 +131,8 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: FeedOptions) -> None:
         self._options = options
         self._opened: Spool | None = None
-        self._lookers: Lookers | None = None
-        self._said: dict[str, str] = {}  # the problem of a feed that this query has told of
+        self._pool: FetchPool | None = None
+        self._reported: dict[str, str] = {}  # the problem of a feed that this query has told of
         self._due = -inf
         self._once = False  # fetch once, and then never
 
@@ -150,7 +150,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         self._spool.catch_up(start["file"])
         if time.monotonic() >= self._due:
-            self._look()
+            self._fetch_all()
             self._due = inf if self._once else time.monotonic() + self._options.interval
         end = self._spool.last
         if isinstance(limit, ReadMaxFiles):
@@ -173,8 +173,8 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._spool.commit(end["file"])
 
     def stop(self) -> None:
-        if self._lookers is not None:
-            self._lookers.close()
+        if self._pool is not None:
+            self._pool.close()
         if self._opened is not None:
             self._opened.close()
 
@@ -187,24 +187,26 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened.forget_others(self._options.urls)
         return self._opened
 
-    def _look(self) -> None:
+    def _fetch_all(self) -> None:
         """Fetch every feed once; the spool gets what is new."""
         spool = self._spool
-        if self._lookers is None:
-            self._lookers = Lookers()
+        if self._pool is None:
+            self._pool = FetchPool()
         fresh: list[Entry] = []
         urls = self._options.urls
-        tasks = [self._options.task(address, spool.feed(address).validators) for address in urls]
-        for address, look in zip(urls, self._lookers.look(tasks), strict=True):
+        tasks = [
+            self._options.task_for(address, spool.feed(address).validators) for address in urls
+        ]
+        for address, result in zip(urls, self._pool.fetch(tasks), strict=True):
             feed = spool.feed(address)
-            if look.changed:
-                fresh += spool.fresh(address, look.entries)
-                feed.validators = look.validators
-            if look.problem and look.problem != self._said.get(address):
-                _log.warning(look.problem)
-            elif feed.problem and not look.problem:  # of a query before this one, too
+            if result.changed:
+                fresh += spool.take_new(address, result.entries)
+                feed.validators = result.validators
+            if result.problem and result.problem != self._reported.get(address):
+                _log.warning(result.problem)
+            elif feed.problem and not result.problem:  # of a query before this one, too
                 _log.warning(f"The feed {address} can be read again.")
-            self._said[address] = feed.problem = look.problem
+            self._reported[address] = feed.problem = result.problem
         if fresh:
             spool.add(fresh)
         else:

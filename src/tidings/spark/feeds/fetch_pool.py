@@ -41,7 +41,7 @@ _TIMES = 64
 _SENT_BACK = 4  # times the largest document; entities can make much of little
 
 
-class Task(msgspec.Struct, frozen=True):
+class FetchTask(msgspec.Struct, frozen=True):
     """A feed to look at, and the version of it that is known."""
 
     address: str
@@ -50,7 +50,7 @@ class Task(msgspec.Struct, frozen=True):
     largest: int = documents.LARGEST
 
 
-class Look(msgspec.Struct, frozen=True):
+class FetchResult(msgspec.Struct, frozen=True):
     """What a feed shows. Either there is a problem, or it is as it was, or there is the rest."""
 
     problem: str = ""
@@ -59,16 +59,16 @@ class Look(msgspec.Struct, frozen=True):
     validators: Validators = Validators()
 
 
-class Looker:
+class FetchProcess:
     """One process at most; it is started when it is first needed, and again after it was ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def look(self, task: Task) -> Look:
+    def fetch(self, task: FetchTask) -> FetchResult:
         """Look at a feed; whatever happens is told in the answer."""
         try:
-            process = self._running()
+            process = self._ensure_process()
             assert process.stdin is not None
             assert process.stdout is not None
             with suppress(BrokenPipeError):
@@ -76,15 +76,17 @@ class Looker:
                 process.stdin.flush()
             line = process.stdout.readline()
             if line.endswith(b"\n"):
-                return msgspec.json.decode(line, type=Look)
+                return msgspec.json.decode(line, type=FetchResult)
             code = process.wait()
         except Exception as error:  # no memory for a process, say
             self.close()
-            return Look(f"The feed {task.address} cannot be looked at: {error}.")
+            return FetchResult(f"The feed {task.address} cannot be looked at: {error}.")
         self.close()
         if code == -signal.SIGALRM:
-            return Look(str(documents.late(task.address, task.timeout)))
-        return Look(f"The feed {task.address} cannot be looked at: its process ended with {code}.")
+            return FetchResult(str(documents.timeout_problem(task.address, task.timeout)))
+        return FetchResult(
+            f"The feed {task.address} cannot be looked at: its process ended with {code}."
+        )
 
     def close(self) -> None:
         """End the process."""
@@ -93,7 +95,7 @@ class Looker:
             process.kill()
             process.communicate()
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _ensure_process(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._process is None:
@@ -109,31 +111,31 @@ class Looker:
         return self._process
 
 
-class Lookers:
+class FetchPool:
     """As many processes as are needed, up to THREADS; they stay for the next round."""
 
     def __init__(self) -> None:
-        self._all = [Looker() for _ in range(THREADS)]
+        self._all = [FetchProcess() for _ in range(THREADS)]
 
-    def look(self, tasks: Sequence[Task]) -> list[Look]:
+    def fetch(self, tasks: Sequence[FetchTask]) -> list[FetchResult]:
         """Look at feeds, several at a time; the answers come in the order of the tasks."""
-        idle: queue.LifoQueue[Looker] = queue.LifoQueue()  # few feeds, few processes
-        for looker in self._all:
-            idle.put(looker)
+        idle: queue.LifoQueue[FetchProcess] = queue.LifoQueue()  # few feeds, few processes
+        for process in self._all:
+            idle.put(process)
 
-        def one(task: Task) -> Look:
-            looker = idle.get()
+        def one(task: FetchTask) -> FetchResult:
+            process = idle.get()
             try:
-                return looker.look(task)
+                return process.fetch(task)
             finally:
-                idle.put(looker)
+                idle.put(process)
 
         with ThreadPoolExecutor(THREADS) as pool:
             return list(pool.map(one, tasks))
 
     def close(self) -> None:
-        for looker in self._all:
-            looker.close()
+        for process in self._all:
+            process.close()
 
 
 # -- in the process ----------------------------------------------------------------------------
@@ -147,24 +149,24 @@ def main() -> int:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a package prints is no answer
     for line in sys.stdin.buffer:
-        task = msgspec.json.decode(line, type=Task)
+        task = msgspec.json.decode(line, type=FetchTask)
         signal.setitimer(signal.ITIMER_REAL, task.timeout + GRACE)
-        _bound(_MEMORY + _TIMES * task.largest)
+        _limit_memory(_MEMORY + _TIMES * task.largest)
         answers.write(_answer(task) + b"\n")
         answers.flush()
         signal.setitimer(signal.ITIMER_REAL, 0)
     return 0
 
 
-def _answer(task: Task) -> bytes:
+def _answer(task: FetchTask) -> bytes:
     try:
         document = documents.fetch(
             task.address, task.known, timeout=task.timeout, largest=task.largest
         )
         if document is None:
-            return msgspec.json.encode(Look())
+            return msgspec.json.encode(FetchResult())
         entries = documents.parse(task.address, document)
-        answer = msgspec.json.encode(Look("", True, entries, document.validators))
+        answer = msgspec.json.encode(FetchResult("", True, entries, document.validators))
         if len(answer) <= _SENT_BACK * task.largest + 1024:
             return answer
         problem = f"The entries of the feed {task.address} are larger than {task.largest} bytes."
@@ -172,10 +174,10 @@ def _answer(task: Task) -> bytes:
         problem = str(error)
     except Exception as error:  # none that is known; the other feeds are not to suffer from it
         problem = f"The feed {task.address} cannot be read: {type(error).__name__}."
-    return msgspec.json.encode(Look(problem))
+    return msgspec.json.encode(FetchResult(problem))
 
 
-def _bound(memory: int) -> None:
+def _limit_memory(memory: int) -> None:
     with suppress(ValueError, OSError):  # not everywhere, and never more than one is given
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         if most != resource.RLIM_INFINITY:

@@ -23,7 +23,7 @@ CHUNK = "hulls-{:06d}"
 _finders: dict[str, Finder] = {}
 
 
-def reader(attributes: Attributes | None, canonical: bool) -> Task:
+def make_reader(attributes: Attributes | None, canonical: bool) -> Task:
     """Rows of (id, filter) to (id, filter, canonical text if it is wanted, key, reason)."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -60,7 +60,7 @@ def _read(text: str | None, attributes: Attributes | None) -> Filter | str:
     return found
 
 
-def gatherer(files: list[str], folder: str, attributes: Attributes | None) -> Task:
+def make_gatherer(files: list[str], folder: str, attributes: Attributes | None) -> Task:
     """Numbers of files of texts to hulls, a file for each in the folder."""
 
     def gather(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -76,12 +76,14 @@ def gatherer(files: list[str], folder: str, attributes: Attributes | None) -> Ta
     return gather
 
 
-def joiner(folder: str, texts: str, attributes: Attributes | None, size: int, count: int) -> Task:
+def make_joiner(
+    folder: str, texts: str, attributes: Attributes | None, size: int, count: int
+) -> Task:
     """Numbers of blocks of places to coverings, a file for each in the folder of the join."""
 
     def join_blocks(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in _numbers(batches):
-            finder = _opened(folder, texts, attributes)
+            finder = _open_finder(folder, texts, attributes)
             first, last = number * size, min((number + 1) * size, count)
             found = write_pairs(pairs_path(Path(folder), first, last), finder, first, last)
             yield pa.RecordBatch.from_pydict({"count": pa.array([found], pa.int64())})
@@ -94,7 +96,7 @@ def _numbers(batches: Batches) -> Iterator[int]:
         yield from batch.column(0).to_pylist()
 
 
-def _opened(folder: str, texts: str, attributes: Attributes | None) -> Finder:
+def _open_finder(folder: str, texts: str, attributes: Attributes | None) -> Finder:
     """What finds coverers, opened once in this process."""
     if folder not in _finders:
         _finders.clear()

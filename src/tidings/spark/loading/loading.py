@@ -47,13 +47,20 @@ from tidings.matching.covering import (
 from tidings.matching.disk import need_place
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Forms, Graph, Nodes, Snapshot, build_graph, members_of
-from tidings.spark.loading.load_tasks import CHUNK, Task, gatherer, joiner, read_texts, reader
+from tidings.spark.loading.load_tasks import (
+    CHUNK,
+    Task,
+    make_gatherer,
+    make_joiner,
+    make_reader,
+    read_texts,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Array = npt.NDArray[Any]
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 ROWS = 1 << 17  # filters of one file, hulls of one block
 LEAST_TASKS, MOST_TASKS = 16, 64  # that filters are read in, where the cores are not known
 POLL = 0.02  # seconds between two looks for a file
@@ -75,10 +82,10 @@ def subscriptions(
 
     `id` and `filter` name the columns; ids are texts or integers.
     """
-    rows = _rows(df, id, filter)
+    rows = _select_rows(df, id, filter)
     kind = rows.schema["id"].dataType.simpleString()
     of = f"id {kind}, filter string, canonical string, key binary, reason string"
-    return _mapped(rows, reader(attributes, canonical=True), of)
+    return _map_arrow(rows, make_reader(attributes, canonical=True), of)
 
 
 def build_snapshot(
@@ -90,7 +97,7 @@ def build_snapshot(
     attributes: Attributes | None = None,
     number: int = 1,
     on_bad: str = "refuse",
-    progress: Told | None = None,
+    progress: Progress | None = None,
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
 
@@ -106,15 +113,15 @@ def build_snapshot(
     """
     if on_bad not in ("refuse", "skip"):
         raise TidingsError(f"found {on_bad!r} for on_bad, expected 'refuse' or 'skip'")
-    rows = _rows(df, id, filter)
+    rows = _select_rows(df, id, filter)
     target = Path(path).absolute()
     need_place(target)
     with _work_folder(target) as work:
         build = _Build(rows.sparkSession, work, attributes, progress or (lambda _: None))
         count = build.read(rows, target, skip=on_bad == "skip")
         build.sort(count)
-        snapshot = build.compiled(number)
-        build.told("saving")
+        snapshot = build.compile(number)
+        build.progress("saving")
         snapshot.save(target)
     return Snapshot.open(target, attributes)
 
@@ -129,12 +136,12 @@ class _Build:
     """The steps from a table to a snapshot."""
 
     def __init__(
-        self, spark: SparkSession, work: Path, attributes: Attributes | None, told: Told
+        self, spark: SparkSession, work: Path, attributes: Attributes | None, progress: Progress
     ) -> None:
         self.spark = spark
         self.work = work
         self.attributes = attributes
-        self.told = told
+        self.progress = progress
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -142,11 +149,11 @@ class _Build:
         """Read all filters; how many are good."""
         from pyspark.sql import functions as f
 
-        self.told("reading filters")
+        self.progress("reading filters")
         of = f"id {rows.schema['id'].dataType.simpleString()}, filter string, key binary, "
         of += "reason string"
         spread = rows.repartition(_parallelism(self.spark), "id")  # a small file is one partition
-        read = _mapped(spread, reader(self.attributes, canonical=False), of)
+        read = _map_arrow(spread, make_reader(self.attributes, canonical=False), of)
         read.write.option("compression", "zstd").parquet(self._uri("read"))
         known = self.spark.read.schema(of).parquet(self._uri("read"))
         bad = known.where("reason IS NOT NULL")
@@ -175,7 +182,7 @@ class _Build:
         text are there with the first of each."""
         from pyspark.sql import Window, functions as f
 
-        self.told("sorting")
+        self.progress("sorting")
         parts = max(1, -(-count // ROWS))
         is_first = f.col("id") == f.col("first")
         least = f.min("id").over(Window.partitionBy("key"))
@@ -187,15 +194,15 @@ class _Build:
 
     # -- compiling -----------------------------------------------------------------------------
 
-    def compiled(self, number: int) -> Snapshot:
+    def compile(self, number: int) -> Snapshot:
         files = sorted(str(file) for file in (self.work / "sorted").glob("part-*.parquet"))
-        hulls = self._gathered(files)
+        hulls = self._gather_hulls(files)
         ids, keys, owners = self._members(files)
         texts = self._texts(files)
         forms = Forms(texts, self.attributes)
-        self.told("covering")
-        graph: Graph = build_graph(hulls.finish(), forms, self._joined)
-        self.told("nodes")
+        self.progress("covering")
+        graph: Graph = build_graph(hulls.finish(), forms, self._join_blocks)
+        self.progress("nodes")
         count = len(graph.firsts)
         nodes = Nodes(
             np.arange(1, count + 1),
@@ -211,12 +218,12 @@ class _Build:
         matcher = Matcher.compiled(graph.segment, texts, self.attributes, background=False)
         return Snapshot(number, nodes, matcher)
 
-    def _gathered(self, files: list[str]) -> HullGathering:
+    def _gather_hulls(self, files: list[str]) -> HullGathering:
         """The hulls of the texts of all files, in their order."""
-        self.told("gathering")
+        self.progress("gathering")
         folder = self.work / "hulls"
         make_folder(folder)
-        self._run(len(files), gatherer(files, str(folder), self.attributes))
+        self._run(len(files), make_gatherer(files, str(folder), self.attributes))
         hulls = HullGathering()
         node_of = partial(parse_term, context=Context(self.attributes, {}))
         for number in range(len(files)):
@@ -248,14 +255,14 @@ class _Build:
     def _texts_path(self) -> str:
         return str(self.work / "texts.arrow")
 
-    def _joined(self, finder: Finder) -> Iterator[Block]:
+    def _join_blocks(self, finder: Finder) -> Iterator[Block]:
         """The blocks of a join in their order, as tasks find them."""
         count = len(finder)
         parts = -(-count // ROWS)
-        self.told(f"joining {count:,} filters")
+        self.progress(f"joining {count:,} filters")
         folder = self.work / "join"
         write_finder(folder, finder)
-        task = joiner(str(folder), self._texts_path, self.attributes, ROWS, count)
+        task = make_joiner(str(folder), self._texts_path, self.attributes, ROWS, count)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(self._run, parts, task)
             for first in range(0, count, ROWS):
@@ -274,7 +281,7 @@ class _Build:
         """Run one task for each number from 0."""
         if tasks:
             numbers = self.spark.range(0, tasks, 1, tasks)
-            _mapped(numbers, task, "count long").agg({"count": "sum"}).collect()
+            _map_arrow(numbers, task, "count long").agg({"count": "sum"}).collect()
 
     def _uri(self, name: str) -> str:
         return (self.work / name).as_uri()
@@ -283,11 +290,11 @@ class _Build:
 _TEXT = ("key", "filter")
 
 
-def _mapped(df: DataFrame, task: Task, of: str) -> DataFrame:
+def _map_arrow(df: DataFrame, task: Task, of: str) -> DataFrame:
     return df.mapInArrow(task, of)
 
 
-def _rows(df: DataFrame, id_: str, filter_: str) -> DataFrame:
+def _select_rows(df: DataFrame, id_: str, filter_: str) -> DataFrame:
     """The two columns of a table, checked, as `id` and `filter`."""
     from pyspark.sql import functions as f
 
@@ -306,7 +313,7 @@ def _rows(df: DataFrame, id_: str, filter_: str) -> DataFrame:
     if kinds[id_] not in (*_INTEGERS, "string"):
         raise AttributesError(f"the column '{id_}' is {kinds[id_]}, expected texts or integers")
     kind = "long" if kinds[id_] in _INTEGERS else "string"
-    columns = f.col(_quoted(id_)).cast(kind), f.col(_quoted(filter_)).cast("string")
+    columns = f.col(_quote_name(id_)).cast(kind), f.col(_quote_name(filter_)).cast("string")
     return df.select(columns[0].alias("id"), columns[1].alias("filter"))
 
 
@@ -318,7 +325,7 @@ def _parallelism(spark: SparkSession) -> int:
         return MOST_TASKS
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 

@@ -31,7 +31,7 @@ from tidings.filters import Attributes
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
 from tidings.snapshots import FORMAT, VERSION, DistinctFilters, Snapshot, build_nodes, need_whole
-from tidings.spark.loading.restated import Aside, Travelling, aside, numbers_of, unfit
+from tidings.spark.loading.restated import Aside, PendingChanges, aside, numbers_of, unfit
 from tidings.store import ChangeLog, LogError
 
 _log = logging.getLogger(__name__)
@@ -57,11 +57,11 @@ def versions_in(home: Path, attributes: Attributes | None) -> list[int]:
 
 def latest_attributes(home: Path) -> Attributes | None:
     """The columns of the snapshot that a pipeline made or began with last."""
-    found = _used_last(home)
+    found = _last_used(home)
     return None if found is None else attributes_of(found)
 
 
-def _used_last(home: Path) -> Path | None:
+def _last_used(home: Path) -> Path | None:
     return max(home.glob("[0-9]*"), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
@@ -106,12 +106,12 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     return path
 
 
-def set_aside(log: ChangeLog) -> list[Aside]:
+def list_set_aside(log: ChangeLog) -> list[Aside]:
     """The subscriptions of a log that pipelines leave out, as far as one has looked at them: those
     of the snapshot that was used last, and of what changed since. Where the log has forgotten or
     lost what changed, or the snapshot does not tell, all are looked at."""
     home = home_of(log.path)
-    found = _used_last(home)
+    found = _last_used(home)
     if found is None:
         return []
     try:
@@ -158,7 +158,7 @@ def move_aside(path: Path) -> Path:
     return place
 
 
-def travelling_from(snapshot: Path, attributes: Attributes | None) -> Travelling:
+def open_pending_changes(snapshot: Path, attributes: Attributes | None) -> PendingChanges:
     """What reads the changes since a snapshot."""
     nodes, identities = (read_table(snapshot / name) for name in ("nodes.arrow", IDENTITIES))
     numbers, keys = as_array(nodes.column("number")), nodes.column("key")
@@ -172,7 +172,7 @@ def travelling_from(snapshot: Path, attributes: Attributes | None) -> Travelling
         there = place < len(numbers) and numbers[place] == number
         return keys[place].as_py() if there else None
 
-    return Travelling(attributes, logged, compiled)
+    return PendingChanges(attributes, logged, compiled)
 
 
 def remove(snapshot: Path) -> None:

@@ -107,7 +107,7 @@ def texts_of(state: State, attributes: Attributes | None) -> dict[int, str]:
     return {numbers[key]: text for text, key, _ in reversed(filters)}
 
 
-class Travelling:
+class PendingChanges:
     """The changes since a snapshot, read by the columns, as they travel with tasks."""
 
     def __init__(

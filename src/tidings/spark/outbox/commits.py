@@ -85,8 +85,8 @@ class Commits:
             self._follow(after)
         (record,) = self._log.read([self._places[batch - self._first]])
         if record is None:
-            raise self.damaged(f"commit {batch} was altered")
-        return decoded(record)
+            raise self.damage_error(f"commit {batch} was altered")
+        return decode_commit(record)
 
     def each(self, first: int = 0) -> Iterator[Commit]:
         """All commits from a batch on, in order."""
@@ -97,7 +97,7 @@ class Commits:
 
     def _refresh(self) -> None:
         mark = None if self._writes else self._log.acknowledged()
-        if mark is None and not self._writes and self.is_before():
+        if mark is None and not self._writes and self.has_old_format():
             raise TidingsError(
                 f"the outbox {self.folder.parent.parent} was written by a version before this one; "
                 f"its pipeline rewrites it when it starts"
@@ -110,7 +110,7 @@ class Commits:
         for group in walk:
             self._places += group.places[:1]
         if walk.damages:
-            raise self.damaged(walk.damages[0])
+            raise self.damage_error(walk.damages[0])
         self._end = walk.end
 
     # -- writing -------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Commits:
         self._first, self._places = kept.number, []
         for group in walk:
             record = group.records[0] if len(group.records) == 1 else None
-            commit = None if record is None else decoded(record)
+            commit = None if record is None else decode_commit(record)
             if commit is not None and commit.batch == group.number - 1:
                 found.append(commit)
             elif not walk.damages:
@@ -138,7 +138,7 @@ class Commits:
             self._places += group.places[:1]
         losses += log.losses(walk)
         if losses:
-            raise self.damaged(losses[0])
+            raise self.damage_error(losses[0])
         self._end, self._writes, self._walk = walk.end, True, walk
         return found
 
@@ -169,12 +169,12 @@ class Commits:
         """Behind the last commit that is known here."""
         return self._end
 
-    def is_before(self) -> bool:
+    def has_old_format(self) -> bool:
         """Is there no log, but files of the format before: one for each commit?"""
         there = self._log.segments() or self._log.acknowledged() is not None
         return not there and any(self.folder.glob("[0-9]*.json"))
 
-    def damaged(self, problem: str) -> DamagedOutbox:
+    def damage_error(self, problem: str) -> DamagedOutbox:
         """What is said of an outbox that can't be gone on with."""
         return DamagedOutbox(
             f"the outbox {self.folder.parent.parent} is damaged: {problem}; nothing of it was "
@@ -198,7 +198,7 @@ class Commits:
         self._writes = False
 
 
-def decoded(record: bytes) -> Commit | None:
+def decode_commit(record: bytes) -> Commit | None:
     try:
         return msgspec.json.decode(record, type=Commit)
     except msgspec.DecodeError:

@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
-from tidings.spark.outbox.numbering import ALL, Counts, begins, number_lists
+from tidings.spark.outbox.numbering import ALL, Counts, counters_before, number_lists
 from tidings.spark.outbox.sealed_files import digest_of
-from tidings.spark.outbox.stages import NODES, TOLD, Staged
+from tidings.spark.outbox.stages import NODES, TOLD, StagedPartition
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -53,7 +53,7 @@ class Filing(msgspec.Struct, frozen=True):
     time: str | None = None  # the column that grains go by
 
 
-class Filed(msgspec.Struct, frozen=True):
+class WrittenFile(msgspec.Struct, frozen=True):
     """A file that was made."""
 
     name: str
@@ -70,13 +70,13 @@ class _Task(msgspec.Struct, frozen=True):
 
 
 def file_rows(
-    context: SparkContext, filing: Filing, staged: Sequence[Staged], counters: Counts
-) -> list[Filed]:
+    context: SparkContext, filing: Filing, staged: Sequence[StagedPartition], counters: Counts
+) -> list[WrittenFile]:
     """Number and file what partitions have staged."""
     counted = [counts_of(one) for one in staged]
     tasks = [
         _Task(filing, one.rows, begin)
-        for one, begin in zip(staged, begins(counters, counted), strict=True)
+        for one, begin in zip(staged, counters_before(counters, counted), strict=True)
         if one.rows is not None
     ]
     if len(tasks) < 2 or sum(one.size for one in staged) <= HERE:
@@ -85,36 +85,36 @@ def file_rows(
     return list(made.collect())
 
 
-def refused_of(staged: Staged) -> list[Filed]:
+def refused_of(staged: StagedPartition) -> list[WrittenFile]:
     """The file of rows that a partition refused, if there is one."""
     if staged.dead is None:
         return []
-    return [Filed(staged.dead, "", staged.refused, staged.dead_size, staged.dead_digest)]
+    return [WrittenFile(staged.dead, "", staged.refused, staged.dead_size, staged.dead_digest)]
 
 
-def counts_of(staged: Staged) -> Counts:
+def counts_of(staged: StagedPartition) -> Counts:
     """How often a partition has each node, and all of them."""
     return {ALL: staged.matched, **staged.nodes} if staged.matched else {}
 
 
-def filed(path: Path, grain: str, rows: int) -> Filed:
+def describe_file(path: Path, grain: str, rows: int) -> WrittenFile:
     """A file that was just closed: it is read again, from memory, at 1.3 GB/s."""
-    return Filed(path.name, grain, rows, path.stat().st_size, digest_of(path))
+    return WrittenFile(path.name, grain, rows, path.stat().st_size, digest_of(path))
 
 
-def _file_partition(task: _Task) -> list[Filed]:
+def _file_partition(task: _Task) -> list[WrittenFile]:
     folder, now = Path(task.filing.folder), dict(task.begin)
     with pa.memory_map(str(folder / task.staged)) as source:
         reader = pa.ipc.open_file(source)
         batches = [reader.get_batch(at) for at in range(reader.num_record_batches)]
-        grains = [_grains(task.filing, rows) for rows in batches]
-        with _Writers(folder, _chosen(grains)) as writers:
+        grains = [_grains_of(task.filing, rows) for rows in batches]
+        with _Writers(folder, _choose_grains(grains)) as writers:
             for rows, grain in zip(batches, grains, strict=True):
-                writers.put(grain, _numbered(task.filing, rows, now))
-    return writers.filed()
+                writers.put(grain, _number_rows(task.filing, rows, now))
+    return writers.list_files()
 
 
-def _chosen(grains: Sequence[Grains]) -> Grains:
+def _choose_grains(grains: Sequence[Grains]) -> Grains:
     """The grains that have files of their own: all, or those with most rows, in order."""
     distinct, counts = np.unique(np.concatenate([*grains, _NONE]), return_counts=True)
     if len(distinct) <= MOST_GRAINS:
@@ -124,7 +124,7 @@ def _chosen(grains: Sequence[Grains]) -> Grains:
     return found
 
 
-def _numbered(filing: Filing, rows: pa.RecordBatch, now: Counts) -> pa.RecordBatch:
+def _number_rows(filing: Filing, rows: pa.RecordBatch, now: Counts) -> pa.RecordBatch:
     first = now.get(ALL, 0) + 1
     now[ALL] = first - 1 + rows.num_rows
     nodes = rows.column(NODES)
@@ -140,7 +140,7 @@ def _numbered(filing: Filing, rows: pa.RecordBatch, now: Counts) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(columns, names=[*names, *added])
 
 
-def _grains(filing: Filing, rows: pa.RecordBatch) -> Grains:
+def _grains_of(filing: Filing, rows: pa.RecordBatch) -> Grains:
     if filing.time is None:
         seconds = np.full(rows.num_rows, filing.began, np.int64)
     else:
@@ -199,9 +199,11 @@ class _Writers:
             self._made.append((file, name))
         return writer
 
-    def filed(self) -> list[Filed]:
+    def list_files(self) -> list[WrittenFile]:
         """What was made, once it is closed."""
-        return [filed(self._folder / file, name, self._rows[name]) for file, name in self._made]
+        return [
+            describe_file(self._folder / file, name, self._rows[name]) for file, name in self._made
+        ]
 
 
 def grain_name(second: int) -> str:

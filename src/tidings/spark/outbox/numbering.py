@@ -25,7 +25,9 @@ ALL = 0
 Counts = dict[int, int]  # node to how often
 
 
-def begins(counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]) -> list[Counts]:
+def counters_before(
+    counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]
+) -> list[Counts]:
     """Where the counters of its nodes stand before each partition, in their order."""
     now = dict(counters)
     found: list[Counts] = []
@@ -36,7 +38,7 @@ def begins(counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]) ->
     return found
 
 
-def after(counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]) -> Counts:
+def counters_after(counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]) -> Counts:
     """The counters of the nodes that were counted, after the batch."""
     now: Counts = {}
     for counts in counted:

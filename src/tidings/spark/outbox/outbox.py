@@ -36,7 +36,7 @@ import msgspec
 from tidings.files import FOLDER, release_lock, take_lock
 from tidings.model import TidingsError
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
-from tidings.spark.outbox.filing import Filed
+from tidings.spark.outbox.filing import WrittenFile
 from tidings.spark.outbox.sealed_files import (
     digest_of,
     make_folder,
@@ -48,7 +48,7 @@ from tidings.spark.outbox.sealed_files import (
 from tidings.spark.outbox.spark_checkpoint import STREAM
 from tidings.store.groups import Position
 
-__all__ = ["Commit", "Kept", "Outbox", "Pin"]
+__all__ = ["Commit", "KeptCounters", "Outbox", "Pin"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
@@ -66,7 +66,7 @@ class Pin(msgspec.Struct, frozen=True):
     snapshot: str = ""  # which snapshot, where subscriptions stay as they are
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptCounters(msgspec.Struct, frozen=True):
     """All counters after a batch, and where the commits stood."""
 
     batch: int
@@ -84,7 +84,7 @@ class Outbox:
 
     # -- which stream --------------------------------------------------------------------------
 
-    def belong(self, checkpoint: Path) -> str:
+    def bind_to_checkpoint(self, checkpoint: Path) -> str:
         """Tie the outbox to the checkpoint of the stream that writes to it; the stream's id.
 
         With another checkpoint batches would be counted from 0 again and taken for done.
@@ -139,7 +139,7 @@ class Outbox:
 
     def batches(self) -> int:
         """How many batches are there, also in an outbox of the format before."""
-        return len(self.numbers("commits")) if self.log.is_before() else len(self.log)
+        return len(self.numbers("commits")) if self.log.has_old_format() else len(self.log)
 
     def attempts(self, home: str) -> list[tuple[int, Path]]:
         """The folders of batches in `data` or `dead`, in order, whoever made them."""
@@ -165,14 +165,14 @@ class Outbox:
         """Where the files of an attempt are made."""
         return self.home / "work" / f"{batch:08d}-{attempt}"
 
-    def attempt(self, batch: int) -> str:
+    def begin_attempt(self, batch: int) -> str:
         """A new attempt at a batch that is not there, with its work folder."""
         attempt = uuid.uuid4().hex[:12]
         make_folder(self.work_folder(batch, attempt))
         return attempt
 
     def place(
-        self, batch: int, attempt: str, rows: Iterable[Filed], dead: Iterable[Filed]
+        self, batch: int, attempt: str, rows: Iterable[WrittenFile], dead: Iterable[WrittenFile]
     ) -> list[DataFile]:
         """Move the files of an attempt to where they are read; what a commit says of them."""
         work = self.work_folder(batch, attempt)
@@ -219,7 +219,7 @@ class Outbox:
     def _sync(self, folder: Path, files: list[DataFile]) -> None:
         """Files that workers wrote are synced too, before a commit says that they are there."""
         for one in files:
-            problem = self.missing(one)
+            problem = self.find_problem(one)
             if problem:
                 raise TidingsError(f"{problem}; the batch is not committed")
         paths = [self.path / one.path for one in files]
@@ -232,13 +232,13 @@ class Outbox:
     def need_files(self, done: Commit) -> None:
         """DamagedOutbox unless the files of a batch are as they were written, byte for byte."""
         for one in done.files:
-            path, problem = self.path / one.path, self.missing(one)
+            path, problem = self.path / one.path, self.find_problem(one)
             if not problem and one.digest and digest_of(path) != one.digest:
                 problem = f"{path} was altered, its checksum differs"
             if problem:
-                raise self.log.damaged(problem)
+                raise self.log.damage_error(problem)
 
-    def missing(self, one: DataFile) -> str:
+    def find_problem(self, one: DataFile) -> str:
         """A sentence when a file that a commit names is not there in its length; else nothing."""
         path = self.path / one.path
         try:
@@ -251,34 +251,34 @@ class Outbox:
 
     def counters(self) -> dict[int, int]:
         """The last number of every node, after the last commit."""
-        kept = self.kept()
+        kept = self.read_kept()
         start, found = (-1, dict[int, int]()) if kept is None else (kept.batch, kept.counters)
         for commit in self.log.each(start + 1):
             found.update(commit.counters)
         return found
 
-    def kept(self) -> Kept | None:
+    def read_kept(self) -> KeptCounters | None:
         """The counters that were kept last, at a batch that is there; those that were altered are
         passed over, as the commits have them too."""
         for number in reversed(self.numbers("counters")):
-            if number < len(self.log) and (found := self._kept(number)) is not None:
+            if number < len(self.log) and (found := self._read_kept(number)) is not None:
                 return found
         return None
 
-    def kept_last(self) -> Kept | None:
+    def read_last_kept(self) -> KeptCounters | None:
         """Those that were kept last, wherever the commits end."""
-        found = (self._kept(number) for number in reversed(self.numbers("counters")))
+        found = (self._read_kept(number) for number in reversed(self.numbers("counters")))
         return next((one for one in found if one is not None), None)
 
-    def _kept(self, number: int) -> Kept | None:
+    def _read_kept(self, number: int) -> KeptCounters | None:
         with suppress(TidingsError):
-            return _read(self._file("counters", number), Kept)
+            return _read(self._file("counters", number), KeptCounters)
         return None
 
     def keep_counters(self, batch: int, counters: Mapping[int, int]) -> None:
         """Write all counters down now and then, so that a start need not read every commit."""
         if batch % COUNTERS_EVERY == 0:
-            kept = Kept(batch, self.log.end, dict(counters))
+            kept = KeptCounters(batch, self.log.end, dict(counters))
             write_sealed(self._file("counters", batch), msgspec.json.encode(kept))
             for old in self.numbers("counters")[:-2]:
                 self._file("counters", old).unlink(missing_ok=True)
@@ -295,7 +295,7 @@ class Outbox:
             if done.refused:
                 yield self.dead_folder(done.batch, done.attempt)
 
-    def hold(self) -> int:
+    def take_lock(self) -> int:
         """Keep other writers out, until `release_lock` of what is given back, or the process ends.
 
         It is a bare number, not a file object: those are closed when an interpreter goes down, and
@@ -308,9 +308,9 @@ class Outbox:
             raise TidingsError(f"another pipeline writes to the outbox {self.path}") from None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keep other writers out for a while; a process that dies lets go."""
-        lock = self.hold()
+        lock = self.take_lock()
         try:
             yield
         finally:

@@ -26,7 +26,7 @@ from tidings.spark.outbox.stages import NODES
 Array = npt.NDArray[Any]
 
 
-class Checked(msgspec.Struct):
+class CheckReport(msgspec.Struct):
     """What was looked at, and what is wrong, a sentence each."""
 
     outbox: str
@@ -45,7 +45,7 @@ class OutboxCheck:
 
     def __init__(self, outbox: Outbox) -> None:
         self.outbox = outbox
-        self.found = Checked(str(outbox.path))
+        self.found = CheckReport(str(outbox.path))
         self._counters: dict[int, int] = {}
         self._named: set[Path] = set()
         self._pins: set[int] = set()
@@ -60,7 +60,7 @@ class OutboxCheck:
     def batches(self) -> Iterator[int]:
         """Look at everything; the batches as they are done."""
         outbox, problems = self.outbox, self.found.problems
-        if outbox.log.is_before():
+        if outbox.log.has_old_format():
             problems.append(
                 "the outbox was written by a version before this one; start its pipeline, which "
                 "rewrites it, and then check it"
@@ -80,59 +80,59 @@ class OutboxCheck:
             if commit is None or commit.batch != batch:
                 problems.append(f"commit {batch} is not there")
                 return
-            self._batch(commit)
+            self._check_batch(commit)
             yield batch
-        self._rest(count)
+        self._check_rest(count)
         self.found.nodes = len(self._counters) - (ALL in self._counters)
 
-    def _batch(self, commit: Commit) -> None:
+    def _check_batch(self, commit: Commit) -> None:
         found, outbox = self.found, self.outbox
         found.batches += 1
-        self._pin(commit)
+        self._check_pin(commit)
         data = f"{outbox.folder(commit.batch, commit.attempt).relative_to(outbox.path)}/"
         rows, tables = 0, list[Any]()
         for one in commit.files:
             self._named.add(outbox.path / one.path)
             mine = one.path.startswith(data)
             rows += one.rows if mine else 0
-            if self._file(commit.batch, one) and mine:
-                tables.append(self._table(outbox.path / one.path))
+            if self._check_file(commit.batch, one) and mine:
+                tables.append(self._read_table(outbox.path / one.path))
         if rows != commit.matched:
-            self._wrong(commit.batch, f"its files have {rows} rows, expected {commit.matched}")
+            self._report(commit.batch, f"its files have {rows} rows, expected {commit.matched}")
         if None not in tables and sum(table.num_rows for table in tables) == commit.matched:
-            self._numbers(commit, tables)
+            self._check_numbers(commit, tables)
         self._counters.update(commit.counters)
 
-    def _wrong(self, batch: int, problem: str) -> None:
+    def _report(self, batch: int, problem: str) -> None:
         self.found.problems.append(f"batch {batch}: {problem}")
 
-    def _pin(self, commit: Commit) -> None:
+    def _check_pin(self, commit: Commit) -> None:
         if commit.batch not in self._pins:
             return  # the commit has all of it
         try:
             pin = self.outbox.pinned(commit.batch)
         except TidingsError as problem:
-            self._wrong(commit.batch, str(problem))
+            self._report(commit.batch, str(problem))
             return
         said = (commit.batch, commit.version, commit.micros)
         if pin is not None and (pin.batch, pin.version, pin.micros) != said:
             path = self.outbox.pin_path(commit.batch)
-            self._wrong(commit.batch, f"{path} says other things than the commit")
+            self._report(commit.batch, f"{path} says other things than the commit")
 
-    def _file(self, batch: int, one: DataFile) -> bool:
+    def _check_file(self, batch: int, one: DataFile) -> bool:
         """Is a file as it was written?"""
         self.found.files += 1
         self.found.bytes += one.size
         self.found.without_digest += not one.digest
         path = self.outbox.path / one.path
-        problem = self.outbox.missing(one)
+        problem = self.outbox.find_problem(one)
         if not problem and one.digest and digest_of(path) != one.digest:
             problem = f"{path} was altered, its checksum differs"
         if problem:
-            self._wrong(batch, problem)
+            self._report(batch, problem)
         return not problem
 
-    def _table(self, path: Path) -> Any:
+    def _read_table(self, path: Path) -> Any:
         try:
             with pq.ParquetFile(path) as file:
                 return file.read(columns=["notification", NODES, "numbers"])
@@ -140,7 +140,7 @@ class OutboxCheck:
             self.found.problems.append(f"{path} can't be read: {problem}")
             return None
 
-    def _numbers(self, commit: Commit, tables: list[Any]) -> None:
+    def _check_numbers(self, commit: Commit, tables: list[Any]) -> None:
         """Each node goes on from where it was, without gap or double, to where the commit says."""
         self.found.notifications += commit.matched
         after: dict[int, int] = {}
@@ -159,22 +159,22 @@ class OutboxCheck:
             for at in np.flatnonzero(np.add.reduceat(numbers != expected, starts))[:3].tolist():
                 first = int(starts[at])
                 wrong = first + int(np.argmax((numbers != expected)[first : first + counts[at]]))
-                self._wrong(
+                self._report(
                     commit.batch,
-                    f"{_called(int(distinct[at]))} has the number {numbers[wrong]}, expected "
+                    f"{_node_name(int(distinct[at]))} has the number {numbers[wrong]}, expected "
                     f"{expected[wrong]}",
                 )
             after = dict(zip(distinct.tolist(), (before + counts).tolist(), strict=True))
         for node in sorted(after.keys() | commit.counters.keys()):
             said, there = commit.counters.get(node), after.get(node)
             if said != there:
-                self._wrong(
+                self._report(
                     commit.batch,
-                    f"its commit has {said} for the counter of {_called(node)}, and its rows "
+                    f"its commit has {said} for the counter of {_node_name(node)}, and its rows "
                     f"give {there}",
                 )
 
-    def _rest(self, count: int) -> None:
+    def _check_rest(self, count: int) -> None:
         """What no commit names."""
         outbox, problems = self.outbox, self.found.problems
         homes = [one for home in ("data", "dead") for one in outbox.attempts(home)]
@@ -192,10 +192,10 @@ class OutboxCheck:
                 problems.append(f"{unknown[0]} is there, and no commit names it")
         problems += [f"batch {pin} was begun, and {ends}" for pin in pins if pin > end]
         problems += [f"counters of batch {one} are there, and {ends}" for one in kept if one >= end]
-        last = outbox.kept()
+        last = outbox.read_kept()
         if last is not None and last.batch == count - 1 and last.counters != self._counters:
             problems.append(f"the counters that were kept of batch {last.batch} are others")
 
 
-def _called(node: int) -> str:
+def _node_name(node: int) -> str:
     return "all notifications" if node == ALL else f"node {node}"

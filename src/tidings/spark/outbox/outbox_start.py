@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox import Outbox
-from tidings.spark.outbox.outbox_upgrade import rewrite
+from tidings.spark.outbox.outbox_upgrade import upgrade_outbox
 from tidings.spark.outbox.sealed_files import make_folder, sync
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.store.groups import START
@@ -33,19 +33,21 @@ _log = logging.getLogger(__name__)
 
 def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
     """Make an outbox ready to be written to; DamagedOutbox in one sentence where it can't be."""
-    rewrite(outbox)
-    kept = outbox.kept_last()
+    upgrade_outbox(outbox)
+    kept = outbox.read_last_kept()
     commits = outbox.log.begin(START if kept is None else kept.end)
     for commit in commits:
         for one in commit.files:
-            problem = outbox.missing(one)
+            problem = outbox.find_problem(one)
             if problem:
-                raise outbox.log.damaged(f"{problem}, as batch {commit.batch} was committed with")
-    _need_no_more(outbox, checkpoint)
+                raise outbox.log.damage_error(
+                    f"{problem}, as batch {commit.batch} was committed with"
+                )
+    _refuse_missing_commits(outbox, checkpoint)
     _sweep(outbox, {commit.batch: commit for commit in commits})
 
 
-def _need_no_more(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
+def _refuse_missing_commits(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
     """Whatever tells of a batch beyond the next one, or of the next one as done, tells of a commit
     that is missing."""
     next_ = len(outbox.log)
@@ -53,10 +55,10 @@ def _need_no_more(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
     begun = [batch for home in ("data", "dead") for batch, _ in outbox.attempts(home)]
     last = max((*begun, *outbox.numbers("pins")), default=-1)
     if last > next_:
-        raise outbox.log.damaged(f"{ends}, but batch {last} was begun")
+        raise outbox.log.damage_error(f"{ends}, but batch {last} was begun")
     done = max((checkpoint.last(), *outbox.numbers("counters")))
     if done >= next_:
-        raise outbox.log.damaged(f"{ends}, but batch {done} was done")
+        raise outbox.log.damage_error(f"{ends}, but batch {done} was done")
 
 
 def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:

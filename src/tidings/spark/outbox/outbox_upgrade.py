@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
 from tidings.spark.outbox.numbering import ALL
-from tidings.spark.outbox.outbox import Kept, Outbox, Pin
+from tidings.spark.outbox.outbox import KeptCounters, Outbox, Pin
 from tidings.spark.outbox.sealed_files import make_folder, sync, write_sealed, write_whole
 
 PINS = 100  # batches that Spark can still be asked to do again
@@ -31,11 +31,11 @@ KINDS = ("commits", "pins", "counters")
 Record = TypeVar("Record", Commit, Pin)
 
 
-def rewrite(outbox: Outbox) -> None:
+def upgrade_outbox(outbox: Outbox) -> None:
     """Rewrite an outbox of the format before; DamagedOutbox where it is not whole."""
     new = outbox.home / "new"
     if not (new / "whole").exists():
-        if not _is_before(outbox):
+        if not _has_old_format(outbox):
             return
         shutil.rmtree(new, ignore_errors=True)
         _write(outbox, new)
@@ -49,11 +49,11 @@ def rewrite(outbox: Outbox) -> None:
     outbox.log = Commits(outbox.home / "commits")
 
 
-def _is_before(outbox: Outbox) -> bool:
+def _has_old_format(outbox: Outbox) -> bool:
     if any((outbox.home / "commits").glob("*.log")):
         return False
     pins = (outbox.pin_path(number).read_bytes()[:1] for number in outbox.numbers("pins"))
-    return outbox.log.is_before() or b"{" in pins
+    return outbox.log.has_old_format() or b"{" in pins
 
 
 def _write(outbox: Outbox, new: Path) -> None:
@@ -62,10 +62,12 @@ def _write(outbox: Outbox, new: Path) -> None:
     numbers, log, counters = outbox.numbers("commits"), Commits(new / "commits"), dict[int, int]()
     if numbers != list(range(len(numbers))):
         gap = next(at for at, number in enumerate(numbers) if at != number)
-        raise outbox.log.damaged(f"commit {gap} is missing, and there are {len(numbers)} others")
+        raise outbox.log.damage_error(
+            f"commit {gap} is missing, and there are {len(numbers)} others"
+        )
     for number in numbers:
         path = outbox.home / "commits" / f"{number:08d}.json"
-        commit = _decoded(outbox, path, Commit)
+        commit = _decode_file(outbox, path, Commit)
         _need_counters(outbox, path, commit, counters)
         counters.update(commit.counters)
         ended = path.stat().st_mtime_ns // 1000
@@ -73,10 +75,10 @@ def _write(outbox: Outbox, new: Path) -> None:
         log.append(msgspec.structs.replace(commit, files=files, ended=ended))
     for number in outbox.numbers("pins"):
         if number >= len(numbers) - PINS:
-            pin = _decoded(outbox, outbox.pin_path(number), Pin)
+            pin = _decode_file(outbox, outbox.pin_path(number), Pin)
             write_sealed(new / "pins" / f"{number:08d}.json", msgspec.json.encode(pin))
     if numbers:
-        kept = Kept(numbers[-1], log.end, counters)
+        kept = KeptCounters(numbers[-1], log.end, counters)
         write_sealed(new / "counters" / f"{kept.batch:08d}.json", msgspec.json.encode(kept))
     log.close()
 
@@ -86,7 +88,7 @@ def _need_counters(outbox: Outbox, path: Path, commit: Commit, before: dict[int,
     rises = all(number > before.get(node, 0) for node, number in commit.counters.items())
     expected = before.get(ALL, 0) + commit.matched
     if not rises or commit.counters.get(ALL, before.get(ALL, 0)) != expected:
-        raise outbox.log.damaged(f"the counters of {path} do not follow those before")
+        raise outbox.log.damage_error(f"the counters of {path} do not follow those before")
 
 
 def _files(outbox: Outbox, commit: Commit) -> list[DataFile]:
@@ -97,22 +99,22 @@ def _files(outbox: Outbox, commit: Commit) -> list[DataFile]:
             try:
                 count = pq.read_metadata(path).num_rows
             except (pa.ArrowException, OSError) as problem:
-                raise outbox.log.damaged(f"{path} can't be read: {problem}") from None
+                raise outbox.log.damage_error(f"{path} can't be read: {problem}") from None
             name = str(path.relative_to(outbox.path))
             found.append(DataFile(name, count, path.stat().st_size, ""))
             there += count
         if there != rows:
-            raise outbox.log.damaged(f"{folder} has {there} rows, expected {rows}")
+            raise outbox.log.damage_error(f"{folder} has {there} rows, expected {rows}")
     return found
 
 
-def _decoded(outbox: Outbox, path: Path, kind: type[Record]) -> Record:
+def _decode_file(outbox: Outbox, path: Path, kind: type[Record]) -> Record:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise outbox.log.damaged(f"the file {path} can't be read: {problem}") from None
+        raise outbox.log.damage_error(f"the file {path} can't be read: {problem}") from None
     if found.batch != int(path.stem):
-        raise outbox.log.damaged(f"the file {path} is of batch {found.batch}")
+        raise outbox.log.damage_error(f"the file {path} is of batch {found.batch}")
     return found
 
 

@@ -47,7 +47,7 @@ class SparkCheckpoint:
         self.path = path
         self._synced: set[Path] = set()
 
-    def made_of(self, batch: int) -> str:
+    def sync_offsets(self, batch: int) -> str:
         """A digest of what Spark noted for a batch, which the disk has from now on."""
         noted = self.path / "offsets" / str(batch)
         try:
@@ -78,7 +78,7 @@ class SparkCheckpoint:
         before = self._log_offset(batch - 1) if batch else -1
         if upto is None or before is None:
             return []
-        return [path for log in range(before + 1, upto + 1) for path in self._noted(log)]
+        return [path for log in range(before + 1, upto + 1) for path in self._files_in_log(log)]
 
     def _log_offset(self, batch: int) -> int | None:
         try:
@@ -87,7 +87,7 @@ class SparkCheckpoint:
         except (FileNotFoundError, IndexError, msgspec.DecodeError):
             return None
 
-    def _noted(self, log: int) -> list[Path]:
+    def _files_in_log(self, log: int) -> list[Path]:
         for name in (str(log), f"{log}.compact"):  # the second has those before it too
             try:
                 lines = (self.path / "sources" / "0" / name).read_bytes().splitlines()[1:]

@@ -27,7 +27,7 @@ from tidings.files import make_private
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
 from tidings.spark.outbox.sealed_files import digest_of
-from tidings.spark.tagging.worker import Pinned, joined, view_of
+from tidings.spark.tagging.worker import Pinned, join_batches, view_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +47,7 @@ class Stage(msgspec.Struct, frozen=True):
     corrupt: str | None = None  # the column of rows that could not be split, for csv
 
 
-class Staged(msgspec.Struct):
+class StagedPartition(msgspec.Struct):
     """What became of one partition."""
 
     partition: int
@@ -63,11 +63,11 @@ class Staged(msgspec.Struct):
     nodes: dict[int, int] = {}  # how often it has each node
 
 
-def run_stage(df: DataFrame, stage: Stage) -> list[Staged]:
+def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
     """Do it for all partitions, in one job; what became of them, in their order."""
     run: Any = stage_partition(stage)
     rows = df.mapInArrow(run, "staged binary").toArrow().column(0).to_pylist()
-    found = [msgspec.msgpack.decode(row, type=Staged) for row in rows]
+    found = [msgspec.msgpack.decode(row, type=StagedPartition) for row in rows]
     return sorted(found, key=lambda one: one.partition)
 
 
@@ -81,7 +81,7 @@ def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         view = view_of(stage.pinned)
         schema = pa.ipc.read_schema(pa.py_buffer(stage.schema))
         with _Files(stage.folder, context.partitionId()) as files:
-            for batch in joined(batches):
+            for batch in join_batches(batches):
                 _stage_batch(view, schema, stage, batch, files)
         made = pa.array([msgspec.msgpack.encode(files.staged)], pa.binary())
         yield pa.RecordBatch.from_arrays([made], names=["staged"])
@@ -93,7 +93,7 @@ class _Files:
     """The files of one partition, made when something is to go into them."""
 
     def __init__(self, folder: str, partition: int) -> None:
-        self.staged = Staged(partition)
+        self.staged = StagedPartition(partition)
         self._folder = Path(folder)
         self._name = f"{partition:05d}-{uuid.uuid4().hex}"
         self._rows: Any = None
@@ -132,14 +132,14 @@ class _Files:
 def _stage_batch(
     view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch, files: _Files
 ) -> None:
-    decoded = _decoded(schema, stage, batch)
+    decoded = _decode(schema, stage, batch)
     staged, good = files.staged, decoded.good
     staged.seen += good.num_rows
     for first, last, matched in view.pieces(*view.matched(good)):
         _stage_rows(view, good.slice(first, last - first), matched, files)
     if decoded.reasons:
         staged.refused += len(decoded.reasons)
-        raw = pa.array(_raw(stage, batch, decoded), pa.string())
+        raw = pa.array(_raw_texts(stage, batch, decoded), pa.string())
         reasons = pa.array(decoded.reasons, pa.string())
         files.put_dead(pa.RecordBatch.from_arrays([reasons, raw], schema=DEAD))
 
@@ -163,7 +163,7 @@ def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], file
     staged.nodes = dict(total)
 
 
-def _decoded(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
+def _decode(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
     if stage.format == "json":
         return decode_json(batch.column(stage.text), schema)
     if stage.format == "csv":
@@ -172,13 +172,16 @@ def _decoded(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
     return Decoded(batch, everything, np.zeros(0, np.int64), [])
 
 
-def _raw(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[str]:
+def _raw_texts(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[str]:
     """The text of bad rows as it came, as well as a text can show it: bytes that are not UTF-8 by
     their numbers."""
     bad = pa.array(decoded.bad_rows.tolist(), pa.int64())
     rows = batch.take(bad)
     columns = [
-        [_shown(value) if value is not None else None for value in _bytes(column).to_pylist()]
+        [
+            _show_value(value) if value is not None else None
+            for value in _as_bytes(column).to_pylist()
+        ]
         for column in rows.columns
     ]
     texts = dict(zip(rows.schema.names, columns, strict=True))
@@ -191,14 +194,14 @@ def _raw(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[str]:
     ]
 
 
-def _bytes(column: Any) -> Any:
+def _as_bytes(column: Any) -> Any:
     """A column of texts as bytes: not all that Spark takes for text is."""
     kind = column.type
     texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     return column.cast(pa.large_binary()) if texts else column
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return "" if value is None else str(value)

@@ -19,7 +19,7 @@ from tidings.model import TidingsError
 from tidings.notifications import decode_json
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.spark_checkpoint import STREAM
-from tidings.spark.pipeline.pipeline import checked_view, open_subscriptions
+from tidings.spark.pipeline.pipeline import load_checked_view, open_subscriptions
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, paths_of
 from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema
 
@@ -44,7 +44,7 @@ class Sample(msgspec.Struct, frozen=True):
     reason: str | None  # of the first that was refused
 
 
-class Found(msgspec.Struct, frozen=True):
+class Inspection(msgspec.Struct, frozen=True):
     """What a pipeline would begin with."""
 
     name: str
@@ -59,12 +59,12 @@ class Found(msgspec.Struct, frozen=True):
     sample: Sample | None
 
 
-def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
+def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspection:
     """Look at all that a pipeline file names; TidingsError in one sentence where it can't run."""
     source = settings.source
     sample = None
     if isinstance(source, Files):
-        sample = _sampled(settings, source)
+        sample = _read_sample(settings, source)
     need_log(settings)
     need_places(settings)
     outbox = Outbox(settings.at(settings.outbox.path))
@@ -80,16 +80,16 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
     subscriptions = open_subscriptions(settings)
     try:
         version = subscriptions.version
-        view = checked_view(settings, schema, subscriptions)
+        view = load_checked_view(settings, schema, subscriptions)
     finally:
         subscriptions.close()
     alive = view.member_starts[1:] > view.member_starts[:-1]
     tested: dict[str, set[str]] = {}
     for path, families in view.matcher.tested().items():
         tested.setdefault(path[0], set()).update(families if len(path) == 1 else {"fields"})
-    return Found(
+    return Inspection(
         settings.name,
-        _described(settings),
+        _describe_source(settings),
         str(settings.at(source.path)) if isinstance(source, Files) else None,
         [
             Column(
@@ -108,7 +108,7 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Found:
     )
 
 
-def _described(settings: Settings) -> str:
+def _describe_source(settings: Settings) -> str:
     source = settings.source
     if isinstance(source, Files):
         return f"{source.format} files"
@@ -157,7 +157,7 @@ def _check_outbox(outbox: Outbox, checkpoint: Path) -> str:
     return known or ""
 
 
-def _sampled(settings: Settings, source: Files) -> Sample | None:
+def _read_sample(settings: Settings, source: Files) -> Sample | None:
     folder = settings.at(source.path)
     if not folder.is_dir():
         raise TidingsError(f"source.path: there is no folder {folder}")

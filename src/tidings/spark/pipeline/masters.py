@@ -10,7 +10,7 @@ from tidings.model import TidingsError
 from tidings.spark.pipeline.settings import Kafka, KafkaSink, Settings
 from tidings.spark.session.failures import sentence_of
 from tidings.spark.session.kafka import kafka_settings
-from tidings.spark.session.session import cluster_session, local_session, prepare
+from tidings.spark.session.session import cluster_session, local_session, prepare_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ def session_for(settings: Settings) -> SparkSession:
             config[key] = f"{value},{also}" if also and key != "spark.jars.ivy" else value
     try:
         if given.remote is not None:
-            return _connected(given.remote, config)
+            return _connect(given.remote, config)
         return session_at(settings.name, given.master, **config)
     except TidingsError:
         raise
@@ -66,8 +66,8 @@ def need_driver(settings: Settings) -> None:
         )
 
 
-def _connected(url: str, config: dict[str, str]) -> SparkSession:
-    prepare()
+def _connect(url: str, config: dict[str, str]) -> SparkSession:
+    prepare_environment()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.remote(url)

@@ -23,7 +23,7 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.loading.restated import Unfit
 from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
-from tidings.spark.outbox.numbering import after
+from tidings.spark.outbox.numbering import counters_after
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder
@@ -31,8 +31,8 @@ from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.spark.outbox.stages import Stage, run_stage
 from tidings.spark.pipeline.settings import Files, Settings
 from tidings.spark.pipeline.sinks import hand_over_to
-from tidings.spark.pipeline.streams import Opened, open_source
-from tidings.spark.pipeline.subscription_source import Fixed, Followed
+from tidings.spark.pipeline.streams import OpenedSource, open_source
+from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions
 from tidings.spark.tagging.column_checks import check_columns
 from tidings.spark.tagging.worker import Pinned
 from tidings.store import LogError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain")
-Told = Callable[[Commit, float], None]  # is told each batch, and how many seconds it took
+BatchListener = Callable[[Commit, float], None]  # gets each batch, and the seconds it took
 
 
 class Pipeline:
@@ -53,11 +53,11 @@ class Pipeline:
     """Where sinks that are the console write; stdout, if it is not set."""
 
     def __init__(
-        self, settings: Settings, spark: SparkSession, told: Told = lambda _a, _b: None
+        self, settings: Settings, spark: SparkSession, on_batch: BatchListener = lambda _a, _b: None
     ) -> None:
         self.settings = settings
         self.spark = spark
-        self.told = told
+        self.on_batch = on_batch
         self.outbox = Outbox(settings.at(settings.outbox.path))
         self.subscriptions = open_subscriptions(settings)
         self.source = open_source(settings, spark)
@@ -65,7 +65,7 @@ class Pipeline:
         self._counters: tuple[int, dict[int, int]] | None = None  # after which batch
         self._lock: int | None = None
         self._at_work = threading.Lock()
-        checked_view(settings, self.source.schema, self.subscriptions)
+        load_checked_view(settings, self.source.schema, self.subscriptions)
 
     def start(self) -> StreamingQuery:
         """Start the stream; it goes on until it is stopped, or until all is read.
@@ -74,14 +74,14 @@ class Pipeline:
         """
         if self._lock is not None:  # started before: a batch of that may still be at work
             return self._start()
-        self._lock = self.outbox.hold()
+        self._lock = self.outbox.take_lock()
         try:
             make_folder(self._checkpoint.path)
-            self.stream_id = self.outbox.belong(self._checkpoint.path)
+            self.stream_id = self.outbox.bind_to_checkpoint(self._checkpoint.path)
             take_outbox(self.outbox, self._checkpoint)
             return self._start()
         except BaseException:
-            self._let_go()
+            self._release_outbox()
             raise
 
     def _start(self) -> StreamingQuery:
@@ -114,10 +114,10 @@ class Pipeline:
             else:
                 self._need_same(done)
             self._hand_over(df.sparkSession, done)
-        self.told(done, time.perf_counter() - began)
+        self.on_batch(done, time.perf_counter() - began)
 
     def _pin(self, batch: int) -> Pin:
-        offsets = self._checkpoint.made_of(batch)
+        offsets = self._checkpoint.sync_offsets(batch)
         try:
             known = self.outbox.pinned(batch)
         except TidingsError as problem:
@@ -128,7 +128,11 @@ class Pipeline:
         if known is None:
             micros = time.time_ns() // 1000  # before the version, so what came earlier is in it
             version, before = self.subscriptions.version, self.outbox.committed(batch - 1)
-            if isinstance(self.subscriptions, Followed) and before and version < before.version:
+            if (
+                isinstance(self.subscriptions, FollowedSubscriptions)
+                and before
+                and version < before.version
+            ):
                 raise TidingsError(
                     f"the log {self.subscriptions.log.path} is at version {version}, but batch "
                     f"{before.batch} was done with version {before.version}; is it the same log?"
@@ -145,7 +149,7 @@ class Pipeline:
         return known
 
     def _need_rows(self, batch: int, offsets: str) -> None:
-        now = self._checkpoint.made_of(batch)
+        now = self._checkpoint.sync_offsets(batch)
         if offsets and now and offsets != now:
             raise TidingsError(
                 f"batch {batch} was begun with other rows than those that the checkpoint "
@@ -161,7 +165,7 @@ class Pipeline:
 
     def _write(self, df: DataFrame, pin: Pin) -> Commit:
         self._need_files(pin.batch)
-        attempt = self.outbox.attempt(pin.batch)
+        attempt = self.outbox.begin_attempt(pin.batch)
         try:
             pinned = self.subscriptions.pinned(pin.version)
         except (LogError, Unfit) as problem:
@@ -181,7 +185,7 @@ class Pipeline:
             files = self.outbox.place(pin.batch, attempt, filed, refused)
         finally:
             self.outbox.drop_work(pin.batch, attempt)
-        new = after(counters, map(counts_of, staged))
+        new = counters_after(counters, map(counts_of, staged))
         done = Commit(
             pin.batch, attempt, pin.version, pin.micros,
             rows=sum(one.seen for one in staged),
@@ -225,10 +229,10 @@ class Pipeline:
 
     def close(self) -> None:
         """Let go of the outbox, after a batch that is still at work."""
-        self._let_go()
+        self._release_outbox()
         self.subscriptions.close()
 
-    def _let_go(self) -> None:
+    def _release_outbox(self) -> None:
         with self._at_work:
             if self._lock is not None:
                 self.outbox.log.close()
@@ -236,15 +240,19 @@ class Pipeline:
             self._lock = None
 
 
-def open_subscriptions(settings: Settings) -> Fixed | Followed:
+def open_subscriptions(settings: Settings) -> FixedSubscriptions | FollowedSubscriptions:
     """The subscriptions that a pipeline file names."""
     given = settings.subscriptions
     if given.snapshot is not None:
-        return Fixed(settings.at(given.snapshot))
-    return Followed(settings.at(given.log or ""), settings.attributes, given.rebuild_after)
+        return FixedSubscriptions(settings.at(given.snapshot))
+    return FollowedSubscriptions(
+        settings.at(given.log or ""), settings.attributes, given.rebuild_after
+    )
 
 
-def checked_view(settings: Settings, schema: StructType, wanted: Fixed | Followed) -> View:
+def load_checked_view(
+    settings: Settings, schema: StructType, wanted: FixedSubscriptions | FollowedSubscriptions
+) -> View:
     """What subscribers want now, once it goes with the columns of the source. Filters that were
     dropped since the last compilation are still looked at, so before one is refused for what it
     tests there is another."""
@@ -275,7 +283,7 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
         raise TidingsError(f"outbox.time: column '{time_column}' is {kind}, expected a timestamp")
 
 
-def stage_of(source: Opened, pinned: Pinned, work: Path) -> Stage:
+def stage_of(source: OpenedSource, pinned: Pinned, work: Path) -> Stage:
     """What workers are told of the first half of a batch."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()

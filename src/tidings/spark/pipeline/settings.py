@@ -173,13 +173,13 @@ def load_settings(path: str | Path) -> Settings:
     try:
         found = msgspec.convert(raw, Settings)
     except msgspec.ValidationError as problem:
-        raise SettingsError(f"{path}: {_told(str(problem))}") from None
+        raise SettingsError(f"{path}: {_rephrase(str(problem))}") from None
     found = msgspec.structs.replace(found, folder=path.parent.absolute())
     _check(path, found)
     return found
 
 
-def _told(problem: str) -> str:
+def _rephrase(problem: str) -> str:
     """msgspec's sentence with the place as TOML has it: `$.source.path` is source.path."""
     sentence, _, place = problem.partition(" - at `$")
     sentence = sentence[0].lower() + sentence[1:].replace("Object ", "").replace("`", "'")
@@ -212,7 +212,7 @@ def _problems(found: Settings) -> Iterator[str]:
         yield "source.urls: found none, expected at least one"
     for name, number, least, most in _numbers(found):
         if number is not None and not least <= number <= most:  # a NaN is not in between either
-            yield f"{name}: found {_shown(number)}, expected {least} to {most:,}"
+            yield f"{name}: found {_show_number(number)}, expected {least} to {most:,}"
     for name, text in paths_of(found):
         if not text or "\0" in text:
             yield f"{name}: found {text!r}, expected a path"
@@ -252,20 +252,20 @@ def _overlaps(found: Settings) -> Iterator[str]:
     called as those of an outbox are."""
     if not isinstance(found.source, Files):
         return
-    read = _plain(found.at(found.source.path))
+    read = _normalise(found.at(found.source.path))
     for name, path in paths_of(found):
-        own = _plain(found.at(path))
+        own = _normalise(found.at(path))
         below = name in ("outbox.path", "source.archive") and own.is_relative_to(read)
         above = name == "source.archive" and read.is_relative_to(own)
         if name != "source.path" and (own == read or below or above):
             yield f"{name}: found {own}, expected a folder apart from source.path, {read}"
 
 
-def _plain(path: Path) -> Path:
+def _normalise(path: Path) -> Path:
     return Path(os.path.normpath(path))
 
 
-def _shown(number: float) -> str:
+def _show_number(number: float) -> str:
     if isinstance(number, int) and abs(number) > 10**20:  # Python may refuse to write it
         return "an integer of more than 20 digits"
     return f"{number}"

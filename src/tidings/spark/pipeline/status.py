@@ -31,7 +31,7 @@ class Totals(msgspec.Struct):
     refused: int = 0
 
 
-class Counted(msgspec.Struct, frozen=True):
+class NodeCounter(msgspec.Struct, frozen=True):
     node: int
     number: int  # its counter: the notifications that it was the lowest match of
     filter: str | None
@@ -46,14 +46,14 @@ class DeadLetter(msgspec.Struct, frozen=True):
     raw: str  # of one of them
 
 
-class Damaged(msgspec.Struct, frozen=True):
+class DamagedFile(msgspec.Struct, frozen=True):
     """A file of the outbox that can't be read."""
 
     file: str
     problem: str
 
 
-class Standing(msgspec.Struct, frozen=True):
+class PipelineStatus(msgspec.Struct, frozen=True):
     name: str
     outbox: str
     totals: Totals
@@ -63,15 +63,15 @@ class Standing(msgspec.Struct, frozen=True):
     snapshots: list[int]
     open_pins: list[Pin]
     notifications: int
-    counters: list[Counted]  # the highest
+    counters: list[NodeCounter]  # the highest
     nodes: int  # that have a counter
     dead_letters: list[DeadLetter]
-    damaged: list[Damaged]  # dead letters that could not be looked at
+    damaged: list[DamagedFile]  # dead letters that could not be looked at
     feeds: list[str] = []  # what is wrong with those that could not be read at the last look
     aside: list[Aside] = []  # subscriptions whose filters are refused now
 
 
-def standing(settings: Settings, most: int | None = 10) -> Standing:
+def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
     """Read the files of a pipeline; `most` nodes are named."""
     outbox = Outbox(settings.at(settings.outbox.path))
     if outbox.path.is_file():
@@ -89,9 +89,11 @@ def standing(settings: Settings, most: int | None = 10) -> Standing:
     counters = outbox.counters()
     everything = counters.pop(ALL, 0)
     ranked = sorted(counters.items(), key=lambda item: (-item[1], item[0]))[:most]
-    letters, damaged = _dead_letters(outbox, refusing)
-    latest, subscriptions, snapshots, texts = _subscriptions(settings, [node for node, _ in ranked])
-    return Standing(
+    letters, damaged = _read_dead_letters(outbox, refusing)
+    latest, subscriptions, snapshots, texts = _read_subscriptions(
+        settings, [node for node, _ in ranked]
+    )
+    return PipelineStatus(
         settings.name,
         str(outbox.path),
         totals,
@@ -101,31 +103,31 @@ def standing(settings: Settings, most: int | None = 10) -> Standing:
         snapshots,
         _open_pins(outbox, -1 if last is None else last.batch),
         everything,
-        [Counted(node, number, texts.get(node)) for node, number in ranked],
+        [NodeCounter(node, number, texts.get(node)) for node, number in ranked],
         len(counters),
         letters,
         damaged,
         _feed_problems(settings),
-        _set_aside(settings),
+        _list_set_aside(settings),
     )
 
 
-def _set_aside(settings: Settings) -> list[Aside]:
+def _list_set_aside(settings: Settings) -> list[Aside]:
     path = settings.at(settings.subscriptions.log or "")
     if settings.subscriptions.log is None or not (path / "lock").exists():
         return []
-    from tidings.spark.loading.log_snapshots import set_aside
+    from tidings.spark.loading.log_snapshots import list_set_aside
     from tidings.store import ChangeLog
 
-    return set_aside(ChangeLog(path, settings.attributes))
+    return list_set_aside(ChangeLog(path, settings.attributes))
 
 
 def _feed_problems(settings: Settings) -> list[str]:
     if not isinstance(settings.source, Feeds):
         return []
-    from tidings.spark.feeds.feed_spool import problems
+    from tidings.spark.feeds.feed_spool import feed_problems
 
-    found = problems(settings.at(settings.source.spool))
+    found = feed_problems(settings.at(settings.source.spool))
     return [found[address] for address in settings.source.urls if address in found]
 
 
@@ -135,13 +137,13 @@ def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
     return [pin for pin in found if pin is not None]
 
 
-def _subscriptions(
+def _read_subscriptions(
     settings: Settings, nodes: list[int]
 ) -> tuple[int | None, int | None, list[int], dict[int, str]]:
     """Version, how many, snapshots, and the filters of nodes as far as they are known."""
     given = settings.subscriptions
     if given.snapshot is not None:
-        return _of_snapshot(settings.at(given.snapshot), nodes)
+        return _read_snapshot(settings.at(given.snapshot), nodes)
     path = settings.at(given.log or "")
     if not (path / "lock").exists():
         return None, None, [], {}
@@ -162,7 +164,7 @@ def _subscriptions(
     return version, len(state.subscriptions), snapshots, texts
 
 
-def _of_snapshot(
+def _read_snapshot(
     path: Path, nodes: list[int]
 ) -> tuple[int | None, int | None, list[int], dict[int, str]]:
     if not path.is_dir():
@@ -175,35 +177,37 @@ def _of_snapshot(
     return one.number, len(one), [one.number], texts
 
 
-def _dead_letters(outbox: Outbox, refusing: list[Commit]) -> tuple[list[DeadLetter], list[Damaged]]:
+def _read_dead_letters(
+    outbox: Outbox, refusing: list[Commit]
+) -> tuple[list[DeadLetter], list[DamagedFile]]:
     """The latest reasons, each with one of the rows; and files that can't be read. Folders that are
     gone are passed over. Rows are looked at some thousands at a time, however many there are."""
     rows: Counter[str] = Counter()
     found: dict[str, tuple[int, str]] = {}
-    damaged: list[Damaged] = []
+    damaged: list[DamagedFile] = []
     for commit in reversed(refusing):
         folder = outbox.dead_folder(commit.batch, commit.attempt)
         for file in sorted(folder.glob("*.parquet")):
             try:
-                for reasons, raw in _letters(file):
-                    _look(reasons, raw, commit.batch, found, rows)
+                for reasons, raw in _read_letters(file):
+                    _count_reasons(reasons, raw, commit.batch, found, rows)
             except (pa.ArrowException, OSError, KeyError, ValueError) as problem:
                 first = str(problem).partition("\n")[0]
-                damaged.append(Damaged(str(file), first or type(problem).__name__))
+                damaged.append(DamagedFile(str(file), first or type(problem).__name__))
         if len(found) >= LETTERS:
             break
     letters = [DeadLetter(reason, rows[reason], *one) for reason, one in found.items()]
     return letters, damaged
 
 
-def _letters(file: Path) -> Iterator[tuple[Any, Any]]:
+def _read_letters(file: Path) -> Iterator[tuple[Any, Any]]:
     """The reasons and texts of a file, batch by batch."""
     with pq.ParquetFile(file, buffer_size=1 << 20) as opened:
         for batch in opened.iter_batches(ROWS, columns=["reason", "raw"]):
             yield batch.column("reason"), batch.column("raw")
 
 
-def _look(
+def _count_reasons(
     reasons: Any, raw: Any, batch: int, found: dict[str, tuple[int, str]], rows: Counter[str]
 ) -> None:
     """Take in the first reasons that there is room for, and count those that were taken in."""

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tidings.model import TidingsError
-from tidings.spark.pipeline.pipeline import Pipeline, Told
+from tidings.spark.pipeline.pipeline import BatchListener, Pipeline
 from tidings.spark.pipeline.settings import Settings
 from tidings.spark.session.failures import sentence_of
 
@@ -29,13 +29,13 @@ class Ending(Exception):
     """A batch that was not begun, because the pipeline is about to end."""
 
 
-class Watched(Pipeline):
+class StoppablePipeline(Pipeline):
     """A pipeline for `tidings pipeline run`."""
 
     def __init__(
-        self, settings: Settings, spark: SparkSession, told: Told = lambda _a, _b: None
+        self, settings: Settings, spark: SparkSession, on_batch: BatchListener = lambda _a, _b: None
     ) -> None:
-        super().__init__(settings, spark, told)
+        super().__init__(settings, spark, on_batch)
         self.ending = threading.Event()
         """When it is set, no further batch begins."""
         self.batch: int | None = None
@@ -82,12 +82,12 @@ class Watched(Pipeline):
         if self._cut_off:  # what failed is the batch that was stopped
             return
         if self.failure is not None:
-            raise TidingsError(_told(self.failure)) from self.failure
+            raise TidingsError(_failure_sentence(self.failure)) from self.failure
         problem = query.exception()
         if problem is not None and not self.ending.is_set():
-            raise TidingsError(_told(problem)) from problem
+            raise TidingsError(_failure_sentence(problem)) from problem
 
 
-def _told(problem: Exception) -> str:
+def _failure_sentence(problem: Exception) -> str:
     sentence = sentence_of(problem)
     return sentence if isinstance(problem, TidingsError) else f"the pipeline failed: {sentence}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CORRUPT = "_corrupt_record"
 
 
-class Opened(msgspec.Struct, frozen=True, eq=False):
+class OpenedSource(msgspec.Struct, frozen=True, eq=False):
     """A source: its stream, how rows are decoded, and the columns that come out of that."""
 
     df: Any  # DataFrame
@@ -29,24 +29,26 @@ class Opened(msgspec.Struct, frozen=True, eq=False):
     corrupt: str | None = None
 
 
-def open_source(settings: Settings, spark: SparkSession) -> Opened:
+def open_source(settings: Settings, spark: SparkSession) -> OpenedSource:
     """The stream of a pipeline file."""
     source = settings.source
     if isinstance(source, Files):
-        return _files(settings, source, spark)
+        return _open_files(settings, source, spark)
     if isinstance(source, Kafka):
-        return _kafka(settings, source, spark)
+        return _open_kafka(settings, source, spark)
     if isinstance(source, Feeds):
         from tidings.spark.sources import register
 
         register(spark)
         stream = spark.readStream.format("tidings-feeds").option("urls", "\n".join(source.urls))
         stream = stream.option("spool", str(settings.at(source.spool)))
-        return _typed(stream.option("checkpoint", str(settings.at(settings.checkpoint))).load())
-    return _rate(source, spark)
+        return _typed_source(
+            stream.option("checkpoint", str(settings.at(settings.checkpoint))).load()
+        )
+    return _open_rate(source, spark)
 
 
-def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
+def _open_files(settings: Settings, source: Files, spark: SparkSession) -> OpenedSource:
     path = settings.at(source.path)
     if not path.is_dir():
         raise TidingsError(f"source.path: there is no folder {path}")
@@ -65,10 +67,10 @@ def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
             schema = spark.read.parquet(str(path)).schema
         else:
             schema = spark_schema(declared_columns(settings))
-        return _typed(reader.schema(schema).parquet(str(path)))
+        return _typed_source(reader.schema(schema).parquet(str(path)))
     arrow = declared_columns(settings)
     if source.format == "json":
-        return Opened(reader.text(str(path)), spark_schema(arrow), "json", arrow)
+        return OpenedSource(reader.text(str(path)), spark_schema(arrow), "json", arrow)
     texts = ", ".join(f"`{name.replace('`', '``')}` string" for name in arrow.names)
     rows = (
         reader.schema(f"{texts}, `{CORRUPT}` string")
@@ -79,10 +81,10 @@ def _files(settings: Settings, source: Files, spark: SparkSession) -> Opened:
         .option("columnNameOfCorruptRecord", CORRUPT)
         .csv(str(path))
     )
-    return Opened(rows, spark_schema(arrow), "csv", arrow, corrupt=CORRUPT)
+    return OpenedSource(rows, spark_schema(arrow), "csv", arrow, corrupt=CORRUPT)
 
 
-def _kafka(settings: Settings, source: Kafka, spark: SparkSession) -> Opened:
+def _open_kafka(settings: Settings, source: Kafka, spark: SparkSession) -> OpenedSource:
     reader = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", source.servers)
@@ -93,16 +95,16 @@ def _kafka(settings: Settings, source: Kafka, spark: SparkSession) -> Opened:
     if source.rows_per_trigger is not None:
         reader = reader.option("maxOffsetsPerTrigger", source.rows_per_trigger)
     arrow = declared_columns(settings)
-    return Opened(reader.load().select("value"), spark_schema(arrow), "json", arrow)
+    return OpenedSource(reader.load().select("value"), spark_schema(arrow), "json", arrow)
 
 
-def _rate(source: Rate, spark: SparkSession) -> Opened:
+def _open_rate(source: Rate, spark: SparkSession) -> OpenedSource:
     stream = spark.readStream.format("rate").option("rowsPerSecond", source.rows_per_second)
-    return _typed(stream.load())
+    return _typed_source(stream.load())
 
 
-def _typed(df: DataFrame) -> Opened:
-    return Opened(df, df.schema, "typed")
+def _typed_source(df: DataFrame) -> OpenedSource:
+    return OpenedSource(df, df.schema, "typed")
 
 
 def declared_columns(settings: Settings) -> pa.Schema:
@@ -112,10 +114,10 @@ def declared_columns(settings: Settings) -> pa.Schema:
         raise TidingsError("columns: expected the names and types of the source's columns")
     schema = arrow_schema(attributes)
     # `subject` is always declared; it is a column only where the file says so
-    return pa.schema([field for field in schema if field.name in _tops(settings)])
+    return pa.schema([field for field in schema if field.name in _top_names(settings)])
 
 
-def _tops(settings: Settings) -> set[str]:
+def _top_names(settings: Settings) -> set[str]:
     return {name.split(".")[0] for name in settings.columns}
 
 

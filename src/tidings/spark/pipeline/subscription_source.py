@@ -5,9 +5,9 @@
 
 A batch asks for one version. Changes since the snapshot travel with its tasks; once there are many,
 a new snapshot is compiled in a process of its own, and batches go on meanwhile. The last few
-snapshots are kept, so that a batch that is done again finds one that is old enough;
-log_snapshots.py says where. Every byte of one is compared with its digest before a batch is matched with it, here
-and in each worker.
+snapshots are kept, so that a repeated batch finds one that is old enough; log_snapshots.py says where.
+Every byte of a snapshot is compared with its digest before a batch is matched with it, here and in
+each worker.
 
 A pipeline uses only what was compiled with its own columns. When they were changed in its file, the
 latest version is compiled anew before the first batch. A batch that was begun with the columns
@@ -36,13 +36,13 @@ from tidings.spark.loading.log_snapshots import (
     compile_version,
     home_of,
     is_whole,
+    list_set_aside,
+    open_pending_changes,
     path_of,
     remove,
-    set_aside,
-    travelling_from,
     versions_in,
 )
-from tidings.spark.loading.restated import Aside, Clash, Travelling
+from tidings.spark.loading.restated import Aside, Clash, PendingChanges
 from tidings.spark.tagging.worker import Change, Pinned, view_of
 from tidings.store import ChangeLog, LogError
 
@@ -53,7 +53,7 @@ WAIT = 30.0  # seconds that a compilation is given to end when its pipeline stop
 _log = logging.getLogger(__name__)
 
 
-class Fixed:
+class FixedSubscriptions:
     """Subscriptions that stay as they are."""
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class Fixed:
         snapshot = Snapshot.open(path)
         self.version = snapshot.number
         refused = snapshot.matcher.set_aside.items()
-        tell_aside([Aside(None, text, reason) for text, reason in refused])
+        log_set_aside([Aside(None, text, reason) for text, reason in refused])
         self.identity = identity_of(path)
 
     def pinned(self, version: int) -> Pinned:
@@ -83,7 +83,7 @@ class Fixed:
         pass
 
 
-class Followed:
+class FollowedSubscriptions:
     """Subscriptions as a log of changes has them."""
 
     identity = ""  # a version of a log says all
@@ -95,12 +95,12 @@ class Followed:
         self.home = home_of(self.log.path)
         self.rebuild_after = rebuild_after
         self._compiler: subprocess.Popen[bytes] | None = None
-        self._travelling: tuple[Path, Travelling] | None = None
+        self._pending: tuple[Path, PendingChanges] | None = None
         if self._base(self.log.version) is None:
             compile_version(self.log, self.log.version, self.home)
         with suppress(FileNotFoundError):  # these columns are the ones that count now
-            os.utime(self._path(self._compiled()[-1]))
-        tell_aside(set_aside(self.log))
+            os.utime(self._path(self._compiled_versions()[-1]))
+        log_set_aside(list_set_aside(self.log))
 
     @property
     def version(self) -> int:
@@ -113,7 +113,7 @@ class Followed:
         try:
             if base is None:  # a batch is done again that is older than all snapshots
                 raise LogError("there is no snapshot to begin with")
-            changes = self._since(base, version) if version > base else ()
+            changes = self._changes_since(base, version) if version > base else ()
         except (LogError, Clash):  # the log may have forgotten what came next, and have the state
             compile_version(self.log, version, self.home)
             base, changes = version, ()
@@ -124,15 +124,15 @@ class Followed:
 
     def _base(self, version: int) -> int | None:
         """The latest snapshot that is old enough, and whole: workers map what is named here."""
-        older = [number for number in self._compiled() if number <= version]
+        older = [number for number in self._compiled_versions() if number <= version]
         return next((one for one in reversed(older) if is_whole(self.log, one, self.home)), None)
 
-    def _since(self, base: int, version: int) -> tuple[Change, ...]:
+    def _changes_since(self, base: int, version: int) -> tuple[Change, ...]:
         """The changes after a snapshot, up to a version."""
         path = self._path(base)
-        if self._travelling is None or self._travelling[0] != path:
-            self._travelling = path, travelling_from(path, self.log.attributes)
-        return self._travelling[1].read(self.log.keyed_changes(base, version))
+        if self._pending is None or self._pending[0] != path:
+            self._pending = path, open_pending_changes(path, self.log.attributes)
+        return self._pending[1].read(self.log.keyed_changes(base, version))
 
     def view(self, version: int) -> View:
         """What subscribers want at a version, in this process."""
@@ -151,7 +151,7 @@ class Followed:
                 self._compiler.kill()
                 self._compiler.wait()
 
-    def _compiled(self) -> list[int]:
+    def _compiled_versions(self) -> list[int]:
         """The versions that there are snapshots of, in order."""
         return versions_in(self.home, self.log.attributes)
 
@@ -161,7 +161,7 @@ class Followed:
     def _compile(self, version: int, base: int) -> None:
         if self._compiler is not None and self._compiler.poll() is None:
             return
-        for old in self._compiled()[:-KEPT]:
+        for old in self._compiled_versions()[:-KEPT]:
             if old < base:  # tasks are about to open that one, and it may be old
                 remove(self._path(old))
         for hidden in self.home.glob(".*"):
@@ -174,7 +174,7 @@ class Followed:
         self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
-def tell_aside(found: Sequence[Aside]) -> None:
+def log_set_aside(found: Sequence[Aside]) -> None:
     """A line for each subscription that is left out, as far as there are few."""
     for one in found[:MOST_TOLD]:
         who = "a subscription" if one.id is None else f"the subscription {one.id!r}"

@@ -1,10 +1,10 @@
 """"""
 
-from tidings.spark.session.failures import in_one_sentence
-from tidings.spark.session.session import on_this_machine, prepare
+from tidings.spark.session.failures import wrap_spark_errors
+from tidings.spark.session.session import is_local_master, prepare_environment
 
 __all__ = [
-    "in_one_sentence",
-    "on_this_machine",
-    "prepare",
+    "is_local_master",
+    "prepare_environment",
+    "wrap_spark_errors",
 ]

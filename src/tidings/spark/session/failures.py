@@ -25,7 +25,7 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 
 @contextmanager
-def in_one_sentence() -> Iterator[None]:
+def wrap_spark_errors() -> Iterator[None]:
     """Whatever Spark raises in the block is raised as a TidingsError."""
     try:
         yield
@@ -42,11 +42,11 @@ def sentence_of(problem: BaseException) -> str:
     text = f"{problem}\n{getattr(problem, '_stackTrace', None) or ''}".strip()
     ours = _OURS.findall(text)
     if ours:
-        return _short(ours[-1])
+        return _shorten(ours[-1])
     header = _HEADER.search(text)
     if header:
         named = _FILE.search(text)
-        return _short(
+        return _shorten(
             f"{named[1] if named else 'a CSV file'}: its header is not that of the columns of the "
             f"pipeline file, which must be there in their order and no others"
         )
@@ -54,21 +54,21 @@ def sentence_of(problem: BaseException) -> str:
     raised = _RAISED.findall(traceback[1]) if traceback else []
     if raised:
         kind, message = raised[0]
-        return _short(f"{kind.rsplit('.', 1)[-1]}: {message}")
+        return _shorten(f"{kind.rsplit('.', 1)[-1]}: {message}")
     causes = _CAUSE.findall(text)
     if causes:
-        return _short(_cause(causes))
+        return _shorten(_pick_cause(causes))
     java = _JAVA.search(text)  # as py4j writes it
     if java:
-        return _short(java[2])
+        return _shorten(java[2])
     parts = _QUERY.split(text, maxsplit=1)
     if len(parts) == 2:
-        return _short(parts[1])
+        return _shorten(parts[1])
     kind = type(problem).__name__
-    return _short(text if text.startswith("[") else f"{kind}: {text}" if text else kind)
+    return _shorten(text if text.startswith("[") else f"{kind}: {text}" if text else kind)
 
 
-def _cause(causes: list[str]) -> str:
+def _pick_cause(causes: list[str]) -> str:
     """The first cause that Spark has a name for, with the last one where that says more."""
     for cause in causes:
         named = re.fullmatch(r"\[([\w.]+)\] (.+)", cause)
@@ -78,7 +78,7 @@ def _cause(causes: list[str]) -> str:
     return causes[-1]
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """The first line, without the state that SQL has for it."""
     line = _STATE.sub("", text.strip().partition("\n")[0]).strip()
     return line if len(line) <= MOST else line[: MOST - 1] + "…"

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.session.maven import cache_folder, fetch_jars, has_maven, versions
+from tidings.spark.session.maven import cache_folder, fetch_jars, has_maven, list_versions
 
 GROUP = "org.apache.spark"
 ARTIFACT = "spark-sql-kafka-0-10_2.13"
@@ -30,10 +30,10 @@ def kafka_jars(version: str | None = None) -> list[Path]:
     version = version or _spark_version()
     folder = cache_folder() / version
     if not folder.is_dir():
-        _check(version)
-    own = {_name(jar) for jar in (_spark_home() / "jars").glob("*.jar")}
+        _check_version(version)
+    own = {_artifact_of(jar) for jar in (_spark_home() / "jars").glob("*.jar")}
     jars = fetch_jars([f"{GROUP}:{ARTIFACT}:{version}"], folder)
-    return [jar for jar in jars if _name(jar) not in own]
+    return [jar for jar in jars if _artifact_of(jar) not in own]
 
 
 def kafka_settings(version: str | None = None) -> dict[str, str]:
@@ -48,16 +48,16 @@ def kafka_settings(version: str | None = None) -> dict[str, str]:
     ivy = cache_folder() / "ivy"
     # Ivy puts jars there once it has resolved all that the connector needs
     if not (ivy / "jars" / f"{GROUP}_{ARTIFACT}-{version}.jar").is_file():
-        _check(version)
+        _check_version(version)
     return {"spark.jars.packages": f"{GROUP}:{ARTIFACT}:{version}", "spark.jars.ivy": str(ivy)}
 
 
 def published_versions() -> list[str]:
     """The versions of the connector that Maven Central has, oldest first."""
-    return versions(GROUP, ARTIFACT)
+    return list_versions(GROUP, ARTIFACT)
 
 
-def _check(version: str) -> None:
+def _check_version(version: str) -> None:
     """EnvironmentProblem: Maven Central is out of reach, or has no such version."""
     published = published_versions()
     if version not in published:
@@ -85,6 +85,6 @@ def _spark() -> ModuleType:
     return pyspark
 
 
-def _name(jar: Path) -> str:
+def _artifact_of(jar: Path) -> str:
     """The artifact of a jar: its name without the version."""
     return re.sub(r"-\d[\w.\-]*$", "", jar.stem)

@@ -61,11 +61,11 @@ def fetch_jars(coordinates: list[str], folder: Path) -> list[Path]:
     When the folder is there already, nothing is fetched.
     """
     if not folder.is_dir():
-        _fill(coordinates, folder)
+        _fill_folder(coordinates, folder)
     return sorted(folder.glob("*.jar"))
 
 
-def versions(group: str, artifact: str) -> list[str]:
+def list_versions(group: str, artifact: str) -> list[str]:
     """The released versions of an artifact, oldest first; EnvironmentProblem without Central."""
     address = f"{CENTRAL}/{group.replace('.', '/')}/{artifact}/maven-metadata.xml"
     try:
@@ -79,7 +79,7 @@ def versions(group: str, artifact: str) -> list[str]:
     return sorted(found, key=lambda version: [int(part) for part in version.split(".")])
 
 
-def _fill(coordinates: list[str], folder: Path) -> None:
+def _fill_folder(coordinates: list[str], folder: Path) -> None:
     if not has_maven():
         raise EnvironmentProblem("Maven is not installed: the program mvn is needed for jars.")
     try:

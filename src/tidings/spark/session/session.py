@@ -26,7 +26,7 @@ def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
 
     Sets JAVA_HOME, PYSPARK_PYTHON, SPARK_HOME and SPARK_LOCAL_IP in this process's environment.
     """
-    prepare()
+    prepare_environment()
     from pyspark.sql import SparkSession
 
     # A host's own name may not resolve, or resolve to an address that cannot be bound.
@@ -42,7 +42,7 @@ def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
 
     How the driver is reached, and how many partitions there are, is for Spark and `config` to say.
     """
-    prepare()
+    prepare_environment()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName(app_name)
@@ -54,12 +54,12 @@ def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def on_this_machine(master: str) -> bool:
+def is_local_master(master: str) -> bool:
     """Whether all executors of a master are surely here, and see this machine's own folders."""
     return re.match(r"local\b|spark://(localhost|127\.[\d.]+|\[::1\]):\d+$", master) is not None
 
 
-def prepare() -> None:
+def prepare_environment() -> None:
     """Set the environment that Spark's driver needs; EnvironmentProblem without PySpark or Java."""
     try:
         # Here and not above: PySpark is an extra, and slow to import.

@@ -106,7 +106,7 @@ def type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
         names = kind.fieldNames() if kind.typeName() == "struct" else []  # type: ignore[attr-defined]
         if name not in names:
             near = difflib.get_close_matches(name, names, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else _some(names)
+            hint = f"did you mean {' or '.join(near)}?" if near else _list_columns(names)
             raise AttributesError(
                 f"filters test the column '{'.'.join(path[: depth + 1])}', which the table does "
                 f"not have; {hint}"
@@ -115,7 +115,7 @@ def type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
     return kind
 
 
-def _some(names: list[str]) -> str:
+def _list_columns(names: list[str]) -> str:
     shown = ", ".join(names[:8]) or "none"
     return f"its columns are {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 

@@ -31,7 +31,7 @@ from tidings.spark.tagging.parquet_files import (
     open_writer,
     read_piece,
 )
-from tidings.spark.tagging.tagging import OUTPUTS, placed
+from tidings.spark.tagging.tagging import OUTPUTS, place_snapshot
 from tidings.spark.tagging.worker import ROWS, Pinned, lists_of, view_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
-class Written(msgspec.Struct, frozen=True):
+class TagResult(msgspec.Struct, frozen=True):
     rows_in: int
     rows_out: int
     files: int
@@ -54,7 +54,7 @@ def tag_parquet(
     *,
     columns: Sequence[str] | None = None,
     strict: bool = True,
-) -> Written:
+) -> TagResult:
     """Tag Parquet files, and write Parquet files with one more column; see `tag` for outputs.
 
     `source` is a file, a folder, or several, that every worker can read; `target` a folder that is
@@ -66,8 +66,8 @@ def tag_parquet(
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise TidingsError(f"'{folder}' is there already, expected a new or empty folder")
     pieces, schema = find_pieces(source)
-    opened, path = placed(snapshot, spark)
-    kept = _kept(schema, columns, output)
+    opened, path = place_snapshot(snapshot, spark)
+    kept = _columns_to_keep(schema, columns, output)
     tested = check_columns(
         _spark_schema(schema), opened.matcher.tested(), opened.attributes, strict=strict
     )
@@ -79,14 +79,14 @@ def tag_parquet(
     work = _Work(pinned, output, tested, kept, shipped, str(aside), pieces)
     try:
         todo = spark.range(0, len(pieces), 1, max(1, len(pieces)))
-        run: Any = _runner(work)
+        run: Any = _make_runner(work)
         done = todo.mapInArrow(run, "name string, folder string, rows_in long, rows_out long")
         files = done.collect()
         _move(files, aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     (folder / "_SUCCESS").touch()
-    return Written(
+    return TagResult(
         sum(one["rows_in"] for one in files), sum(one["rows_out"] for one in files), len(files)
     )
 
@@ -115,7 +115,7 @@ class _Work(msgspec.Struct, frozen=True):
     pieces: list[Piece]
 
 
-def _runner(work: _Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _make_runner(work: _Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         view = view_of(work.pinned)
         for batch in batches:
@@ -135,7 +135,7 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
     try:
         for batch in read_piece(piece, schema, ROWS):
             rows_in += batch.num_rows
-            for out in _tagged(view, work, batch):
+            for out in _tag_batch(view, work, batch):
                 rows_out += out.num_rows
                 if writer is None:
                     writer = open_writer(path, out.schema, plain=is_plain(schema))
@@ -146,7 +146,7 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
     return {"rows_in": rows_in, "rows_out": rows_out}
 
 
-def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _tag_batch(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The tagged rows of a batch, in several pieces where there would be too many bytes in one."""
     starts, places = view.matched(batch.select(work.tested) if work.tested else batch)
     # Spark and pandas note their own columns in a file's metadata, which has one more now
@@ -162,7 +162,7 @@ def _tagged(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.Recor
         yield rows.append_column("pairs", lists.flatten())
 
 
-def _kept(schema: pa.Schema, columns: Sequence[str] | None, output: str) -> list[str]:
+def _columns_to_keep(schema: pa.Schema, columns: Sequence[str] | None, output: str) -> list[str]:
     kept = list(schema.names if columns is None else columns)
     for name in kept:
         if name not in schema.names:

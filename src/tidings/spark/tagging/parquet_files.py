@@ -50,7 +50,7 @@ def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece],
                 raise TidingsError(f"'{path}' has other columns than the files before it")
             schema = found
             folder = "" if root.is_file() else str(path.parent.relative_to(root))
-            pieces += _cut(str(path), metadata, folder)
+            pieces += _cut_pieces(str(path), metadata, folder)
             last = Piece(str(path), [], folder)
     if schema is None or last is None:
         raise TidingsError(f"there are no Parquet files in {', '.join(map(str, roots))}")
@@ -83,7 +83,7 @@ def _schema(path: Path, file: pq.ParquetFile) -> pa.Schema:
     return schema
 
 
-def _cut(path: str, metadata: Any, folder: str) -> Iterator[Piece]:
+def _cut_pieces(path: str, metadata: Any, folder: str) -> Iterator[Piece]:
     groups: list[int] = []
     rows = 0
     for number in range(metadata.num_row_groups):
@@ -103,19 +103,19 @@ def read_piece(piece: Piece, schema: pa.Schema, rows: int) -> Iterator[pa.Record
     """Batches of some columns of a piece, at least one; texts may be dictionaries of texts."""
     options: dict[str, Any] = {"memory_map": True, "coerce_int96_timestamp_unit": "us"}
     with pq.ParquetFile(piece.file, **options) as file:
-        texts = _dictionaries(file, piece, schema)
+        texts = _dictionary_columns(file, piece, schema)
     found = False
     with pq.ParquetFile(piece.file, read_dictionary=texts, **options) as file:
         for batch in file.iter_batches(
             rows, row_groups=piece.groups, columns=schema.names, use_threads=False
         ):
             found = True
-            yield _moments(batch.select(schema.names), schema)
+            yield _cast_moments(batch.select(schema.names), schema)
     if not found:
         yield pa.RecordBatch.from_pylist([], schema)
 
 
-def _moments(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _cast_moments(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     for at, field in enumerate(schema):
         if field.type == _UTC and batch.column(at).type != _UTC:
             moments = batch.column(at).cast(pa.timestamp("us")).cast(_UTC)
@@ -123,7 +123,7 @@ def _moments(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return batch
 
 
-def _dictionaries(file: pq.ParquetFile, piece: Piece, schema: pa.Schema) -> list[str]:
+def _dictionary_columns(file: pq.ParquetFile, piece: Piece, schema: pa.Schema) -> list[str]:
     """The texts that are worth being read as dictionaries."""
     texts = {field.name for field in schema if pa.types.is_string(field.type)}
     if not is_plain(schema) or not piece.groups:

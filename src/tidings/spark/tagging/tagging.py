@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
-from tidings.spark.session.session import on_this_machine
+from tidings.spark.session.session import is_local_master
 from tidings.spark.tagging.column_checks import check_columns
-from tidings.spark.tagging.worker import Pinned, tagger
+from tidings.spark.tagging.worker import Pinned, make_tagger
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -49,18 +49,18 @@ def tag(
     if output not in OUTPUTS:
         raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
     for name in df.columns:
-        if _same(df, name, output):
+        if _is_same_name(df, name, output):
             raise AttributesError(f"the table has a column '{name}' already; rename it before")
-    opened, path = placed(snapshot, df.sparkSession)
+    opened, path = place_snapshot(snapshot, df.sparkSession)
     wanted = "subscriptions" if output == "pairs" else output
     pinned = Pinned(path, opened.number, identity=identity_of(path))
-    column = tags(df, pinned, opened.view, (wanted,), strict=strict)
+    column = tags_column(df, pinned, opened.view, (wanted,), strict=strict)
     if output == "pairs":
         column = f.explode(column)
     return df.withColumn(output, column)
 
 
-def tags(
+def tags_column(
     df: DataFrame, pinned: Pinned, view: View, outputs: tuple[str, ...], *, strict: bool = True
 ) -> Column:
     """The column of tags of a table at a pinned version: lists, or a struct of lists. The view is
@@ -71,19 +71,19 @@ def tags(
     names = check_columns(df.schema, matcher.tested(), matcher.attributes, strict=strict)
     for name in names:
         for other in df.columns:
-            if other != name and _same(df, other, name):
+            if other != name and _is_same_name(df, other, name):
                 raise AttributesError(
                     f"the table has columns '{name}' and '{other}', which Spark can't tell apart; "
                     f"rename one, or set spark.sql.caseSensitive"
                 )
     arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]
-    udf = arrow_udf(tagger(pinned, names or ["none"], outputs), tag_type(view, outputs))
+    udf = arrow_udf(make_tagger(pinned, names or ["none"], outputs), tag_type(view, outputs))
     columns = [f.col(f"`{name.replace('`', '``')}`") for name in names] or [f.lit(True)]
     found: Column = udf(*columns)
     return found
 
 
-def _same(df: DataFrame, name: str, other: str) -> bool:
+def _is_same_name(df: DataFrame, name: str, other: str) -> bool:
     """Does Spark take two names for one?"""
     if name == other or name.lower() != other.lower():
         return name == other
@@ -101,7 +101,7 @@ def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:
     return StructType([StructField(name, kinds[name], False) for name in outputs])
 
 
-def placed(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapshot, str]:
+def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapshot, str]:
     """A snapshot and a directory that it is in; one that was only built is saved for a while, in a
     temporary folder, which is refused where workers may be on other machines and not see it."""
     if not isinstance(snapshot, Snapshot):
@@ -110,7 +110,7 @@ def placed(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapshot, str]:
     if snapshot.path is not None:
         return snapshot, str(snapshot.path)
     context = getattr(spark, "_sc", None)  # none: Spark Connect, whose server may be anywhere
-    if context is not None and not on_this_machine(context.master):
+    if context is not None and not is_local_master(context.master):
         raise TidingsError(
             f"Spark runs at {context.master}, whose machines do not see temporary folders of this "
             "one: save the snapshot in a folder that all of them see, and give its path"

@@ -63,14 +63,14 @@ def view_of(pinned: Pinned) -> View:
         return live.view(pinned.version)
 
 
-def tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> Callable[..., Any]:
+def make_tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> Callable[..., Any]:
     """A function of columns, batch by batch, to the tags of their rows: a list for each row, or a
     struct of lists where there are several outputs."""
 
     # PySpark reads from these types what kind of function it is
     def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         view = view_of(pinned)
-        for batch in joined(_named(batches, names)):
+        for batch in join_batches(_name_columns(batches, names)):
             for _, _, matched in view.pieces(*view.matched(batch)):
                 found = [lists_of(view, output, matched) for output in outputs]
                 yield found[0] if len(found) == 1 else pa.StructArray.from_arrays(found, outputs)
@@ -85,13 +85,13 @@ def lists_of(view: View, output: str, matched: tuple[Any, Any]) -> Any:
     return view.subscription_lists(*matched)
 
 
-def _named(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
+def _name_columns(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
     for given in batches:
         arrays = list(given) if isinstance(given, tuple) else [given]  # one column comes bare
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches of ROWS rows or BYTES bytes or more, but for the last one."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
@@ -99,24 +99,24 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= ROWS or size >= BYTES:
-            yield _one(waiting)
+            yield _concat(waiting)
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield _one(waiting)
+        yield _concat(waiting)
 
 
-def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     first = batches[0].schema
     for batch in batches[1:]:
         if batch.schema != first:
             raise TidingsError(
-                f"the batches of one task differ in their columns: {_shown(first)} and "
-                f"{_shown(batch.schema)}"
+                f"the batches of one task differ in their columns: {_describe_schema(first)} and "
+                f"{_describe_schema(batch.schema)}"
             )
     return pa.concat_batches(batches)
 
 
-def _shown(schema: pa.Schema) -> str:
+def _describe_schema(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -25,7 +25,7 @@ from tidings.model import EnvironmentProblem
 from tidings.studies.compare.revision import Revision, checkout_of, find_revision, take_out
 from tidings.studies.compare.verdict import Measure, Verdict, judge
 from tidings.studies.host.driver import Driver, Unavailable
-from tidings.studies.host.machine_info import Machine, machine
+from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.workloads.draws import BLOCK
 from tidings.studies.workloads.workloads import Workload, make_workload
 
@@ -127,7 +127,7 @@ def compare_revisions(
     done. `builds`: in how many of the rounds filters are loaded anew."""
     checkout = checkout_of(folder)
     revisions = [find_revision(checkout, name) for name in (first, second)]
-    where = machine()
+    where = describe_machine()
     note(f"{workload}: drawing {filters:,} filters and {events:,} events")
     drawn = make_workload(workload, filters, events, seed)
     with (

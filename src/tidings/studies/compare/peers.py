@@ -36,7 +36,7 @@ import numpy as np
 from tidings.files import user_cache_folder
 from tidings.model import EnvironmentProblem
 from tidings.studies.host.driver import Driver, Unavailable, telling_line
-from tidings.studies.host.machine_info import Machine, machine
+from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.workloads.answers import match_counts
 from tidings.studies.workloads.workloads import Workload, make_workload
 
@@ -170,8 +170,8 @@ def compare_peers(
     folder = folder or peers_folder()
     settings = settings or Settings()
     peers = read_peers(folder)
-    systems = _chosen(peers, chosen)
-    where = machine()
+    systems = _choose_systems(peers, chosen)
+    where = describe_machine()
     note(f"making {name} with {filters:,} filters and {events:,} events")
     workload = make_workload(name, filters, events, seed)
     outcomes: dict[str, Outcome] = {}
@@ -191,7 +191,11 @@ def compare_peers(
                 outcomes[peer_name] = Outcome(peer_name, "skipped", str(problem))
                 continue
             for system, more in variants.items():
-                command = [*_filled(peer.run, folder / peer_name, build), *more, *map(str, files)]
+                command = [
+                    *_fill_command(peer.run, folder / peer_name, build),
+                    *more,
+                    *map(str, files),
+                ]
                 command += [str(settings.warm_up), str(settings.limit)]
                 environment = _environment(peer, folder / peer_name, build)
                 driver = Driver(system, command, environment, Path(scratch))
@@ -218,7 +222,7 @@ def prepare(
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns("__pycache__"))
     for command in peer.build:
-        filled = _filled(command, folder, target)
+        filled = _fill_command(command, folder, target)
         try:
             ran = subprocess.run(
                 filled, cwd=target, env=_environment(peer, folder, target),
@@ -238,7 +242,7 @@ def prepare(
     return target
 
 
-def _chosen(
+def _choose_systems(
     peers: dict[str, Peer], chosen: Sequence[str] | None
 ) -> dict[str, dict[str, list[str]]]:
     """Peers with those of their systems that are asked for, tidings first and always.
@@ -347,7 +351,7 @@ def _fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def _filled(command: list[str], folder: Path, build: Path) -> list[str]:
+def _fill_command(command: list[str], folder: Path, build: Path) -> list[str]:
     return [_with_paths(part, folder, build) for part in command]
 
 

@@ -114,7 +114,7 @@ class Worker:
                 match(batch)
             return time.perf_counter() - start
 
-        return {"us": statistics.median(_repeated(one_pass, self.least)) * 1e6 / self.count}
+        return {"us": statistics.median(_repeat(one_pass, self.least)) * 1e6 / self.count}
 
     def over_events(self, events: Sequence[Any]) -> Values:
         spent: list[int] = []
@@ -129,12 +129,12 @@ class Worker:
                 spent.append(clock() - start)
             return (clock() - begun) / 1e9
 
-        _repeated(one_pass, self.least)
+        _repeat(one_pass, self.least)
         half, tail = np.percentile(spent, [50, 99]) / 1000
         return {"p50": float(half), "p99": float(tail)}
 
 
-def _repeated(one_pass: Callable[[], float], least: float) -> list[float]:
+def _repeat(one_pass: Callable[[], float], least: float) -> list[float]:
     """Times of passes that take `least` seconds together."""
     gc.collect()
     times = [one_pass()]

@@ -20,7 +20,7 @@ from tidings.graph import ContentGraph, Node
 from tidings.matching.covering import cover
 from tidings.model import TidingsError
 from tidings.studies.engine.growth import exponent
-from tidings.studies.host.machine_info import Machine, machine
+from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.workloads.workloads import make_workload
 
 STEPS = ("forms", "hulls", "doubts", "order", "join", "nodes")
@@ -86,7 +86,7 @@ def bench_graph(
     note: Callable[[str], None] = lambda _: None,
 ) -> GraphReport:
     """Measure each workload with each number of filters. `note` is told what is being done."""
-    where = machine()
+    where = describe_machine()
     warm_up()
     runs: list[GraphRun] = []
     growth: list[GraphGrowth] = []
@@ -97,7 +97,7 @@ def bench_graph(
         ]
         runs.extend(mine)
         if len(set(sizes)) > 1:
-            growth.append(grown(mine))
+            growth.append(graph_growth(mine))
     return GraphReport(where, runs, growth)
 
 
@@ -117,7 +117,7 @@ def measure(
 ) -> GraphRun:
     """Build the graph of a workload, and check it."""
     note(f"{name}, {size:,} filters: parsing")
-    filters = _parsed(name, size, seed)
+    filters = _parse_filters(name, size, seed)
     parsed_bytes = peak_bytes()
     note(f"{name}, {size:,} filters: building")
     clock = _Clock()
@@ -167,7 +167,7 @@ class _Clock:
         self._now = (step, wall, processor)
 
 
-def _parsed(name: str, size: int, seed: int) -> list[Filter]:
+def _parse_filters(name: str, size: int, seed: int) -> list[Filter]:
     """New filters, whose forms are not made yet."""
     gc.collect()
     gc.disable()  # it would go through a million filters again and again
@@ -210,7 +210,7 @@ def _parents(nodes: Sequence[Node], node: Node) -> list[Node]:
     ]
 
 
-def grown(runs: Sequence[GraphRun]) -> GraphGrowth:
+def graph_growth(runs: Sequence[GraphRun]) -> GraphGrowth:
     """How the times of runs that differ in the number of filters grow."""
     sizes = [run.filters for run in runs]
     least = 1e-6  # a step that has nothing to do

@@ -9,7 +9,7 @@ import numpy as np
 from tidings.studies.engine.match_report import Growth, MatchRun
 
 
-def grown(runs: Sequence[MatchRun]) -> Growth:
+def match_growth(runs: Sequence[MatchRun]) -> Growth:
     """How the times of runs that differ in the number of filters grow."""
     sizes = [run.filters for run in runs]
     counted = [run.counts.median for run in runs if run.counts is not None]

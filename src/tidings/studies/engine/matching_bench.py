@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.engine.growth import grown
+from tidings.studies.engine.growth import match_growth
 from tidings.studies.engine.match_report import Growth, Latency, MatchReport, MatchRun, Timing
-from tidings.studies.host.machine_info import machine
+from tidings.studies.host.machine_info import describe_machine
 from tidings.studies.workloads.checking import Reference, WrongMatches
 from tidings.studies.workloads.draws import BLOCK
 from tidings.studies.workloads.json_lines import parse_lines
@@ -59,7 +59,7 @@ def bench_matching(
 
     Without `events`, there is a batch for each thread. `note` is told what is being done.
     """
-    where = machine()
+    where = describe_machine()
     make = engine or new_matcher
     events = events or batch * max(threads)
     runs: list[MatchRun] = []
@@ -67,7 +67,7 @@ def bench_matching(
     for name in names:
         mine: list[MatchRun] = []
         for size in sizes:
-            say = _prefixed(note, f"{name}, {size:,} filters")
+            say = _prefix_note(note, f"{name}, {size:,} filters")
             say("drawing filters and events")
             workload = make_workload(name, size, events, seed)
             mine += measure(
@@ -76,7 +76,9 @@ def bench_matching(
             )  # fmt: skip
         runs += mine
         if len(set(sizes)) > 1:
-            growth += [grown([run for run in mine if run.threads == count]) for count in threads]
+            growth += [
+                match_growth([run for run in mine if run.threads == count]) for count in threads
+            ]
     return MatchReport(where, runs, growth)
 
 
@@ -99,7 +101,7 @@ def measure(
     note("asking the reference")
     reference = Reference(workload, sample)
     note("building")
-    build = _filling(engine, workload)
+    build = _fill_engine(engine, workload)
     note("compiling and checking")
     start = workload.batches(batch * threads[0])[0]
     first = _seconds(lambda: engine.match_pairs(start, threads=threads[0]))
@@ -117,7 +119,7 @@ def measure(
 
     lines = workload.event_lines()
     ways = [_ways(engine, workload, lines, batch * number, number) for number in threads]
-    times = [_alternated(same, repeats, count, note) for same in zip(*ways, strict=True)]
+    times = [_time_in_turn(same, repeats, count, note) for same in zip(*ways, strict=True)]
     settle(engine)
     note("single events")
     single = min(MOST_SINGLE, count)
@@ -145,7 +147,7 @@ def measure(
                 matches_per_event=found / count,
                 pairs=pairs,
                 lists=lists,
-                counts=counts if _counting(engine) else None,
+                counts=counts if _counter_of(engine) else None,
                 json_batches=json_batches,
                 one_dict=one_dict,
                 one_json=one_json,
@@ -156,11 +158,11 @@ def measure(
     return runs
 
 
-def _prefixed(note: Callable[[str], None], run: str) -> Callable[[str], None]:
+def _prefix_note(note: Callable[[str], None], run: str) -> Callable[[str], None]:
     return lambda text: note(f"{run}: {text}")
 
 
-def _counting(engine: Engine) -> Callable[..., Any] | None:
+def _counter_of(engine: Engine) -> Callable[..., Any] | None:
     """How an engine counts matches without writing them out, if it can."""
     return getattr(engine, "match_counts", None)
 
@@ -173,7 +175,7 @@ def _ways(
     batches = workload.batches(size)
     texts = [b"\n".join(lines[at : at + size]) for at in range(0, len(lines), size)]
     schema = workload.events.schema
-    count_matches = _counting(engine)
+    count_matches = _counter_of(engine)
 
     def pairs() -> None:
         for piece in batches:
@@ -195,7 +197,7 @@ def _ways(
     return [pairs, lists, from_json, counts]
 
 
-def _filling(engine: Engine, workload: Workload) -> float:
+def _fill_engine(engine: Engine, workload: Workload) -> float:
     texts = list(workload.texts())
     gc.collect()
     return _seconds(lambda: engine.add_many(texts))
@@ -208,13 +210,13 @@ def check_engine(
     piece = workload.batches(len(reference.events))[0]
     events, ids = engine.match_pairs(piece, threads=threads)
     grouped: list[list[object]] = [[] for _ in reference.events]
-    for event, id_ in zip(_plain(events), _plain(ids), strict=True):
+    for event, id_ in zip(_to_list(events), _to_list(ids), strict=True):
         grouped[event].append(id_)
     reference.check(grouped, "match_pairs")
-    reference.check(_plain(engine.match_batch(piece, threads=threads)), "match_batch")
-    count_matches = _counting(engine)
+    reference.check(_to_list(engine.match_batch(piece, threads=threads)), "match_batch")
+    count_matches = _counter_of(engine)
     if count_matches is not None:
-        counts = _plain(count_matches(piece, threads=threads))
+        counts = _to_list(count_matches(piece, threads=threads))
         if counts != [len(ids) for ids in grouped]:
             raise WrongMatches(f"match_counts gives {counts[:5]}..., unlike match_pairs.")
     reference.check([engine.match(event) for event in reference.events], "match of a dict")
@@ -256,7 +258,7 @@ def settle(engine: Engine) -> None:
         merge()
 
 
-def _alternated(
+def _time_in_turn(
     ways: Sequence[Callable[[], None]], repeats: int, events: int, note: Callable[[str], None]
 ) -> list[Timing]:
     """Time each way in turn, so that a busy minute of the machine falls on all of them.
@@ -280,6 +282,6 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _plain(values: Any) -> list[Any]:
+def _to_list(values: Any) -> list[Any]:
     """Python values of an Arrow or NumPy array."""
     return list(values.to_pylist() if hasattr(values, "to_pylist") else values.tolist())

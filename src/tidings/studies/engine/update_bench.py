@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.studies.host.machine_info import Machine, machine
+from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.workloads import make_workload
 
@@ -76,7 +76,7 @@ def bench_updates(
     note: Callable[[str], None] = lambda _: None,
 ) -> UpdateReport:
     """Measure each workload with each number of filters. `note` is told what is being done."""
-    where = machine()
+    where = describe_machine()
     runs = []
     for name in names:
         for size in sizes:
@@ -112,13 +112,13 @@ def _measure(
         matcher.add_many(texts[begin : begin + portion])
         for event in events[:200]:
             matcher.match(event)
-        quiet.append(_latencies(_timed(matcher.match, events)))
+        quiet.append(_latencies(_time_matches(matcher.match, events)))
         merge = threading.Thread(target=matcher.merge)
         start = time.perf_counter()
         merge.start()
         spent: list[int] = []
         while merge.is_alive():
-            spent += _timed(matcher.match, events, merge.is_alive)
+            spent += _time_matches(matcher.match, events, merge.is_alive)
         seconds.append(time.perf_counter() - start)
         merging.append(_latencies(spent))
     note(f"{name}, {size:,} filters: snapshot")
@@ -160,7 +160,7 @@ def _single_changes(
     return _latencies(added), _latencies(removed)
 
 
-def _timed(
+def _time_matches(
     match: Callable[[Any], object],
     events: Sequence[Any],
     go_on: Callable[[], bool] = lambda: True,

@@ -1,9 +1,9 @@
 """"""
 
-from tidings.studies.host.processes import Peaks, processor_seconds, watched
+from tidings.studies.host.processes import Peaks, processor_seconds, watch_peaks
 
 __all__ = [
     "Peaks",
     "processor_seconds",
-    "watched",
+    "watch_peaks",
 ]

@@ -26,7 +26,7 @@ class Machine(msgspec.Struct, frozen=True):
     """Processes that wanted to run during the last minute, at the start."""
 
 
-def machine() -> Machine:
+def describe_machine() -> Machine:
     """This machine, and how busy it is."""
     try:
         load: float | None = os.getloadavg()[0]

@@ -26,7 +26,7 @@ class Peaks(msgspec.Struct):
 
 
 @contextmanager
-def watched() -> Iterator[Peaks]:
+def watch_peaks() -> Iterator[Peaks]:
     """Watch while the block runs; the peaks are complete at its end."""
     peaks, highest, done = Peaks(), dict[tuple[str, int], int](), threading.Event()
 
@@ -89,7 +89,7 @@ def running_seconds(pid: int) -> float:
     return spent / 1e9
 
 
-def resident(pid: int) -> tuple[str, int]:
+def resident_memory(pid: int) -> tuple[str, int]:
     """The name of a process, and the bytes of memory that it has now."""
     found = _status(pid)
     return found.get("Name", ""), _bytes(found.get("VmRSS"))

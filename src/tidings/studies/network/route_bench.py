@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.studies.host.machine_info import Machine, machine
+from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
-from tidings.studies.network.route_flow import Pumped, System, paced, pump
+from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
 from tidings.studies.network.route_modes import ModeRow, measure_modes
 from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
@@ -104,7 +104,7 @@ def bench_route(
     note: Note = lambda _: None,
 ) -> RouteReport:
     """Measure some parts. `note` is told what is being done."""
-    where = machine()
+    where = describe_machine()
     there = [name for name in PROGRAMS if peers and program(name) is not None]
     absent = [
         f"{PROGRAMS[name]} is not installed here, so it is left out"
@@ -133,17 +133,17 @@ def _forward(
 ) -> list[ForwardRun]:
     """All systems in turn, round after round."""
     names = [HOME] if case.relabelled else [HOME, *peers]
-    found: dict[str, list[Pumped]] = {name: [] for name in names}
+    found: dict[str, list[Throughput]] = {name: [] for name in names}
     with contextlib.ExitStack() as stack:
         note(f"forwarding, {case.name}: starting")
-        systems = [stack.enter_context(running(name, case, seed)) for name in names]
+        systems = [stack.enter_context(run_system(name, case, seed)) for name in names]
         for system in systems:
             _warm(system, seconds)
         for number in range(rounds):
             for system in systems:
                 note(f"forwarding, {case.name}: {system.name}, round {number + 1} of {rounds}")
                 found[system.name].append(pump(system, seconds, WINDOW))
-    return [_summed(case, name, found) for name in names]
+    return [_summarise(case, name, found) for name in names]
 
 
 def _warm(system: System, seconds: float) -> None:
@@ -152,7 +152,7 @@ def _warm(system: System, seconds: float) -> None:
         pump(system, seconds, WINDOW)
 
 
-def _summed(case: Case, name: str, found: dict[str, list[Pumped]]) -> ForwardRun:
+def _summarise(case: Case, name: str, found: dict[str, list[Throughput]]) -> ForwardRun:
     ours, theirs = found[HOME], found[name]
     rates = [one.rate for one in theirs]
     pairs = list(zip(ours, theirs, strict=True))
@@ -171,11 +171,11 @@ def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> lis
     found = []
     for name, hops in [*((HOME, hops) for hops in HOPS), *((name, 1) for name in peers)]:
         note(f"latency: {name}, {hops} hop{'s' if hops > 1 else ''}")
-        with running(name, CASES[0], seed, hops) as system:
+        with run_system(name, CASES[0], seed, hops) as system:
             _warm(system, seconds)
             most = pump(system, seconds, WINDOW).rate
             for load, rate in (("half", most / 2), ("steady", min(STEADY, most / 2))):
-                times = paced(system, rate, seconds, 4 * WINDOW)
+                times = send_paced(system, rate, seconds, 4 * WINDOW)
                 half, tail = percentiles(times.tolist())
                 longest, wanting = float(times.max()), 1 + len(system.pids)
                 found.append(
@@ -185,7 +185,7 @@ def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> lis
 
 
 @contextlib.contextmanager
-def running(name: str, case: Case, seed: int, hops: int = 1) -> Iterator[System]:
+def run_system(name: str, case: Case, seed: int, hops: int = 1) -> Iterator[System]:
     """A system, ready to forward."""
     chance = random.Random(seed)
     payloads = [chance.randbytes(PAYLOAD) for _ in range(BLOCK)]

@@ -30,8 +30,8 @@ from tidings.network import connect
 from tidings.routing.protocol import digest, frames, messages as m
 from tidings.studies.host.processes import running_seconds
 from tidings.studies.network.route_flow import Missing
-from tidings.studies.network.route_peers import connected, ended
-from tidings.studies.network.route_tidings import Peer, listening
+from tidings.studies.network.route_peers import connect_to, end_process
+from tidings.studies.network.route_tidings import Peer, start_node
 
 PATIENCE = 20.0
 ALIVE = 4.0  # seconds between two words of the receiver: who is silent is taken for gone
@@ -65,19 +65,19 @@ def measure_durable(
     file.write_text('name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n')
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        port = listening(file, processes)
+        port = start_node(file, processes)
         counter = _Counter(port)
         agents, raws, spent, count = [], [], 0.0, 0
         syncs = sync_times(folder, 50)
-        alone = asyncio.run(_alone(port, payload, max(20, int(100 * seconds))))
+        alone = asyncio.run(_publish_alone(port, payload, max(20, int(100 * seconds))))
         syncs += sync_times(folder, 50)  # on both sides: disks have their moods
         total = len(alone)
         for number in range(rounds):
             note(f"durable: round {number + 1} of {rounds}")
-            done, took = asyncio.run(_agent(port, payload, window, seconds))
+            done, took = asyncio.run(_publish_by_agent(port, payload, window, seconds))
             agents.append(done / took)
             before = running_seconds(processes[0].pid)
-            sent, took = _raw(port, f"raw{number}", payload, window, seconds)
+            sent, took = _publish_raw(port, f"raw{number}", payload, window, seconds)
             spent += running_seconds(processes[0].pid) - before
             raws.append(sent / took)
             count += sent
@@ -85,7 +85,7 @@ def measure_durable(
         counter.wait_for(total)
     finally:
         for process in processes:
-            ended(process)
+            end_process(process)
     return Durable(
         agents, raws, count / max(spent, 0.01), *percentiles(alone), *percentiles(syncs), window,
         total,
@@ -113,7 +113,7 @@ def sync_times(folder: Path, count: int) -> list[float]:
     return spent
 
 
-async def _alone(port: int, payload: bytes, count: int) -> list[float]:
+async def _publish_alone(port: int, payload: bytes, count: int) -> list[float]:
     """Milliseconds of publications one at a time."""
     spent = []
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
@@ -124,7 +124,9 @@ async def _alone(port: int, payload: bytes, count: int) -> list[float]:
     return spent
 
 
-async def _agent(port: int, payload: bytes, window: int, seconds: float) -> tuple[int, float]:
+async def _publish_by_agent(
+    port: int, payload: bytes, window: int, seconds: float
+) -> tuple[int, float]:
     """How many were acknowledged, and in how many seconds."""
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
         start = time.perf_counter()
@@ -141,9 +143,11 @@ async def _agent(port: int, payload: bytes, window: int, seconds: float) -> tupl
         return count, time.perf_counter() - start
 
 
-def _raw(port: int, name: str, payload: bytes, window: int, seconds: float) -> tuple[int, float]:
+def _publish_raw(
+    port: int, name: str, payload: bytes, window: int, seconds: float
+) -> tuple[int, float]:
     """The same with frames that are made a window ahead, at little cost."""
-    peer = _greeted(port, name)
+    peer = _greet(port, name)
     encoded = itertools.count(1)
     content = b'{"n": 1}'
 
@@ -157,7 +161,7 @@ def _raw(port: int, name: str, payload: bytes, window: int, seconds: float) -> t
     sent, done = window, 0
     peer.link.sendall(more(window))
     while done < sent:
-        for message in peer.heard():
+        for message in peer.receive():
             if isinstance(message, m.Published):
                 if message.refusal:
                     raise Missing(f"a publication was refused: {message.refusal}")
@@ -171,10 +175,10 @@ def _raw(port: int, name: str, payload: bytes, window: int, seconds: float) -> t
     return sent, took
 
 
-def _greeted(port: int, name: str) -> Peer:
-    peer = Peer(connected(port))
+def _greet(port: int, name: str) -> Peer:
+    peer = Peer(connect_to(port))
     peer.say(m.Hello(name))
-    while not any(isinstance(one, m.Welcome) for one in peer.heard()):
+    while not any(isinstance(one, m.Welcome) for one in peer.receive()):
         pass
     return peer
 
@@ -183,7 +187,7 @@ class _Counter:
     """A receiver of everything, which only counts, in a thread of its own."""
 
     def __init__(self, port: int) -> None:
-        self._peer = _greeted(port, "counter")
+        self._peer = _greet(port, "counter")
         self._seen: set[int] = set()
         self._subscribe()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -193,7 +197,7 @@ class _Counter:
         self._peer.say(m.Ask(1, b"n >= 0"))
         deadline, node = time.monotonic() + PATIENCE, 0
         while time.monotonic() < deadline:
-            for message in self._peer.heard():
+            for message in self._peer.receive():
                 if isinstance(message, m.Answer):
                     if message.refusal:
                         raise EnvironmentProblem(message.refusal)

@@ -61,7 +61,7 @@ class System(msgspec.Struct):
         return len(self.block) // self.size
 
 
-class Pumped(msgspec.Struct, frozen=True):
+class Throughput(msgspec.Struct, frozen=True):
     """What went through."""
 
     notifications: int
@@ -78,7 +78,7 @@ class Pumped(msgspec.Struct, frozen=True):
         return self.notifications / max(self.processor, 0.01)
 
 
-def pump(system: System, seconds: float, window: int) -> Pumped:
+def pump(system: System, seconds: float, window: int) -> Throughput:
     """As many notifications as go through, with at most `window` in flight."""
     system.rest()
     sender, receivers, size = system.sender, system.receivers, system.size
@@ -117,10 +117,10 @@ def pump(system: System, seconds: float, window: int) -> Pumped:
         took = time.perf_counter() - start
     used = _processor(system) - before
     _check(system, goal)
-    return Pumped(goal, took, used)
+    return Throughput(goal, took, used)
 
 
-def paced(system: System, rate: float, seconds: float, window: int) -> npt.NDArray[np.float64]:
+def send_paced(system: System, rate: float, seconds: float, window: int) -> npt.NDArray[np.float64]:
     """The milliseconds that each notification took, at a steady rate: bursts, one a millisecond,
     each stamped with the time at which it was due, whether or not it was sent late. It is, when
     `window` of them are in flight."""

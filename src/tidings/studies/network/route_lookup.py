@@ -54,7 +54,7 @@ def look_up(
         for size in sizes:
             note(f"look-up: {name}, {size:,} subscribers")
             filling.fill(size)
-            found.append(filling.measured())
+            found.append(filling.measure())
     return found
 
 
@@ -87,7 +87,7 @@ class _Filling:
         self.seconds += clock() - start - aside
         self.subscribers = size
 
-    def measured(self) -> Lookup:
+    def measure(self) -> Lookup:
         router, scenario = self.router, self.scenario
         router.graph_changed()
         router.epoch = 1

@@ -79,7 +79,7 @@ def start_mosquitto(
     names = sorted({topic(one) for one in topics})
 
     def joined(name: str) -> socket.socket:
-        link = connected(port)
+        link = connect_to(port)
         link.sendall(mqtt_connect(name))
         _expect(link, b"\x20\x02\x00\x00", "mosquitto")
         return link
@@ -132,7 +132,7 @@ def start_nats(
     links: list[socket.socket] = []
 
     def joined() -> socket.socket:
-        link = connected(port)
+        link = connect_to(port)
         _until(link, b"\r\n", "nats")  # INFO
         link.sendall(NATS_CONNECT + b"PING\r\n")
         _until(link, b"PONG\r\n", "nats")
@@ -175,7 +175,7 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def connected(port: int, patience: float = 10.0) -> socket.socket:
+def connect_to(port: int, patience: float = 10.0) -> socket.socket:
     """A connection to a process that is starting."""
     deadline = time.monotonic() + patience
     while True:
@@ -190,7 +190,7 @@ def connected(port: int, patience: float = 10.0) -> socket.socket:
             return link
 
 
-def ended(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     """End a process that was started here."""
     process.terminate()
     try:
@@ -225,7 +225,7 @@ def _system(
     def stop() -> None:
         for link in links:
             link.close()
-        ended(process)
+        end_process(process)
 
     try:
         all_receivers = []

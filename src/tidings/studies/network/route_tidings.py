@@ -15,7 +15,7 @@ from pathlib import Path
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import digest, frames, messages as m
 from tidings.studies.network.route_flow import Receiver, System
-from tidings.studies.network.route_peers import connected, ended
+from tidings.studies.network.route_peers import connect_to, end_process
 
 EPOCH = 7
 PUBLISHER = "publisher-1"
@@ -33,7 +33,7 @@ class Peer:
     def say(self, *messages: m.Message) -> None:
         self.link.sendall(b"".join(map(frames.encode, messages)))
 
-    def heard(self) -> list[m.Message]:
+    def receive(self) -> list[m.Message]:
         """What has come, at least a part of a message."""
         data = self.link.recv(1 << 20)
         if not data:
@@ -53,7 +53,7 @@ class Above(Peer):
         self.wanted: set[int] = set()
 
     def greet(self) -> None:
-        while not any(isinstance(one, m.Hello) for one in self.heard()):
+        while not any(isinstance(one, m.Hello) for one in self.receive()):
             pass
         self.say(m.Welcome("root"))
         self.beat()
@@ -63,7 +63,7 @@ class Above(Peer):
 
     def answer(self) -> None:
         """Tell where nodes belong that are wanted."""
-        for message in self.heard():
+        for message in self.receive():
             if isinstance(message, (m.Subscribe, m.Wanted)) and message.epoch == EPOCH:
                 for node in message.nodes:
                     self.wanted.add(node)
@@ -92,7 +92,7 @@ def start_tidings(
         for link in links:
             link.close()
         for process in reversed(processes):
-            ended(process)
+            end_process(process)
 
     try:
         port = server.getsockname()[1]
@@ -104,11 +104,11 @@ def start_tidings(
         link.settimeout(PATIENCE)
         above = Above(link, parents or {})
         above.greet()
-        peers = [Peer(connected(port)) for _ in wants]
+        peers = [Peer(connect_to(port)) for _ in wants]
         links += [peer.link for peer in peers]
         for number, peer in enumerate(peers):
             peer.say(m.Hello(f"receiver{number}"))
-            while not any(isinstance(one, m.Welcome) for one in peer.heard()):
+            while not any(isinstance(one, m.Welcome) for one in peer.receive()):
                 pass
         _settle(above, peers, wants)
         given = [_frame(*one) for one in zip(nodes, payloads, strict=True)]
@@ -129,10 +129,10 @@ def _start(file: Path, name: str, above: int, processes: list[subprocess.Popen[b
         f'name = "{name}"\nlisten = "127.0.0.1:0"\nupstream = "127.0.0.1:{above}"\n'
         f"[times]\nsilent = {CALM}\nexpire = {CALM}\nresubscribe = {CALM}\n"
     )
-    return listening(file, processes)
+    return start_node(file, processes)
 
 
-def listening(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
+def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
     """Run the node that a file describes; the port at which it listens."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tidings", "router", "--config", str(file)],
@@ -168,7 +168,7 @@ def _settle(above: Above, peers: Sequence[Peer], wants: Sequence[Sequence[int]])
                     above.answer()
                     continue
                 peer = by_link[key.fileobj]  # type: ignore[index]
-                for message in peer.heard():
+                for message in peer.receive():
                     if isinstance(message, m.Setup):
                         missing[id(peer)].discard(message.node)
     above.beat()
@@ -189,7 +189,7 @@ def _receivers(above: Above, peers: Sequence[Peer], given: Sequence[bytes]) -> l
         if at % 500 == 0 or at == len(given):
             for peer, its in zip(peers, found, strict=True):
                 while len(its) < at:
-                    its += [one for one in peer.heard() if isinstance(one, m.Notification)]
+                    its += [one for one in peer.receive() if isinstance(one, m.Notification)]
     receivers = []
     for peer, its in zip(peers, found, strict=True):
         sizes = {len(frames.encode(one)) for one in its}

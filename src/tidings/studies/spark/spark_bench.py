@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from tidings.matching import Matcher
 from tidings.snapshots import Snapshot
 from tidings.spark import tag, tag_parquet
-from tidings.studies.host.machine_info import Machine, machine
+from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.conjunctions import Conjunctions
 from tidings.studies.workloads.workloads import make_workload
@@ -71,7 +71,7 @@ def bench_spark(
     note: Note = lambda _: None,
 ) -> SparkReport:
     """Measure all runs; files go to a folder that is there."""
-    where = machine()
+    where = describe_machine()
     bench = _Bench(spark, folder, repeats, note)
     ways = bench.tagging(filters, rows, seed)
     ways += bench.mixed_shapes(few, join_rows, seed)
@@ -102,11 +102,11 @@ class _Bench:
 
         def files(out: str) -> int:
             tag_parquet(self.spark, source, out, snapshot, "subscriptions")
-            return self._told(out)
+            return self._count_told(out)
 
         def table(out: str) -> int:
             tag(self._read(source), snapshot, "subscriptions").write.parquet(out)
-            return self._told(out)
+            return self._count_told(out)
 
         ways = {"bare engine, 2 threads": bare, "tag_parquet": files, "tag": table}
         return self._measure("tagging", filters, rows, ways)
@@ -216,7 +216,7 @@ class _Bench:
         df.write.parquet(out)
         return self._checksum(out)
 
-    def _told(self, out: str) -> int:
+    def _count_told(self, out: str) -> int:
         """How many pairs there are in lists; the clock stops before they are counted."""
         self._ended = time.perf_counter()
         found = self.spark.read.parquet(out).selectExpr("sum(size(subscriptions)) AS n").first()

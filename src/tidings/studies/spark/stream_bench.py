@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline, load_settings
 from tidings.store import ChangeLog
-from tidings.studies.host.machine_info import Machine, machine
-from tidings.studies.host.processes import family, resident
+from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.host.processes import family, resident_memory
 from tidings.studies.workloads.workloads import make_workload
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def bench_stream(
     note: Note = lambda _: None,
 ) -> StreamReport:
     """Run a pipeline for some seconds; `changes` subscriptions are changed each second."""
-    where = machine()
+    where = describe_machine()
     note("loading subscriptions")
     work = make_workload("mixed", filters, POOL, seed)
     log = ChangeLog(folder / "subscriptions")
@@ -181,7 +181,7 @@ def _memory() -> Memory:
     """Resident memory of this process and of what it started."""
     sizes = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
     for pid in family(os.getpid()):
-        name, size = resident(pid)
+        name, size = resident_memory(pid)
         kind = "jvm" if name == "java" else "workers"
         sizes["driver" if pid == os.getpid() else kind] += size / 1e6
     return Memory(**sizes)

@@ -103,16 +103,16 @@ class Conjunctions:
     def sql(self) -> Iterator[str]:
         """Each filter as a text of the default dialect."""
         for block in self._blocks():
-            yield from _joined(block.offsets, block._sql_tests(), " AND ").to_pylist()
+            yield from _join_tests(block.offsets, block._sql_tests(), " AND ").to_pylist()
 
     def json_lines(self) -> Iterator[bytes]:
         """Each filter as a line of `filters.jsonl`; its id is its number."""
         number = 0
         for block in self._blocks():
-            tests = _joined(block.offsets, block._json_tests(), ",")
+            tests = _join_tests(block.offsets, block._json_tests(), ",")
             ids = _numbers(np.arange(number, number + len(block)), "integer")
             number += len(block)
-            yield from glued('{"id":', ids, ',"tests":[', tests, "]}").cast(pa.binary()).to_pylist()
+            yield from glue('{"id":', ids, ',"tests":[', tests, "]}").cast(pa.binary()).to_pylist()
 
     def _blocks(self) -> Iterator[Conjunctions]:
         for start in range(0, len(self), BLOCK):
@@ -123,7 +123,7 @@ class Conjunctions:
         operator = OPERATORS[self.operator[at]]
         if attribute.kind == "string":
             return AttributeTest(attribute.name, operator, value=self.text[at].as_py())
-        low, high = (_plain(side[at], attribute.kind) for side in (self.low, self.high))
+        low, high = (_to_number(side[at], attribute.kind) for side in (self.low, self.high))
         if operator == "=":
             return AttributeTest(attribute.name, operator, value=low)
         return AttributeTest(attribute.name, operator, low=low, high=high)
@@ -134,16 +134,16 @@ class Conjunctions:
             if kind == "string":
                 before, after = _LIKE.get(operator, ("", ""))
                 sign = "=" if operator == EQUAL else "LIKE"
-                made = glued(f"{name} {sign} '{before}", _quoted(texts), f"{after}'")
+                made = glue(f"{name} {sign} '{before}", _quote(texts), f"{after}'")
             elif operator == EQUAL:
-                made = glued(f"{name} = ", _numbers(low, kind))
+                made = glue(f"{name} = ", _numbers(low, kind))
             elif np.isnan(high[0]):
-                made = glued(f"{name} >= ", _numbers(low, kind))
+                made = glue(f"{name} >= ", _numbers(low, kind))
             elif np.isnan(low[0]):
-                made = glued(f"{name} <= ", _numbers(high, kind))
+                made = glue(f"{name} <= ", _numbers(high, kind))
             else:
                 bounds = _numbers(low, kind), " AND ", _numbers(high, kind)
-                made = glued(f"{name} BETWEEN ", *bounds)
+                made = glue(f"{name} BETWEEN ", *bounds)
             pieces.append((rows, made))
         return _in_order(pieces)
 
@@ -152,16 +152,16 @@ class Conjunctions:
         for rows, name, kind, operator, texts, low, high in self._groups():
             start = f'{{"attribute":"{name}","op":"{OPERATORS[operator]}"'
             if kind == "string":
-                made = glued(start + ',"value":', json_strings(texts), "}")
+                made = glue(start + ',"value":', json_strings(texts), "}")
             elif operator == EQUAL:
-                made = glued(start + ',"value":', _numbers(low, kind), "}")
+                made = glue(start + ',"value":', _numbers(low, kind), "}")
             else:
                 parts: list[Any] = [start]
                 if not np.isnan(low[0]):
                     parts += [',"low":', _numbers(low, kind)]
                 if not np.isnan(high[0]):
                     parts += [',"high":', _numbers(high, kind)]
-                made = glued(*parts, "}")
+                made = glue(*parts, "}")
             pieces.append((rows, made))
         return _in_order(pieces)
 
@@ -182,7 +182,7 @@ class Conjunctions:
 _LIKE = {PREFIX: ("", "%"), SUFFIX: ("%", "")}
 
 
-class Pile:
+class ConjunctionBuilder:
     """Tests of many filters, put down group by group and sorted by filter at the end."""
 
     def __init__(self, attributes: tuple[Attribute, ...]) -> None:
@@ -242,7 +242,7 @@ class Pile:
         self._high.append(np.full(size, np.nan) if high is None else high.astype(np.float64))
 
 
-def concatenated(pieces: list[Conjunctions]) -> Conjunctions:
+def concatenate(pieces: list[Conjunctions]) -> Conjunctions:
     """The filters of all pieces, in order."""
     shifts = np.cumsum([0] + [len(piece.attribute) for piece in pieces])
     offsets = [piece.offsets[1:] + shift for piece, shift in zip(pieces, shifts, strict=False)]
@@ -284,9 +284,9 @@ def event_lines(events: pa.Table) -> list[bytes]:
         fields = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             values = json_strings(column) if pa.types.is_string(column.type) else _as_text(column)
-            fields.append(glued(f',"{name}":', values).fill_null(""))
-        joined = pc.utf8_ltrim(glued(*fields), ",")
-        lines += glued("{", joined, "}").cast(pa.binary()).to_pylist()
+            fields.append(glue(f',"{name}":', values).fill_null(""))
+        joined = pc.utf8_ltrim(glue(*fields), ",")
+        lines += glue("{", joined, "}").cast(pa.binary()).to_pylist()
     return lines
 
 
@@ -297,12 +297,12 @@ def json_strings(texts: Any) -> Any:
     return pa.array(escaped, pa.string()).take(coded.indices)
 
 
-def _quoted(texts: Any) -> Any:
+def _quote(texts: Any) -> Any:
     doubled = pc.replace_substring(texts, "\\", "\\\\")
     return pc.replace_substring(doubled, "'", "''")
 
 
-def _plain(value: Any, kind: Kind) -> int | float | None:
+def _to_number(value: Any, kind: Kind) -> int | float | None:
     if np.isnan(value):
         return None
     return int(value) if kind == "integer" else float(value)
@@ -316,12 +316,12 @@ def _as_text(column: Any) -> Any:
     return column.cast(pa.string())
 
 
-def glued(*parts: Any) -> Any:
+def glue(*parts: Any) -> Any:
     """Texts made of texts side by side; a part is an Arrow array or one text for all."""
     return pc.binary_join_element_wise(*parts, "")
 
 
-def _joined(offsets: Array, texts: Any, between: str) -> Any:
+def _join_tests(offsets: Array, texts: Any, between: str) -> Any:
     return pc.binary_join(
         pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), texts), between
     )

@@ -26,13 +26,13 @@ def blocks(count: int, *key: int) -> Iterator[tuple[np.random.Generator, int]]:
         yield np.random.default_rng([*key, number]), min(BLOCK, count - start)
 
 
-def folded_zipf(rng: np.random.Generator, exponent: float, values: int, size: int) -> Array:
+def draw_zipf(rng: np.random.Generator, exponent: float, values: int, size: int) -> Array:
     """Ranks 0 to `values` - 1 by Zipf's law; the tail counts as the last of them."""
     drawn = rng.zipf(exponent, size)
     return np.minimum(drawn - 1, values - 1)
 
 
-def distinct(rng: np.random.Generator, weights: Array, most: int, size: int) -> Array:
+def draw_distinct(rng: np.random.Generator, weights: Array, most: int, size: int) -> Array:
     """`size` rows of `most` different indexes each, drawn one after the other by weight.
 
     The index with the smallest of exponential times, one per index with its weight as the rate, is

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.workloads.conjunctions import Attribute, Conjunctions, Kind, Pile
+from tidings.studies.workloads.conjunctions import Attribute, ConjunctionBuilder, Conjunctions, Kind
 from tidings.studies.workloads.draws import Array
 
 _LATE = np.array([15, 30, 45, 60, 90, 120, 180])
@@ -66,7 +66,7 @@ def draw_filters(rng: np.random.Generator, count: int) -> Conjunctions:
     some = rng.random(count) < 0.5
     late = rng.choice(_LATE, count)
     spread = rng.integers(1, 100, count)
-    pile = Pile(attributes())
+    pile = ConjunctionBuilder(attributes())
 
     def texts(name: str, rows: Array) -> Any:
         return examples[name].take(pa.array(drawn[rows]))

@@ -36,7 +36,7 @@ EARLIEST = -60  # minutes that a flight can be ahead of time
 _FORMAT = 1
 
 
-class Written(msgspec.Struct, frozen=True):
+class FlightsManifest(msgspec.Struct, frozen=True):
     """What lies in a folder; a folder without this file was not finished."""
 
     rows: int
@@ -52,8 +52,8 @@ def write_flights(
     Gives the folder that they are in. `note` is told how many are written.
     """
     target = folder / f"flights-{rows}-{seed}"
-    wanted = Written(rows, seed)
-    if _found(target) == wanted:
+    wanted = FlightsManifest(rows, seed)
+    if _read_manifest(target) == wanted:
         return target
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -96,15 +96,15 @@ def flights_of_years(rows: int, seed: int = 1) -> Iterator[pa.Table]:
         month = at % 12
         some = year.slice(starts[month], starts[month + 1] - starts[month])
         rng = np.random.default_rng([seed, at])
-        chosen = _chosen(rng, some.num_rows, int(ends[at + 1] - ends[at]))
+        chosen = _choose_rows(rng, some.num_rows, int(ends[at + 1] - ends[at]))
         for start in range(0, len(chosen), GROUP):
             taken = some.take(pa.array(chosen[start : start + GROUP]))
-            yield _moved(rng, taken, at // 12)
+            yield _shift_years(rng, taken, at // 12)
 
 
-def _found(target: Path) -> Written | None:
+def _read_manifest(target: Path) -> FlightsManifest | None:
     try:
-        return msgspec.json.decode((target / "_written.json").read_bytes(), type=Written)
+        return msgspec.json.decode((target / "_written.json").read_bytes(), type=FlightsManifest)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -119,14 +119,14 @@ def _year() -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=keys)).combine_chunks()
 
 
-def _chosen(rng: np.random.Generator, count: int, wanted: int) -> Array:
+def _choose_rows(rng: np.random.Generator, count: int, wanted: int) -> Array:
     """Positions, each as often as any other or once more, in order."""
     whole = np.tile(np.arange(count), wanted // count)
     rest = rng.choice(count, wanted % count, replace=False)
     return np.sort(np.concatenate([whole, rest]))
 
 
-def _moved(rng: np.random.Generator, table: pa.Table, years: int) -> pa.Table:
+def _shift_years(rng: np.random.Generator, table: pa.Table, years: int) -> pa.Table:
     """Flights of a later year, each with delays of its own; those that never left never leave."""
     days = int((_january(FIRST_YEAR + years) - _january(FIRST_YEAR)).astype(int))
     date = _dates(table) + days

@@ -64,14 +64,14 @@ class Scenario(ABC):
 
     def _least(self, topics: Topics) -> list[int]:
         left = topics[np.argsort(-self.rank[topics], kind="stable")]
-        return _picked(left, self.covers)
+        return _pick_extremes(left, self.covers)
 
     def _greatest(self, topics: Topics) -> list[int]:
         left = topics[np.argsort(self.rank[topics], kind="stable")]
-        return _picked(left, lambda rest, one: self.covers(one, rest))
+        return _pick_extremes(left, lambda rest, one: self.covers(one, rest))
 
 
-def _picked(left: Topics, beaten: Callable[[Topics, Topics], Mask]) -> list[int]:
+def _pick_extremes(left: Topics, beaten: Callable[[Topics, Topics], Mask]) -> list[int]:
     kept = []
     while left.size:
         kept.append(int(left[0]))
@@ -160,12 +160,12 @@ class Attributes(Scenario):
         self.rank = (self._digits > 0).sum(axis=1)
 
     def subscriptions(self, chance: np.random.Generator, count: int) -> Topics:
-        digits = self._drawn(chance, count, 1 - self.ANYTHING)
+        digits = self._draw(chance, count, 1 - self.ANYTHING)
         found: Topics = digits @ self._places
         return found
 
     def notifications(self, chance: np.random.Generator, count: int) -> list[tuple[int, ...]]:
-        return [tuple(row) for row in self._drawn(chance, count, self.PRESENT).tolist()]
+        return [tuple(row) for row in self._draw(chance, count, self.PRESENT).tolist()]
 
     def matching(self, notification: tuple[int, ...], topics: Topics) -> Mask:
         return self.covers(topics, np.array(notification) @ self._places.reshape(-1, 1))
@@ -175,7 +175,7 @@ class Attributes(Scenario):
         found: Mask = ((upper == 0) | (upper == self._digits[lowers])).all(axis=1)
         return found
 
-    def _drawn(self, chance: np.random.Generator, count: int, given: float) -> Topics:
+    def _draw(self, chance: np.random.Generator, count: int, given: float) -> Topics:
         shape = count, len(self._places)
         values = chance.integers(1, self._values + 1, shape)
         return np.where(chance.random(shape) < given, values, 0)

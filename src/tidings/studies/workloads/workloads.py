@@ -25,13 +25,13 @@ from tidings.studies.workloads.conjunctions import (
     PREFIX,
     SUFFIX,
     Attribute,
+    ConjunctionBuilder,
     Conjunctions,
-    Pile,
-    concatenated,
+    concatenate,
     event_lines,
-    glued,
+    glue,
 )
-from tidings.studies.workloads.draws import BLOCK, Array, blocks, distinct, folded_zipf
+from tidings.studies.workloads.draws import BLOCK, Array, blocks, draw_distinct, draw_zipf
 
 _FILTERS, _EVENTS = 0, 1  # the two streams of a seed
 
@@ -102,7 +102,7 @@ def make_workload(name: str, filters: int, events: int, seed: int = 1) -> Worklo
     batches = [
         recipe.draw_events(rng, BLOCK).slice(0, size) for rng, size in blocks(events, seed, _EVENTS)
     ]
-    return Workload(name, seed, concatenated(drawn), pa.Table.from_batches(batches))
+    return Workload(name, seed, concatenate(drawn), pa.Table.from_batches(batches))
 
 
 # -- mixed -----------------------------------------------------------------------------------------
@@ -120,17 +120,17 @@ def _mixed_attributes() -> tuple[Attribute, ...]:
 def _mixed_filters(rng: np.random.Generator, count: int) -> Conjunctions:
     weights = (np.arange(20) + 1.0) ** -0.6
     lengths = rng.integers(3, 8, count)
-    drawn = distinct(rng, weights, 7, count)
-    values = folded_zipf(rng, MIXED_EXPONENT, MIXED_VALUES, drawn.size).reshape(drawn.shape)
+    drawn = draw_distinct(rng, weights, 7, count)
+    values = draw_zipf(rng, MIXED_EXPONENT, MIXED_VALUES, drawn.size).reshape(drawn.shape)
     low = rng.integers(0, MIXED_TOP + 1, drawn.shape)
     high = np.minimum(MIXED_TOP, low + rng.integers(0, MIXED_WIDEST + 1, drawn.shape))
     names = _names("v", MIXED_VALUES)
-    pile = Pile(_mixed_attributes())
+    pile = ConjunctionBuilder(_mixed_attributes())
     for place in range(7):
         attribute = drawn[:, place]
         there, text = lengths > place, attribute % 2 == 0
         rows = np.flatnonzero(there & text)
-        pile.equal(rows, attribute[rows], _taken(names, values[rows, place]))
+        pile.equal(rows, attribute[rows], _take(names, values[rows, place]))
         rows = np.flatnonzero(there & ~text)
         pile.between(rows, attribute[rows], low[rows, place], high[rows, place])
     return pile.filters(count)
@@ -141,8 +141,8 @@ def _mixed_events(rng: np.random.Generator, count: int) -> Any:
     columns = {}
     for attribute in _mixed_attributes():
         if attribute.kind == "string":
-            ranks = folded_zipf(rng, MIXED_EXPONENT, MIXED_VALUES, count)
-            columns[attribute.name] = _taken(names, ranks)
+            ranks = draw_zipf(rng, MIXED_EXPONENT, MIXED_VALUES, count)
+            columns[attribute.name] = _take(names, ranks)
         else:
             columns[attribute.name] = pa.array(rng.integers(0, MIXED_TOP + 1, count))
     return pa.RecordBatch.from_pydict(columns)
@@ -158,12 +158,12 @@ def _equality_attributes() -> tuple[Attribute, ...]:
 
 
 def _equality_filters(rng: np.random.Generator, count: int) -> Conjunctions:
-    drawn = distinct(rng, np.ones(10), 3, count)
+    drawn = draw_distinct(rng, np.ones(10), 3, count)
     values = rng.integers(0, EQUALITY_VALUES, drawn.shape)
     names = _names("v", EQUALITY_VALUES)
-    pile = Pile(_equality_attributes())
+    pile = ConjunctionBuilder(_equality_attributes())
     for place in range(3):
-        pile.equal(np.arange(count), drawn[:, place], _taken(names, values[:, place]))
+        pile.equal(np.arange(count), drawn[:, place], _take(names, values[:, place]))
     return pile.filters(count)
 
 
@@ -171,7 +171,7 @@ def _equality_events(rng: np.random.Generator, count: int) -> Any:
     names = _names("v", EQUALITY_VALUES)
     return pa.RecordBatch.from_pydict(
         {
-            attribute.name: _taken(names, rng.integers(0, EQUALITY_VALUES, count))
+            attribute.name: _take(names, rng.integers(0, EQUALITY_VALUES, count))
             for attribute in _equality_attributes()
         }
     )
@@ -199,11 +199,11 @@ def _readings(rng: np.random.Generator, attribute: int, count: int) -> Array:
 
 def _ranges_filters(rng: np.random.Generator, count: int) -> Conjunctions:
     lengths = rng.integers(3, 7, count)
-    drawn = distinct(rng, np.ones(10), 6, count)
+    drawn = draw_distinct(rng, np.ones(10), 6, count)
     centres = np.stack([_readings(rng, attribute, count) for attribute in range(10)], axis=1)
     widths = rng.uniform(0, RANGES_WIDEST, drawn.shape)
     ends = rng.integers(0, 20, drawn.shape)  # 0: no upper end, 1: no lower end
-    pile = Pile(_ranges_attributes())
+    pile = ConjunctionBuilder(_ranges_attributes())
     for place in range(6):
         rows = np.flatnonzero(lengths > place)
         attribute = drawn[rows, place]
@@ -238,46 +238,46 @@ def _prefix_attributes() -> tuple[Attribute, ...]:
 def _path_parts(rng: np.random.Generator, count: int) -> tuple[Any, ...]:
     """The parts of a path such as /data3/team14/run159/part26.csv."""
     return (
-        _taken(_names("data", 50), folded_zipf(rng, 1.5, 50, count)),
-        _taken(_names("team", 200), folded_zipf(rng, 1.3, 200, count)),
-        _taken(_names("run", 1000), rng.integers(0, 1000, count)),
-        _taken(_names("part", 100), rng.integers(0, 100, count)),
-        _taken(pa.array(_ENDINGS), folded_zipf(rng, 2.0, len(_ENDINGS), count)),
+        _take(_names("data", 50), draw_zipf(rng, 1.5, 50, count)),
+        _take(_names("team", 200), draw_zipf(rng, 1.3, 200, count)),
+        _take(_names("run", 1000), rng.integers(0, 1000, count)),
+        _take(_names("part", 100), rng.integers(0, 100, count)),
+        _take(pa.array(_ENDINGS), draw_zipf(rng, 2.0, len(_ENDINGS), count)),
     )
 
 
-def _who(rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-    users = _taken(_names("u", PREFIX_USERS), rng.integers(0, PREFIX_USERS, count))
-    return users, _taken(pa.array(_METHODS), folded_zipf(rng, 2.0, len(_METHODS), count))
+def _draw_users(rng: np.random.Generator, count: int) -> tuple[Any, Any]:
+    users = _take(_names("u", PREFIX_USERS), rng.integers(0, PREFIX_USERS, count))
+    return users, _take(pa.array(_METHODS), draw_zipf(rng, 2.0, len(_METHODS), count))
 
 
 def _prefix_filters(rng: np.random.Generator, count: int) -> Conjunctions:
     top, team, run, part, ending = _path_parts(rng, count)
-    users, methods = _who(rng, count)
+    users, methods = _draw_users(rng, count)
     shapes = (
-        (0.20, PREFIX, glued("/", top, "/")),
-        (0.20, PREFIX, glued("/", top, "/", team)),
-        (0.10, PREFIX, glued("/", top, "/", team, "/", run)),
-        (0.15, SUFFIX, glued(".", ending)),
-        (0.10, SUFFIX, glued("/", part, ".", ending)),
-        (0.15, LIKE, glued("/", top, "/%.", ending)),
-        (0.10, LIKE, glued("%/", team, "/%.", ending)),
+        (0.20, PREFIX, glue("/", top, "/")),
+        (0.20, PREFIX, glue("/", top, "/", team)),
+        (0.10, PREFIX, glue("/", top, "/", team, "/", run)),
+        (0.15, SUFFIX, glue(".", ending)),
+        (0.10, SUFFIX, glue("/", part, ".", ending)),
+        (0.15, LIKE, glue("/", top, "/%.", ending)),
+        (0.10, LIKE, glue("%/", team, "/%.", ending)),
     )
     shape = rng.choice(len(shapes), count, p=[share for share, _, _ in shapes])
-    pile = Pile(_prefix_attributes())
+    pile = ConjunctionBuilder(_prefix_attributes())
     for number, (_, operator, texts) in enumerate(shapes):
         rows = np.flatnonzero(shape == number)
-        pile.pattern(rows, "path", operator, _taken(texts, rows))
+        pile.pattern(rows, "path", operator, _take(texts, rows))
     pile.equal(np.arange(count), "user", users)
     rows = np.flatnonzero(rng.random(count) < 0.2)
-    pile.equal(rows, "method", _taken(methods, rows))
+    pile.equal(rows, "method", _take(methods, rows))
     return pile.filters(count)
 
 
 def _prefix_events(rng: np.random.Generator, count: int) -> Any:
     top, team, run, part, ending = _path_parts(rng, count)
-    users, methods = _who(rng, count)
-    paths = glued("/", top, "/", team, "/", run, "/", part, ".", ending)
+    users, methods = _draw_users(rng, count)
+    paths = glue("/", top, "/", team, "/", run, "/", part, ".", ending)
     return pa.RecordBatch.from_pydict({"path": paths, "user": users, "method": methods})
 
 
@@ -306,7 +306,7 @@ def _names(letter: str, count: int) -> Any:
     return pa.array([f"{letter}{number}" for number in range(count)])
 
 
-def _taken(values: Any, indexes: Array) -> Any:
+def _take(values: Any, indexes: Array) -> Any:
     return values.take(pa.array(indexes))
 
 

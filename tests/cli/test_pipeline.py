@@ -299,7 +299,7 @@ def one_sentence(result: Result, sentence: str) -> None:
         ),
         (("files_per_trigger = 1", 'archive = "x"'), "source: expected when_read"),
         (("[trigger]", f"y = {'1' * 5000}\n[trigger]"), "an integer has too many digits"),
-        (("[trigger]", f"y = {'[' * 9999}\n[trigger]"), "nest too deep"),
+        (("[trigger]", f"y = {'[' * 9999}\n[trigger]"), "nested too deeply"),
     ],
 )
 def test_what_is_refused_is_refused_in_one_sentence(

@@ -136,18 +136,18 @@ def test_a_process_that_cannot_start_is_a_problem_of_the_feed(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
 
-    assert looker.fetch(FetchTask("x")).problem.startswith("The feed x cannot be looked at: ")
+    assert looker.fetch(FetchTask("x")).problem.startswith("The feed x cannot be fetched: ")
 
 
 def test_processes_end_with_their_parent() -> None:
     with answering(slow_header) as address:
         lines = [
             "import os, threading, time",
-            "from tidings.spark.feeds.fetch_pool import Looker, Task",
-            "idle, busy = Looker(), Looker()",
-            "idle.look(Task('/nowhere'))",
-            f"task = Task({address!r}, timeout=1.0)",
-            "threading.Thread(target=busy.look, args=(task,), daemon=True).start()",
+            "from tidings.spark.feeds.fetch_pool import FetchProcess, FetchTask",
+            "idle, busy = FetchProcess(), FetchProcess()",
+            "idle.fetch(FetchTask('/nowhere'))",
+            f"task = FetchTask({address!r}, timeout=1.0)",
+            "threading.Thread(target=busy.fetch, args=(task,), daemon=True).start()",
             "while busy._process is None: time.sleep(0.01)",
             "time.sleep(1)",
             "print(idle._process.pid, busy._process.pid, flush=True)",

@@ -230,7 +230,7 @@ def test_feeds_as_a_table(spark: SparkSession, server: FeedServer) -> None:
     [
         ({}, 'The option "urls" is missing'),
         ({"urls": "a", "interval": "soon"}, "The option \"interval\" is 'soon'"),
-        ({"urls": "a", "largest": "-1"}, "a number that is not negative is needed"),
+        ({"urls": "a", "largest": "-1"}, "expected a number from 0 on"),
     ],
 )
 def test_options_are_checked(options: dict[str, str], sentence: str) -> None:

@@ -200,7 +200,7 @@ def test_an_outbox_belongs_to_one_checkpoint(outbox: Outbox, tmp_path: Path) -> 
 HOLDER = """
 import sys, time
 from tidings.spark.outbox.outbox import Outbox
-lock = Outbox(sys.argv[1]).hold()
+lock = Outbox(sys.argv[1]).take_lock()
 print("held", flush=True)
 time.sleep(60)
 """

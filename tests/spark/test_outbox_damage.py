@@ -66,7 +66,7 @@ def refused(outbox: Outbox, checkpoint: SparkCheckpoint) -> str:
     assert listed(outbox.path) == before
     said = str(caught.value)
     assert str(outbox.path) in said
-    assert "put it back with its checkpoint" in said
+    assert "restore it and its checkpoint" in said
     assert "\n" not in said
     return said
 
@@ -201,7 +201,7 @@ def test_every_flipped_bit_of_the_commits_is_noticed(
 def test_altered_bytes_of_data_are_found(outbox: Outbox) -> None:
     path = outbox.folder(3, "a3") / "one.parquet"
     flip(path)
-    assert verified(outbox).problems == [f"batch 3: {path} was altered, its checksum differs"]
+    assert verified(outbox).problems == [f"batch 3: {path} was altered: its checksum differs"]
     done = outbox.committed(3)  # it would be handed over again
     assert done is not None
     with pytest.raises(DamagedOutbox, match=r"one\.parquet was altered"):
@@ -223,7 +223,7 @@ def test_altered_pins_are_found(outbox: Outbox, checkpoint: SparkCheckpoint) -> 
     for batch in (4, 8):
         path = outbox.pin_path(batch)
         path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":3'))
-    with pytest.raises(TidingsError, match="was altered, its checksum differs"):
+    with pytest.raises(TidingsError, match="was altered: its checksum differs"):
         outbox.pinned(8)
     assert [one for one in verified(outbox).problems if "00000004.json" in one]
 
@@ -237,7 +237,7 @@ def test_what_no_commit_names_is_moved_aside_and_never_removed(
         (folder / "part.parquet").write_bytes(b"rows")
     work = outbox.work_folder(8, outbox.begin_attempt(8))
     assert verified(outbox).problems == [
-        f"{late / 'part.parquet'} is there, and no commit names it"
+        f"{late / 'part.parquet'} exists, but no commit names it"
     ]
     take_outbox(outbox, checkpoint)
     assert not work.exists()

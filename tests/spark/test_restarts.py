@@ -261,7 +261,7 @@ def test_a_checkpoint_that_was_put_back_is_refused(spark: SparkSession, folder: 
     shutil.rmtree(folder / "checkpoint")
     (folder / "backup").rename(folder / "checkpoint")
     put(folder, 2)
-    assert "was an older checkpoint put back?" in failing(opened(spark, folder))
+    assert "was an older checkpoint restored?" in failing(opened(spark, folder))
     assert Outbox(folder / "out").commits() == [0, 1]
 
 
@@ -450,7 +450,7 @@ def test_what_is_missing_is_refused_and_nothing_is_removed(
     for victim in (commits[0], sorted(before)[1]):
         victim.rename(folder / "away")
         pipeline = opened(spark, folder)
-        with pytest.raises(TidingsError, match="nothing of it was touched: put it back"):
+        with pytest.raises(TidingsError, match="nothing in it was touched; restore it"):
             run(pipeline)
         now = {path for home in ("data", "dead") for path in (out / home).rglob("*.parquet")}
         assert now == before - {victim}

@@ -1,4 +1,4 @@
-"""What tidings adds to Spark under names of its own: sources and sinks."""
+"""Registers the data sources and sinks that tidings adds to Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make "tidings-feeds" and "tidings-rendezvous" known to a session, for `format`."""
+    """Make the formats "tidings-feeds" and "tidings-rendezvous" available in a session."""
     from tidings.spark.feeds.feeds import FeedSource
     from tidings.spark.handover.rendezvous_sink import RendezvousSink
 

@@ -112,9 +112,10 @@ def _show_matches(counts: MatchCounts, rows: Events, most: int | None) -> None:
     if told:
         show(_table(told[:most]), "")
         show_rest(len(told) - len(told[:most]), "more filter")
+    matches = count_of(deliveries, "match", "matches")
     show(
-        f"{matched:,} of {count_of(total, 'event')} match: {count_of(deliveries, 'match', 'matches')}"
-        f" for {len(told):,} of {count_of(len(counts.subscriptions), 'filter')}"
+        f"{matched:,} of {count_of(total, 'event')} match: {matches} for {len(told):,} of "
+        f"{count_of(len(counts.subscriptions), 'filter')}"
     )
 
 

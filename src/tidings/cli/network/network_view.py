@@ -168,9 +168,10 @@ class NetworkView:
         if one.name in notes:
             where, style = notes[one.name], "yellow"
         made.add_row(
-            _name_cell(before, one.name, style), plain_text(where, style if style != "bold" else ""),
+            _name_cell(before, one.name, style),
+            plain_text(where, style if style != "bold" else ""),
             *self._numbers(one),
-        )  # fmt: skip
+        )
         agents, rest = self._agents(status)
         under: list[ShownNode | m.LinkStatus | int] = [
             *one.below,

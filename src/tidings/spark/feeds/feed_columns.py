@@ -1,4 +1,4 @@
-"""The columns of feeds. They stand by themselves so that a pipeline file can be checked without
+"""The columns of feeds, in a module of their own: a pipeline file is checked against them without
 PySpark, which feeds.py needs.
 """
 

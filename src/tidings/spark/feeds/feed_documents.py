@@ -1,13 +1,14 @@
-"""RSS and Atom documents: fetching one, and the entries in it.
+"""Fetches RSS and Atom documents, and parses their entries.
 
-Fetching is polite: it asks only for what changed (ETag, Last-Modified), and takes no document
-beyond a size. Whatever goes wrong is a `FeedProblem` whose sentence stays the same while the
-problem does, so that it can be reported once.
+Requests are conditional (ETag, Last-Modified), and documents above a size are refused. Any failure
+is a `FeedProblem` whose message stays the same while the problem lasts, so that it can be reported
+once.
 
-Neither is bounded in time against a server that means harm: it can send a letter now and then, and
-feedparser takes quadratic time over some texts. feed_looks.py does both under a deadline.
+Neither step is bounded in time against a hostile server: it can send a byte now and then, and
+feedparser takes quadratic time for some texts. fetch_pool.py runs both under a deadline.
 
-An entry is known by its *key*: a digest of its id, else of its link, else of all it says.
+An entry is identified by its *key*: a digest of its id, or else of its link, or else of all its
+fields.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ from tidings.model import EnvironmentProblem
 from tidings.spark.feeds.feed_http import TooLargeError, get
 
 TIMEOUT = 20.0
-"""Seconds that one feed may take, from the first byte asked for to the last entry read."""
+"""Seconds that one feed may take, from the request to the last parsed entry."""
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes of the largest document that is taken; feedparser needs a second for each million."""
+"""Bytes of the largest accepted document; feedparser takes a second per million."""
 
 _CLOSED = (b"</rss>", b"</feed>", b"</rdf>", b"</rdf:rdf>")
 
 
 class FeedProblem(EnvironmentProblem):
-    """A feed that cannot be reached or read; the others are not affected."""
+    """A feed can't be reached or read; other feeds are not affected."""
 
 
 class Validators(msgspec.Struct, frozen=True):
-    """What a server gave to recognise the version of a document that we have."""
+    """The server's tokens for the version of a document that we have."""
 
     etag: str = ""
     modified: str = ""
 
 
 class Document(NamedTuple):
-    """A version of a feed, as it was fetched."""
+    """A version of a feed, as fetched."""
 
     body: bytes
     content_type: str
@@ -57,7 +58,7 @@ class Document(NamedTuple):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One entry of a feed. Times are seconds since 1970, UTC; what a feed leaves out is None."""
+    """One entry of a feed. Times are seconds since 1970, UTC; missing fields are None."""
 
     feed: str
     id: str | None
@@ -70,7 +71,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     updated: int | None
 
     def key(self) -> str:
-        """What tells this entry from the others of its feed."""
+        """A digest that identifies this entry within its feed."""
         if self.id is not None:
             what = f"id {self.id}".encode()
         elif self.link is not None:
@@ -81,7 +82,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 def split_addresses(text: str) -> list[str]:
-    """The feeds named in the option `urls`: each once, in order."""
+    """The feeds in the option `urls`: each once, in order."""
     return list(dict.fromkeys(text.split()))
 
 
@@ -92,7 +93,7 @@ def fetch(
     timeout: float = TIMEOUT,
     largest: int = LARGEST,
 ) -> Document | None:
-    """Return the document at `address`, or None when it is the version that is known."""
+    """Return the document at `address`, or None if it is still the known version."""
     known = known or Validators()
     try:
         parts = urllib.parse.urlsplit(address)
@@ -110,7 +111,7 @@ def fetch(
 
 
 def timeout_problem(address: str, timeout: float) -> FeedProblem:
-    """The problem of a feed that is not done in time, wherever it was stopped."""
+    """The problem of a feed that exceeded its time, in whatever step."""
     return FeedProblem(f"The feed {address} took longer than {timeout:g} seconds.")
 
 
@@ -121,28 +122,28 @@ def _problem(address: str, error: Exception, timeout: float) -> FeedProblem:
     if isinstance(error, http.client.HTTPException) and not isinstance(
         error, http.client.InvalidURL
     ):
-        return FeedProblem(f"The feed {address} was sent in a way that is not HTTP.")
+        return FeedProblem(f"The response of the feed {address} is not HTTP.")
     if isinstance(reason, OSError) and reason.strerror:
         reason = reason.strerror
     return FeedProblem(f"The feed {address} cannot be fetched: {reason}.")
 
 
 def parse(address: str, document: Document) -> list[Entry]:
-    """The entries of a document, in its order, each key once.
+    """The entries of a document, in order, each key once.
 
-    Many feeds in use are not well-formed, and their entries are taken all the same. But not when
-    the end of the document is missing: the last entry may be half of itself then.
+    Many real feeds are not well-formed, and their entries are accepted. But a document whose end is
+    missing is refused, because its last entry may be cut off.
     """
     feedparser = load_feedparser()
     headers = {"content-type": document.content_type} if document.content_type else {}
     # A base for relative links; feedparser does not fetch it.
     headers["content-location"] = address
     try:
-        # A file object, for feedparser takes bytes for the name of a file where there is one: a
-        # server could have files of this machine read, or a device that never ends.
+        # A file object, because feedparser opens bytes that name an existing file: a server could
+        # make it read files of this machine, or an endless device.
         found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
-    except Exception as error:  # its loose parser has no list of what it raises
+    except Exception as error:  # its lenient parser does not document what it raises
         raise FeedProblem(f"The feed {address} cannot be parsed.") from error
     broken = isinstance(found.get("bozo_exception"), xml.sax.SAXException)
     ending = document.body[-1024:].lower()
@@ -155,7 +156,7 @@ def parse(address: str, document: Document) -> list[Entry]:
 
 
 def load_feedparser() -> Any:
-    """The package feedparser; it is an extra."""
+    """Import the package feedparser, which is an extra."""
     try:
         import feedparser
     except ImportError as error:
@@ -195,14 +196,14 @@ def _fetch_file(path: Path, known: Validators, largest: int) -> Document | None:
 
 
 def _entry(address: str, found: Any) -> Entry:
-    # `in` and not `get`: feedparser answers a missing `updated` with `published`, and warns.
+    # `in`, because `get` returns `published` for a missing `updated`, with a warning.
     def text(name: str) -> str | None:
         return _clean(found[name]) if name in found else None
 
     def seconds(name: str) -> int | None:
         if name not in found or found[name] is None:
             return None
-        # Spark's timestamps end with the year 9999, and Python's begin with 1.
+        # Spark's timestamps end with the year 9999, and Python's begin with the year 1.
         return calendar.timegm(found[name]) if 1 <= found[name][0] <= 9999 else None
 
     return Entry(
@@ -219,7 +220,7 @@ def _entry(address: str, found: Any) -> Entry:
 
 
 def _clean(value: object) -> str | None:
-    """Text that can be written as UTF-8 whatever it holds; None when there is none."""
+    """Text that can be encoded as UTF-8; None if there is none."""
     return str(value).encode("utf-8", "replace").decode() if value else None
 
 

@@ -1,17 +1,17 @@
-"""One document over HTTP, from a server that is not trusted.
+"""Fetches one document over HTTP from an untrusted server.
 
-A server can send us on, and that is where the harm lies: to a file, to another protocol, round in
-circles, or to an address that only machines in here can reach. So redirects are followed here and
-not by urllib, which reads all of a redirect's body and knows FTP:
+Redirects are the danger: they may lead to a file, to another protocol, round in circles, or to an
+address inside our own network. So this module follows redirects itself, instead of urllib, which
+reads the whole body of a redirect and supports FTP:
 
-- only http and https, and at most REDIRECTS times; nothing of a redirect but its header is read;
-- once a public server was asked, only public ones are. The address is looked at when the connection
-  is made, so a name that means one thing now and another in a moment does not help. A feed whose
-  own address is in here may send us anywhere: it could say itself what is there.
+- Only http and https, at most REDIRECTS times; only the header of a redirect is read.
+- After a public server, only public servers may follow. The address is checked when the connection
+  is made, so a name that resolves differently a moment later does not help. A feed whose own
+  address is internal may redirect anywhere, as it could serve internal content itself.
 
-Through a proxy it is the proxy that connects; then only addresses that are written out are refused.
+Behind a proxy, the proxy connects; then only numeric addresses and localhost can be refused.
 
-How long a server takes is not bounded here: `timeout` is for one wait of many (see feed_looks.py).
+The total time is not bounded here: `timeout` limits each single wait (see fetch_pool.py).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _SENT_ON = frozenset({301, 302, 303, 307, 308})
 
 
 class TooLargeError(Exception):
-    """A body that goes on beyond the size that is taken."""
+    """A body exceeds the accepted size."""
 
 
 class Answer(NamedTuple):
-    """What came back; the body is empty unless the status is one of success."""
+    """A response; the body is empty unless the status is a success."""
 
     status: int
     headers: Message
@@ -45,10 +45,10 @@ class Answer(NamedTuple):
 
 
 def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: int) -> Answer:
-    """Ask for the document at `address`, and wherever that sends us on to."""
+    """Fetch the document at `address`, following redirects."""
     opener = urllib.request.OpenerDirector()
     policy = _RedirectPolicy()
-    # No handler of errors and of redirects: whatever the status, the answer is given back unread.
+    # Without handlers for errors and redirects, every response is returned unread.
     for handler in (urllib.request.ProxyHandler(), _Plain(policy), _Secure(policy)):
         opener.add_handler(handler)
     for _ in range(REDIRECTS + 1):
@@ -59,11 +59,11 @@ def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: in
                 body = _body(answer, largest) if 200 <= answer.status < 300 else b""
                 return Answer(answer.status, answer.headers, body)
         address = _redirect_target(address, where)
-    raise OSError(f"it was sent on more than {REDIRECTS} times")
+    raise OSError(f"it was redirected more than {REDIRECTS} times")
 
 
 def is_public(host: str) -> bool:
-    """Whether a numeric address is one of the Internet's: not this machine, not this network."""
+    """Whether a numeric address is public: neither this machine nor a private network."""
     found = ipaddress.ip_address(host.partition("%")[0])
     return (getattr(found, "ipv4_mapped", None) or found).is_global
 
@@ -71,8 +71,8 @@ def is_public(host: str) -> bool:
 def _redirect_target(address: str, where: str) -> str:
     target = urllib.parse.urljoin(address, where)
     if urllib.parse.urlsplit(target).scheme not in {"http", "https"}:
-        raise OSError("it was sent on to something that is not HTTP")
-    # As urllib does it: the header is read as Latin-1, and may hold what an address may not.
+        raise OSError("it was redirected to an address that is not HTTP")
+    # As urllib does it: the header is read as Latin-1, and may hold characters that a URL may not.
     return urllib.parse.quote(target, encoding="iso-8859-1", safe=string.punctuation)
 
 
@@ -88,13 +88,13 @@ def _body(answer: Any, largest: int) -> bytes:
 
 
 class _RedirectPolicy:
-    """The servers that were asked for one document, in turn."""
+    """Decides which servers may be asked for one document."""
 
     def __init__(self) -> None:
-        self._public: bool | None = None  # whether the first was; None before it
+        self._public: bool | None = None  # whether the first server was public; None before it
 
     def connect(self, host: str, port: int, timeout: float | None) -> socket.socket:
-        """A connection to one of the addresses that `host` has, if there may be one."""
+        """Connect to one of the addresses of `host`, if it is allowed."""
         problem = OSError(f"there is no address for {host}")
         for family, kind, proto, _, place in socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
@@ -117,7 +117,7 @@ class _RedirectPolicy:
         raise problem
 
     def check_proxied(self, host: str) -> None:
-        """The same question, where somebody else connects: of the name alone."""
+        """Check a host that a proxy will connect to, by its name alone."""
         try:
             public = is_public(host)
         except ValueError:
@@ -127,7 +127,7 @@ class _RedirectPolicy:
 
     def _check(self, host: str, public: bool) -> None:
         if self._public and not public:
-            raise OSError(f"it was sent on to {host}, which is not a public address")
+            raise OSError(f"it was redirected to {host}, which is not a public address")
 
     def connection_maker(
         self,
@@ -135,9 +135,9 @@ class _RedirectPolicy:
         proxied: type[http.client.HTTPConnection],
         request: urllib.request.Request,
     ) -> Callable[..., http.client.HTTPConnection]:
-        """What urllib is to make the connection of a request with."""
+        """The connection class or factory that urllib should use for a request."""
         parts = urllib.parse.urlsplit(request.full_url)
-        if request.host != urllib.parse.unquote(parts.netloc):  # the proxy's, set before this
+        if request.host != urllib.parse.unquote(parts.netloc):  # ProxyHandler has set the proxy
             self.check_proxied(parts.hostname or "")
             return proxied
 
@@ -157,7 +157,7 @@ class _Direct(http.client.HTTPConnection):
 
 
 class _DirectTls(http.client.HTTPSConnection, _Direct):
-    """Its `connect` calls that of `_Direct` and then speaks TLS on the socket."""
+    """Its `connect` calls that of `_Direct` and then starts TLS on the socket."""
 
 
 class _Plain(urllib.request.HTTPHandler):

@@ -1,22 +1,22 @@
-"""The spool: what was fetched from feeds, kept until Spark has done with it.
+"""The spool: entries fetched from feeds, kept until Spark has processed them.
 
-A feed shows only its latest entries, and Spark may ask for a micro-batch again after a crash. So
-each round of fetching that found something new is written to a numbered file first:
+A feed shows only its latest entries, and Spark may repeat a micro-batch after a crash. So the new
+entries of each round of fetching are first written to a numbered file:
 
-    SPOOL/state.json          numbers, whose it is, and per feed: validators, keys seen, problem
+    SPOOL/state.json          numbers, owner, and per feed: validators, keys seen, problem
     SPOOL/0000000007.jsonl    the new entries of one round, never changed
     SPOOL/lock                held by the one query that uses the spool
 
 Invariants:
-- A spool has one owner for good, the stream that began it. To another, which has its own idea of
-  what is read, it is refused: that one would take files that the owner will ask for.
-- `state.json` is there before anything else but the lock. A folder that has other files and no
-  state is somebody else's and is left alone; in ours, only files of these exact names are touched.
-- Spark hears of file n only after `state.json` says `last >= n` and both are on the disk. A file
-  beyond `last` was left by a crash; nobody has heard of it, and it is removed.
-- Files up to `committed` are gone or may go; those from there to `last` are there.
-- A key that is in a file is in `seen` for as long as its feed shows the entry, and for REMEMBERED
-  keys more, because feeds drop entries for an hour and show them again.
+- A spool belongs to the stream that created it. Other streams are refused: they have read different
+  files, and would remove some that the owner still needs.
+- `state.json` exists before anything else but the lock. A folder with other files and no state is
+  not a spool and is left alone; in a spool, only files with these exact names are touched.
+- Spark hears of file n only when `state.json` says `last >= n` and both are on disk. A crash may
+  leave a file beyond `last`; Spark never heard of it, and it is removed.
+- Files up to `committed` may be gone; those after it, up to `last`, exist.
+- A key in a file stays in `seen` while its feed shows the entry, and for REMEMBERED further keys,
+  because feeds drop entries for an hour and show them again.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from tidings.spark.feeds.feed_documents import Entry, Validators
 from tidings.spark.outbox.sealed_files import sync, write_whole
 
 REMEMBERED = 1000
-"""Keys that are remembered per feed beyond those that it shows."""
+"""Keys remembered per feed, beyond those that it shows."""
 
 STATE = "state.json"
 
-_WAIT = 20.0  # seconds; the process of a query that was just stopped takes a moment to end
+_WAIT = 20.0  # seconds to wait for the lock; a stopped query's process takes a moment to end
 _FILE = re.compile(r"([0-9]{10})\.jsonl")
-_BEGUN = {"lock", f".{STATE}.new"}  # what a crash can leave before the first state
+_BEGUN = {"lock", f".{STATE}.new"}  # files that a crash may leave before the first state
 _Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class FeedState(msgspec.Struct):
-    """What is remembered of one feed."""
+    """The state of one feed."""
 
     validators: Validators = Validators()
     seen: list[str] = []
@@ -54,17 +54,17 @@ class FeedState(msgspec.Struct):
 
 
 class SpoolState(msgspec.Struct, forbid_unknown_fields=True):
-    """What is remembered of all of them. No field may be missing: a file of somebody else's that
-    has the same name would be taken for a state."""
+    """The state of a spool. Its fields have no defaults, so that a foreign file of the same name
+    does not pass for a state."""
 
     last: _Number
     committed: _Number
     feeds: dict[str, FeedState]
-    owner: str = ""  # the identity of a stream; none is known where a query does not say
+    owner: str = ""  # the identity of a stream; empty if the query does not tell
 
 
 class Spool:
-    """A spool folder that is in use by this object alone."""
+    """A spool folder, used by this object alone."""
 
     def __init__(self, folder: Path, owner: str = "") -> None:
         self._folder = folder
@@ -92,20 +92,20 @@ class Spool:
 
     @property
     def committed(self) -> int:
-        """The number of the newest file that Spark has done with."""
+        """The number of the newest file that Spark has processed."""
         return self._state.committed
 
     def feed(self, address: str) -> FeedState:
-        """What is remembered of a feed; changes are kept with the next `save` or `add`."""
+        """The state of a feed; changes are written by the next `save` or `add`."""
         return self._state.feeds.setdefault(address, FeedState())
 
     def forget_others(self, addresses: Iterable[str]) -> None:
-        """Drop what is remembered of feeds that are no longer asked for."""
+        """Drop the state of feeds that are no longer asked for."""
         for address in self._state.feeds.keys() - set(addresses):
             del self._state.feeds[address]
 
     def take_new(self, address: str, shown: list[Entry]) -> list[Entry]:
-        """The entries not seen before, of all that a feed shows now; they are seen from here on."""
+        """Return the unseen ones among the entries that a feed shows, and mark all as seen."""
         feed = self.feed(address)
         keys = [entry.key() for entry in shown]
         seen = set(feed.seen)
@@ -115,14 +115,14 @@ class Spool:
         return fresh
 
     def add(self, entries: list[Entry]) -> None:
-        """Write a file of new entries, and what is remembered with it."""
+        """Write a file of new entries, and then the state."""
         lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
         write_whole(self._file(self._state.last + 1), lines)
         self._state.last += 1
         self.save()
 
     def save(self) -> None:
-        """Write what is remembered, when it changed."""
+        """Write the state if it changed."""
         data = msgspec.json.encode(self._state)
         if data != self._saved:
             write_whole(self._folder / STATE, data)
@@ -146,14 +146,14 @@ class Spool:
                 ) from error
 
     def commit(self, number: int) -> None:
-        """Remove files that will not be asked for again."""
+        """Remove files that Spark will not ask for again."""
         if number > self._state.committed:
             self._state.committed = number
             self.save()
             self._tidy()
 
     def catch_up(self, number: int) -> None:
-        """Number new files from after `number`: the checkpoint may have outlived a spool."""
+        """Number new files from after `number`: the checkpoint may be ahead of a new spool."""
         if number <= self._state.last:
             return
         if self._state.last > self._state.committed:
@@ -186,7 +186,7 @@ class Spool:
                 time.sleep(0.1)
 
     def _tidy(self) -> None:
-        """Remove files that are committed, and those that a crash left before they counted."""
+        """Remove committed files, and those that a crash left beyond `last`."""
         removed = False
         for path in self._folder.iterdir():
             named = _FILE.fullmatch(path.name)
@@ -198,7 +198,7 @@ class Spool:
 
 
 def load_state(folder: Path) -> SpoolState | None:
-    """What the spool in a folder remembers, in use or not; None where there is no spool."""
+    """The state of the spool in a folder, in use or not; None if there is no spool."""
     path = folder / STATE
     try:
         return msgspec.json.decode(path.read_bytes(), type=SpoolState)
@@ -206,19 +206,19 @@ def load_state(folder: Path) -> SpoolState | None:
         return None
     except OSError as error:
         raise EnvironmentProblem(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:  # DecodeError, and one of Unicode's own
+    except (ValueError, RecursionError) as error:  # includes DecodeError and UnicodeDecodeError
         raise EnvironmentProblem(f"{path} is not the state of a spool: {error}.") from error
 
 
 def feed_problems(folder: Path) -> dict[str, str]:
-    """The feeds that could not be read when they were last looked at, each with its sentence."""
+    """The feeds that could not be read the last time, each with its problem."""
     state = load_state(folder)
     feeds = {} if state is None else state.feeds
     return {address: feed.problem for address, feed in feeds.items() if feed.problem}
 
 
 def check_spool(folder: Path, owner: str) -> None:
-    """Refuse a folder that `Spool` would refuse; nothing is written."""
+    """Refuse a folder that `Spool` would refuse, without writing anything."""
     if folder.is_dir():
         _need_own(folder)
         state = load_state(folder)
@@ -229,16 +229,16 @@ def check_spool(folder: Path, owner: str) -> None:
 def _need_owner(folder: Path, state: SpoolState, owner: str) -> None:
     if state.owner not in ("", owner):
         raise EnvironmentProblem(
-            f"The spool {folder} belongs to another checkpoint: give this stream a spool of its "
-            "own, or remove that one with the checkpoint that it belongs to."
+            f"The spool {folder} belongs to another checkpoint: give this stream its own spool, "
+            "or remove this one together with its checkpoint."
         )
 
 
 def _need_own(folder: Path) -> None:
-    """Refuse a folder that somebody else has files in."""
+    """Refuse a folder that contains other files and no spool."""
     found = {path.name for path in folder.iterdir()}
     if STATE not in found and found - _BEGUN:
         raise EnvironmentProblem(
-            f"The folder {folder} is not empty and no spool, it has {min(found - _BEGUN)}: "
-            "give the spool a folder of its own."
+            f"The folder {folder} is not empty and not a spool, it has {min(found - _BEGUN)}: "
+            "give the spool its own folder."
         )

@@ -1,26 +1,26 @@
-"""RSS and Atom feeds as a source of Spark, for streams and for tables.
+"""A data source of Spark for RSS and Atom feeds, for streams and tables.
 
     spark.dataSource.register(FeedSource)
     spark.readStream.format("tidings-feeds").option("urls", "https://...").option("spool", "...")
 
 Options:
     urls       http and https addresses, file URLs and paths, separated by spaces or lines
-    spool      folder that keeps what was fetched (streams; see feed_spool.py); one per query,
-               on a disk that outlives the driver; the executors do not need it
-    checkpoint the folder of the query's checkpoint, where it is one of this machine: the spool then
-               belongs to it and is refused to a query that has another
+    spool      folder for fetched entries (streams; see feed_spool.py); one per query, on a disk
+               that outlives the driver; executors do not need it
+    checkpoint the folder of the query's checkpoint, if it is on this machine: the spool then
+               belongs to it, and queries with another checkpoint are refused
     interval   seconds between two rounds of fetching (60)
-    timeout    seconds that one feed may take, to be fetched and to be parsed (20)
+    timeout    seconds for fetching and parsing one feed (20)
     largest    bytes of the largest document (4 MiB)
-    maxFilesPerTrigger   rounds of fetching that one micro-batch may take (all)
+    maxFilesPerTrigger   rounds of fetching in one micro-batch, at most (all)
 
-Invariant: an offset is `{"file": n}`, the number of a spool file. What lies between two offsets is
-read from the spool and never from the memory of the reader, so a micro-batch that is tried again,
-in another process too, has the same rows. The rows travel to the tasks inside the partitions.
+Invariant: an offset is `{"file": n}`, the number of a spool file. The rows between two offsets are
+read from the spool, never from the reader's memory, so a repeated micro-batch has the same rows,
+even in another process. Rows are sent to tasks inside the partitions.
 
-A feed that fails does not end a stream, nor keep it waiting beyond `timeout` (feed_looks.py): the
-problem is logged when it comes, changes or goes, and by each query that meets it. A table is
-another matter: it is read once, and a feed that is missing from it is an error.
+A failing feed does not end a stream, nor delay it beyond `timeout` (fetch_pool.py). Each query logs
+the problem when it appears, changes or disappears. A table is read only once, so there a feed that
+fails is an error.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class FeedOptions:
         self.files = int(_number(options, "maxFilesPerTrigger", 0))
 
     def task_for(self, address: str, known: Validators) -> FetchTask:
-        """What is to be looked at, within these options."""
+        """The task to fetch a feed with these options."""
         return FetchTask(address, known, self.timeout, self.largest)
 
 
@@ -106,7 +106,7 @@ class FeedSource(DataSource):
 
 
 class FeedReader(DataSourceReader):
-    """What feeds show now, one task per feed."""
+    """Reads the current entries of feeds, one task per feed."""
 
     def __init__(self, options: FeedOptions) -> None:
         self._options = options
@@ -123,28 +123,28 @@ class FeedReader(DataSourceReader):
 
 
 class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Entries as they appear. Made where the query runs, and pickled for its tasks.
+    """Reads entries as they appear. Spark creates it in the driver and pickles it for tasks.
 
-    So nothing is opened before the first question about offsets, which tasks never ask.
+    So nothing is opened before the first request for offsets, which tasks never make.
     """
 
     def __init__(self, options: FeedOptions) -> None:
         self._options = options
         self._opened: Spool | None = None
         self._pool: FetchPool | None = None
-        self._reported: dict[str, str] = {}  # the problem of a feed that this query has told of
+        self._reported: dict[str, str] = {}  # problems that this query has logged, by feed
         self._due = -inf
-        self._once = False  # fetch once, and then never
+        self._once = False  # fetch only once
 
     def initialOffset(self) -> dict[str, int]:
-        # Not 0: a new query on a spool that was used goes on with what was left over.
+        # Not 0: a new query on a used spool continues with its remaining files.
         return {"file": self._spool.committed}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxFiles(self._options.files) if self._options.files else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        # Not yet: where to number new files from is known with the first offset.
+        # Don't fetch yet: the number of the next file depends on the first offset.
         self._once = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
@@ -188,7 +188,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened
 
     def _fetch_all(self) -> None:
-        """Fetch every feed once; the spool gets what is new."""
+        """Fetch every feed once, and add new entries to the spool."""
         spool = self._spool
         if self._pool is None:
             self._pool = FetchPool()
@@ -204,7 +204,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 feed.validators = result.validators
             if result.problem and result.problem != self._reported.get(address):
                 _log.warning(result.problem)
-            elif feed.problem and not result.problem:  # of a query before this one, too
+            elif feed.problem and not result.problem:  # also a problem of an earlier query
                 _log.warning(f"The feed {address} can be read again.")
             self._reported[address] = feed.problem = result.problem
         if fresh:
@@ -219,7 +219,7 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _moment(seconds: int | None) -> dt.datetime | None:
-    # Counted from 1970 and not `fromtimestamp`, which some platforms refuse before it.
+    # Not `fromtimestamp`, which on some platforms fails before 1970.
     start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     return None if seconds is None else start + dt.timedelta(seconds=seconds)
 
@@ -231,6 +231,6 @@ def _number(options: MutableMapping[str, str], name: str, default: float) -> flo
         number = -1.0
     if not 0 <= number < inf:
         raise EnvironmentProblem(
-            f'The option "{name}" is {options[name]!r}: a number that is not negative is needed.'
+            f'The option "{name}" is {options[name]!r}, expected a number from 0 on.'
         )
     return number

@@ -1,16 +1,16 @@
-"""Looking at feeds in processes of their own, so that a sick or hostile one harms no other.
+"""Fetches feeds in separate processes, so that a broken or hostile feed can't harm the others.
 
-A server can send its header a letter at a time, a name can take minutes to resolve, and a short
-text can keep a regular expression of feedparser busy for hours, with the interpreter locked. No
-timeout within a process holds against all of that; but the process can be ended, whatever it does:
+A server can send its header one byte at a time, a name can take minutes to resolve, and a short
+text can keep a regular expression of feedparser busy for hours while it holds the GIL. No timeout
+inside a process guards against all of that, but the process can be killed:
 
-    Lookers ── Looker ── process     line of JSON in: a Task    line of JSON out: a Look
+    FetchPool ── FetchProcess ── process     JSON line in: FetchTask    JSON line out: FetchResult
 
 Invariants:
-- A look ends within its `timeout` and GRACE. The process asks the system for an alarm that ends it
-  before it begins, so this holds for one whose parent is gone, too. Idle ones end with their input.
-- There are never more processes than THREADS, and one that was ended is replaced when it is needed.
-- Memory is bounded as well: that of the process, and what it can send back.
+- A fetch ends within `timeout` plus GRACE. Before it starts, the process sets an alarm that kills
+  it, so this also holds if its parent is gone. Idle processes end when their input closes.
+- There are never more than THREADS processes. A killed process is replaced when it is needed.
+- The memory of each process is bounded, and so is the size of its answer.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from tidings.spark.feeds import feed_documents as documents
 from tidings.spark.feeds.feed_documents import Entry, FeedProblem, Validators
 
 THREADS = 8
-"""Feeds that are looked at at the same time."""
+"""Feeds that are fetched at the same time."""
 
 GRACE = 1.0
-"""Seconds after `timeout` at which a process is ended, if it has not given up by itself."""
+"""Seconds after `timeout` at which a process is killed, if it has not given up by itself."""
 
-_MEMORY = 256 * 1024 * 1024  # of a process, and so many times the largest document beside it:
+_MEMORY = 256 * 1024 * 1024  # bytes of a process, plus _TIMES the largest document
 _TIMES = 64
-_SENT_BACK = 4  # times the largest document; entities can make much of little
+_SENT_BACK = 4  # times the largest document: entities can expand
 
 
 class FetchTask(msgspec.Struct, frozen=True):
-    """A feed to look at, and the version of it that is known."""
+    """A feed to fetch, and the known version of it."""
 
     address: str
     known: Validators = Validators()
@@ -51,7 +51,7 @@ class FetchTask(msgspec.Struct, frozen=True):
 
 
 class FetchResult(msgspec.Struct, frozen=True):
-    """What a feed shows. Either there is a problem, or it is as it was, or there is the rest."""
+    """A problem, or that the feed is unchanged, or its entries."""
 
     problem: str = ""
     changed: bool = False
@@ -60,13 +60,13 @@ class FetchResult(msgspec.Struct, frozen=True):
 
 
 class FetchProcess:
-    """One process at most; it is started when it is first needed, and again after it was ended."""
+    """At most one process, started when it is needed, and again after it was killed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def fetch(self, task: FetchTask) -> FetchResult:
-        """Look at a feed; whatever happens is told in the answer."""
+        """Fetch a feed; any failure is reported in the result."""
         try:
             process = self._ensure_process()
             assert process.stdin is not None
@@ -78,18 +78,18 @@ class FetchProcess:
             if line.endswith(b"\n"):
                 return msgspec.json.decode(line, type=FetchResult)
             code = process.wait()
-        except Exception as error:  # no memory for a process, say
+        except Exception as error:  # such as no memory for a process
             self.close()
-            return FetchResult(f"The feed {task.address} cannot be looked at: {error}.")
+            return FetchResult(f"The feed {task.address} cannot be fetched: {error}.")
         self.close()
         if code == -signal.SIGALRM:
             return FetchResult(str(documents.timeout_problem(task.address, task.timeout)))
         return FetchResult(
-            f"The feed {task.address} cannot be looked at: its process ended with {code}."
+            f"The feed {task.address} cannot be fetched: its process ended with code {code}."
         )
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the process."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -99,26 +99,26 @@ class FetchProcess:
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._process is None:
-            # `-P` and the path of here: it finds what we found, and nothing in the current folder.
+            # With `-P` and our path it imports the same modules, and none from the current folder.
             path = os.pathsep.join(place for place in sys.path if place)
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tidings.spark.feeds.fetch_pool"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": path},
-                start_new_session=True,  # Ctrl-C at the terminal is not for it
+                start_new_session=True,  # not reached by Ctrl-C at the terminal
             )
         return self._process
 
 
 class FetchPool:
-    """As many processes as are needed, up to THREADS; they stay for the next round."""
+    """Up to THREADS processes, started as needed and kept for the next round."""
 
     def __init__(self) -> None:
         self._all = [FetchProcess() for _ in range(THREADS)]
 
     def fetch(self, tasks: Sequence[FetchTask]) -> list[FetchResult]:
-        """Look at feeds, several at a time; the answers come in the order of the tasks."""
+        """Fetch feeds, several at a time; results are in the order of the tasks."""
         idle: queue.LifoQueue[FetchProcess] = queue.LifoQueue()  # few feeds, few processes
         for process in self._all:
             idle.put(process)
@@ -142,12 +142,12 @@ class FetchPool:
 
 
 def main() -> int:
-    """Look at the feeds that are named on the input, until it ends."""
-    # The alarm ends the process: no handler, which would wait for the interpreter.
+    """Fetch the feeds named on stdin until it ends."""
+    # The alarm kills the process; a handler in Python would wait for the interpreter.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a package prints is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # anything a package prints goes to stderr
     for line in sys.stdin.buffer:
         task = msgspec.json.decode(line, type=FetchTask)
         signal.setitimer(signal.ITIMER_REAL, task.timeout + GRACE)
@@ -172,13 +172,13 @@ def _answer(task: FetchTask) -> bytes:
         problem = f"The entries of the feed {task.address} are larger than {task.largest} bytes."
     except FeedProblem as error:
         problem = str(error)
-    except Exception as error:  # none that is known; the other feeds are not to suffer from it
+    except Exception as error:  # unknown errors must not affect other feeds
         problem = f"The feed {task.address} cannot be read: {type(error).__name__}."
     return msgspec.json.encode(FetchResult(problem))
 
 
 def _limit_memory(memory: int) -> None:
-    with suppress(ValueError, OSError):  # not everywhere, and never more than one is given
+    with suppress(ValueError, OSError):  # not available everywhere, and limited itself
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         if most != resource.RLIM_INFINITY:
             memory = min(memory, most)

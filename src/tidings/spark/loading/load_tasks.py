@@ -1,6 +1,6 @@
-"""What runs in Spark's Python workers while subscriptions are loaded: filters are read, their hulls
-gathered, hulls joined. Large results go to files in a folder that the driver sees too; only a line
-about each travels through Spark.
+"""Runs in Spark's Python workers while subscriptions are loaded: parses filters, gathers their
+hulls, joins hulls. Large results go to files in a folder that the driver sees too; only a row about
+each travels through Spark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _finders: dict[str, Finder] = {}
 
 
 def make_reader(attributes: Attributes | None, canonical: bool) -> Task:
-    """Rows of (id, filter) to (id, filter, canonical text if it is wanted, key, reason)."""
+    """Make a task from rows of (id, filter) to (id, filter, canonical if wanted, key, reason)."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -49,7 +49,7 @@ def make_reader(attributes: Attributes | None, canonical: bool) -> Task:
 
 
 def _read(text: str | None, attributes: Attributes | None) -> Filter | str:
-    """The filter, or why there is none."""
+    """The filter, or why it is refused."""
     if text is None:
         return "the filter is null"
     try:
@@ -61,7 +61,7 @@ def _read(text: str | None, attributes: Attributes | None) -> Filter | str:
 
 
 def make_gatherer(files: list[str], folder: str, attributes: Attributes | None) -> Task:
-    """Numbers of files of texts to hulls, a file for each in the folder."""
+    """Make a task that gathers the hulls of numbered files of texts, into a file each."""
 
     def gather(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in _numbers(batches):
@@ -79,7 +79,7 @@ def make_gatherer(files: list[str], folder: str, attributes: Attributes | None) 
 def make_joiner(
     folder: str, texts: str, attributes: Attributes | None, size: int, count: int
 ) -> Task:
-    """Numbers of blocks of places to coverings, a file for each in the folder of the join."""
+    """Make a task that finds the coverings of numbered blocks of hulls, into a file each."""
 
     def join_blocks(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in _numbers(batches):
@@ -97,7 +97,7 @@ def _numbers(batches: Batches) -> Iterator[int]:
 
 
 def _open_finder(folder: str, texts: str, attributes: Attributes | None) -> Finder:
-    """What finds coverers, opened once in this process."""
+    """The finder of coverings, opened once in this process."""
     if folder not in _finders:
         _finders.clear()
         forms = Forms(read_texts(texts), attributes)

@@ -1,4 +1,4 @@
-"""Subscriptions from a table: checked, or compiled into a snapshot, on Spark.
+"""Loads subscriptions from a table on Spark: checks them, or compiles them into a snapshot.
 
     id, filter ──read──> key ──shuffle by key──> least id of each ──shuffle by that──> sorted files
         texts of a file ──gather──> hulls of a file ─┐
@@ -6,12 +6,11 @@
         block of hulls ──join──> coverings ─┐        │
                                             ├─> edges, nodes, index: the snapshot
 
-Whatever looks at every filter by itself, and the join, runs as tasks, and what they find goes to
-files in a folder beside the snapshot, which driver and workers must all see. The driver holds
-arrays of small integers: no filter, no form. It parses a text again where a covering hangs on more
-than hulls.
+Work on single filters, and the join, run as tasks. Their results go to files in a folder beside the
+snapshot, which the driver and all workers must see. The driver holds arrays of small integers, but
+no filters and no forms; it parses a text again only if hulls alone don't decide a covering.
 
-Honest cost in the driver: some 500 bytes per `mixed` filter at the most.
+Cost in the driver: at most some 500 bytes per `mixed` filter.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Progress = Callable[[str], None]
 ROWS = 1 << 17  # filters of one file, hulls of one block
-LEAST_TASKS, MOST_TASKS = 16, 64  # that filters are read in, where the cores are not known
+LEAST_TASKS, MOST_TASKS = 16, 64  # for reading filters; the second if the cores are not known
 POLL = 0.02  # seconds between two looks for a file
 _INTEGERS = ("byte", "short", "integer", "long")
 
@@ -73,14 +72,15 @@ def subscriptions(
     filter: str = "filter",
     attributes: Attributes | None = None,
 ) -> DataFrame:
-    """The filters of a table, checked: one row for each of its rows, with the columns
+    """Check the filters of a table. The result has a row for each of its rows, with the columns
 
-    - `id`, `filter`: as they were given;
+    - `id`, `filter`: as given;
     - `canonical`: the filter's canonical text;
     - `key`: its identity, 16 bytes: equal filters have equal keys, however they are written;
-    - `reason`: null, or one sentence on what is wrong with the row; then the two before are null.
+    - `reason`: null, or one sentence on what is wrong with the row; then `canonical` and `key` are
+      null.
 
-    `id` and `filter` name the columns; ids are texts or integers.
+    `id` and `filter` name the columns; ids are strings or integers.
     """
     rows = _select_rows(df, id, filter)
     kind = rows.schema["id"].dataType.simpleString()
@@ -101,15 +101,15 @@ def build_snapshot(
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
 
-    It is what `Snapshot.build` makes of the same rows in the order of their ids: nodes are numbered
-    from 1 in the order of their least ids (integers by value, texts by code points), and the text
-    of a node is that of its least id. `number` is the version.
+    The result is that of `Snapshot.build` for the same rows in the order of their ids: nodes are
+    numbered from 1 in the order of their least ids (integers by value, strings by code points), and
+    the text of a node is that of its least id. `number` is the version.
 
-    A row without an id or with a bad filter is refused; with `on_bad="skip"` it is left out, and
-    such rows are written as Parquet beside the snapshot, to the path with `.skipped` behind it:
-    id, filter, reason. An id that is there twice is refused. `progress` is told what is done next.
+    A row without an id or with a bad filter is refused. With `on_bad="skip"` it is left out; such
+    rows are written as Parquet to the path plus `.skipped`, with the columns id, filter and reason.
+    A repeated id is refused. `progress` is called with the name of each step as it begins.
 
-    The path must lie where the driver and all workers see it.
+    The driver and all workers must see the path.
     """
     if on_bad not in ("refuse", "skip"):
         raise TidingsError(f"found {on_bad!r} for on_bad, expected 'refuse' or 'skip'")
@@ -127,7 +127,7 @@ def build_snapshot(
 
 
 def skipped_path(path: str | Path) -> Path:
-    """Where the rows are that a snapshot was built without."""
+    """Where the rows are that `on_bad="skip"` left out."""
     target = Path(path).absolute()
     return target.with_name(f"{target.name}.skipped")
 
@@ -146,7 +146,7 @@ class _Build:
     # -- reading -------------------------------------------------------------------------------
 
     def read(self, rows: DataFrame, target: Path, *, skip: bool) -> int:
-        """Read all filters; how many are good."""
+        """Read all filters; return how many are good."""
         from pyspark.sql import functions as f
 
         self.progress("reading filters")
@@ -178,8 +178,8 @@ class _Build:
         return int(total - refused)
 
     def sort(self, count: int) -> None:
-        """Have all rows in files, by the least id of those with an equal filter, and by id; key and
-        text are there with the first of each."""
+        """Write all rows to files, sorted by the least id of their filter and then by id. Only the
+        first row of each filter has its key and text."""
         from pyspark.sql import Window, functions as f
 
         self.progress("sorting")
@@ -233,7 +233,7 @@ class _Build:
         return hulls
 
     def _members(self, files: list[str]) -> tuple[Any, Any, Array]:
-        """All ids, the keys of distinct filters, and for each id the number of its filter."""
+        """All ids, the keys of distinct filters, and the number of each id's filter."""
         tables = [pq.read_table(file, columns=["id", "key"]) for file in files]
         table = pa.concat_tables(tables)
         is_first = pc.is_valid(table.column("key")).to_numpy()
@@ -256,7 +256,7 @@ class _Build:
         return str(self.work / "texts.arrow")
 
     def _join_blocks(self, finder: Finder) -> Iterator[Block]:
-        """The blocks of a join in their order, as tasks find them."""
+        """The blocks of a join, in order, as tasks finish them."""
         count = len(finder)
         parts = -(-count // ROWS)
         self.progress(f"joining {count:,} filters")
@@ -295,7 +295,7 @@ def _map_arrow(df: DataFrame, task: Task, of: str) -> DataFrame:
 
 
 def _select_rows(df: DataFrame, id_: str, filter_: str) -> DataFrame:
-    """The two columns of a table, checked, as `id` and `filter`."""
+    """Check the two columns of a table, and select them as `id` and `filter`."""
     from pyspark.sql import functions as f
 
     kinds = dict.fromkeys((id_, filter_), "")
@@ -318,10 +318,10 @@ def _select_rows(df: DataFrame, id_: str, filter_: str) -> DataFrame:
 
 
 def _parallelism(spark: SparkSession) -> int:
-    """Enough tasks to keep all cores busy to the end."""
+    """The number of tasks that keeps all cores busy to the end."""
     try:
         return max(LEAST_TASKS, 2 * spark.sparkContext.defaultParallelism)
-    except Exception:  # Spark Connect has no such thing, and says so in its own way
+    except Exception:  # Spark Connect does not tell, and raises an error of its own
         return MOST_TASKS
 
 
@@ -331,7 +331,7 @@ def _quote_name(name: str) -> str:
 
 @contextmanager
 def _work_folder(target: Path) -> Iterator[Path]:
-    """A folder beside the target, for as long as the block runs."""
+    """A folder beside the target that exists while the block runs."""
     make_folder(target.parent)
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}.work.", dir=target.parent))
     try:

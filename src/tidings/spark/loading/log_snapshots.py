@@ -1,16 +1,16 @@
-"""The snapshots that pipelines compile of a log: `snapshots/` beside it, one for each version that
-was compiled and for each set of columns that it was compiled with.
+"""The snapshots that pipelines compile from a log. They lie in `snapshots/` beside the log, one for
+each compiled version and set of columns.
 
-    snapshots/00000000000000001000-5d41402abc4b/    version 1000; the columns, as a digest
-        identities.arrow                            those that the log had, by number
+    snapshots/00000000000000001000-5d41402abc4b/    version 1000; a digest of the columns
+        identities.arrow                            the log's filter identities, by number
         aside.json                                  subscriptions that are refused now
-    snapshots/aside/                                those that were found damaged
+    snapshots/aside/                                damaged snapshots
 
-Filters mean what the columns make of them, so a snapshot is good only for pipelines that have the
-same columns. Under other columns a version is compiled anew, and both stay: a path never comes to
-mean something else, for processes keep open what they opened.
+The meaning of a filter depends on the columns, so a snapshot serves only pipelines with the same
+columns. Under other columns a version is compiled again, and both snapshots stay: a path always
+means the same snapshot, because processes keep their files open.
 
-A snapshot that is damaged is moved aside, and its version is compiled anew from the log.
+A damaged snapshot is moved aside, and its version is compiled again from the log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-LANGUAGE = 2  # one more when a rule becomes stricter: what was compiled before is compiled anew
+LANGUAGE = 2  # raised when a rule becomes stricter, so that old snapshots are compiled again
 
 
 def home_of(log: Path) -> Path:
@@ -51,12 +51,12 @@ def path_of(home: Path, version: int, attributes: Attributes | None) -> Path:
 
 
 def versions_in(home: Path, attributes: Attributes | None) -> list[int]:
-    """The versions that were compiled with these columns, in order."""
+    """The versions compiled with these columns, in order."""
     return sorted(map(_version, home.glob(f"[0-9]*-{_digest(attributes)}")))
 
 
 def latest_attributes(home: Path) -> Attributes | None:
-    """The columns of the snapshot that a pipeline made or began with last."""
+    """The columns of the snapshot that a pipeline last compiled or started with."""
     found = _last_used(home)
     return None if found is None else attributes_of(found)
 
@@ -73,9 +73,9 @@ def attributes_of(snapshot: Path) -> Attributes | None:
 
 
 def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
-    """Write the snapshot of a version of a log, with the log's attributes; Unfit when a filter does
-    not go with them. One that is there stays: tasks may be opening it, and what another process
-    made of the same version is as good."""
+    """Write the snapshot of a version of a log, with the log's attributes; raise Unfit if a filter
+    does not fit them. An existing snapshot stays: tasks may be opening it, and one that another
+    process compiled from the same version is equivalent."""
     path = path_of(home, version, log.attributes)
     if path.exists():
         return path
@@ -97,7 +97,7 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     Snapshot(version, *build_nodes(distinct, numbers)).save(beside, {IDENTITIES: keys})
     replace_file(beside / ASIDE, msgspec.json.encode(refused))
     try:
-        beside.rename(path)  # fails when there is one
+        beside.rename(path)  # fails if another process was first
         sync(home)
     except OSError:
         shutil.rmtree(beside, ignore_errors=True)
@@ -107,9 +107,9 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
 
 
 def list_set_aside(log: ChangeLog) -> list[Aside]:
-    """The subscriptions of a log that pipelines leave out, as far as one has looked at them: those
-    of the snapshot that was used last, and of what changed since. Where the log has forgotten or
-    lost what changed, or the snapshot does not tell, all are looked at."""
+    """The subscriptions of a log that pipelines leave out: those noted in the snapshot used last,
+    updated by the changes since. If the log no longer has these changes, or the snapshot has no
+    note, every subscription is parsed."""
     home = home_of(log.path)
     found = _last_used(home)
     if found is None:
@@ -130,8 +130,8 @@ def list_set_aside(log: ChangeLog) -> list[Aside]:
 
 
 def is_whole(log: ChangeLog, version: int, home: Path) -> bool:
-    """Whether the snapshot of a version is as it was written. A damaged one is moved aside, and one
-    that does not speak for all of its files."""
+    """Whether the snapshot of a version is intact. One that is damaged, or whose manifest does not
+    cover all its files, is moved aside."""
     path = path_of(home, version, log.attributes)
     try:
         manifest = need_whole(path)
@@ -141,16 +141,16 @@ def is_whole(log: ChangeLog, version: int, home: Path) -> bool:
         if _digest(attributes_of(path)) != _digest(log.attributes):
             raise SnapshotError(f"snapshot '{path}' was compiled with other columns")
         if IDENTITIES not in manifest.files:
-            raise SnapshotError(f"snapshot '{path}' does not speak for {IDENTITIES}")
+            raise SnapshotError(f"the manifest of snapshot '{path}' lacks {IDENTITIES}")
     except SnapshotError as problem:
         if path.exists():
-            _log.warning("%s; it is moved to %s", problem, move_aside(path))
+            _log.warning("%s; it was moved to %s", problem, move_aside(path))
         return False
     return True
 
 
 def move_aside(path: Path) -> Path:
-    """Move a snapshot out of the way; nobody opens it there, and nobody removes it."""
+    """Move a snapshot out of the way; it is neither opened nor removed there."""
     place = path.parent / "aside" / f"{path.name}.{uuid.uuid4().hex[:8]}"
     place.parent.mkdir(mode=0o700, exist_ok=True)
     path.rename(place)
@@ -159,7 +159,7 @@ def move_aside(path: Path) -> Path:
 
 
 def open_pending_changes(snapshot: Path, attributes: Attributes | None) -> PendingChanges:
-    """What reads the changes since a snapshot."""
+    """The reader of changes since a snapshot."""
     nodes, identities = (read_table(snapshot / name) for name in ("nodes.arrow", IDENTITIES))
     numbers, keys = as_array(nodes.column("number")), nodes.column("key")
     known = identities.column("key")
@@ -176,7 +176,7 @@ def open_pending_changes(snapshot: Path, attributes: Attributes | None) -> Pendi
 
 
 def remove(snapshot: Path) -> None:
-    """Remove a snapshot at one stroke: half of one would be taken for a whole."""
+    """Remove a snapshot atomically: a half-removed one would pass for complete."""
     hidden = snapshot.with_name(f".{snapshot.name}.{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):
         snapshot.rename(hidden)

@@ -1,15 +1,14 @@
-"""The commits of an outbox: a log of groups, one group for each batch, each chained to the one
-before.
+"""The commits of an outbox: a log with one group per batch, each chained to the previous one.
 
     batch       0     1     2     3
     group       1  <- 2  <- 3  <- 4        end: 4 were acknowledged
 
-So a commit that was altered, left out, swapped or cut off is noticed (tidings.store.groups). A
+The chain reveals a commit that was altered, removed, swapped or cut off (tidings.store.groups). A
 commit names the files of its batch, with their sizes and digests.
 
-Whoever writes holds the lock of the outbox; any number read, up to what was acknowledged. Cost of a
-commit: one write and one sync, about 1 kB; of a start, all commits are read, or where these are
-over WHOLE bytes, those since the counters were kept.
+The writer holds the lock of the outbox. Any number of processes may read, up to the acknowledged
+end. Cost of a commit: one write and one sync, about 1 kB. A start reads all commits, or if these
+exceed WHOLE bytes, those since the counters were last saved.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ class DataFile(msgspec.Struct, frozen=True, array_like=True):
     path: str  # from the folder of the outbox
     rows: int
     size: int
-    digest: str  # SHA-256; empty where nobody had computed one before it was asked for
+    digest: str  # SHA-256; empty for files written before digests were introduced
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """What a batch came to."""
+    """The result of a batch."""
 
     batch: int
     attempt: str
     version: int
     micros: int
-    rows: int  # notifications that were read, refused ones aside
-    matched: int  # notifications that matched something
+    rows: int  # notifications read, without refused ones
+    matched: int  # notifications that matched a subscription
     told: int  # pairs of notification and subscription
     refused: int
-    counters: dict[int, int]  # of the nodes that were numbered: the last number of each
+    counters: dict[int, int]  # the last number of each node that matched
     files: list[DataFile] = []
     ended: int = 0  # when it was committed, in microseconds since 1970
     offsets: str = ""  # as in its pin
 
 
 class DamagedOutbox(TidingsError):
-    """An outbox that is not as it was written. Nothing of it is touched."""
+    """An outbox that was altered after it was written. Nothing in it is touched."""
 
 
 class Commits:
@@ -65,17 +64,17 @@ class Commits:
         self._first = 0  # the batch of the first place
         self._places: list[Place] = []
         self._end = START
-        self._walk: Walk | None = None  # that found the end, and was not taken yet
+        self._walk: Walk | None = None  # the walk that found the end, until the first append
 
     # -- reading -------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many batches are there."""
+        """How many batches are committed."""
         self._refresh()
         return self._first + len(self._places)
 
     def read(self, batch: int) -> Commit | None:
-        """The commit of a batch; None when it is not there."""
+        """The commit of a batch; None if there is none."""
         if not 0 <= batch < self._first + len(self._places):
             self._refresh()
         if not 0 <= batch < self._first + len(self._places):
@@ -99,7 +98,7 @@ class Commits:
         mark = None if self._writes else self._log.acknowledged()
         if mark is None and not self._writes and self.has_old_format():
             raise TidingsError(
-                f"the outbox {self.folder.parent.parent} was written by a version before this one; "
+                f"the outbox {self.folder.parent.parent} was written by an older version; "
                 f"its pipeline rewrites it when it starts"
             )
         if mark is not None and mark.number > self._end.number:
@@ -116,8 +115,8 @@ class Commits:
     # -- writing -------------------------------------------------------------------------------
 
     def begin(self, kept: Position = START) -> list[Commit]:
-        """Go on writing behind the last commit; DamagedOutbox where something is missing. The
-        commits after the position that was kept, or all where they are few."""
+        """Prepare to write after the last commit; raise DamagedOutbox if something is missing.
+        Return the commits after the position `kept`, or all if they are few."""
         self._log.close()
         self._log = log = GroupLog(self.folder)
         sizes = {first: log.path_of(first).stat().st_size for first in log.segments()}
@@ -143,8 +142,8 @@ class Commits:
         return found
 
     def append(self, commit: Commit) -> None:
-        """Write a commit; it is on the disk when this returns. TidingsError where it is not the
-        next: one that failed may be there, though it was not acknowledged."""
+        """Write a commit; it is on disk when this returns. Raise TidingsError if it is not the
+        next: a failed append may have reached the disk without being acknowledged."""
         if not self._writes:
             self.begin()
         expected = self._first + len(self._places)
@@ -154,36 +153,36 @@ class Commits:
                 f"{self.folder.parent.parent}"
             )
         try:
-            if self._walk is not None:  # until now nothing was touched
+            if self._walk is not None:  # nothing was touched until now
                 self._log.take_end(self._walk)
                 self._walk = None
             group = self._log.append([msgspec.json.encode(commit)], value=commit.batch)
         except EnvironmentProblem:
-            self._writes = False  # what is on the disk is read again before the next
+            self._writes = False  # read the disk again before the next append
             raise
         self._places += group.places
         self._end = group.end
 
     @property
     def end(self) -> Position:
-        """Behind the last commit that is known here."""
+        """The position after the last known commit."""
         return self._end
 
     def has_old_format(self) -> bool:
-        """Is there no log, but files of the format before: one for each commit?"""
+        """Whether the commits are in the old format: no log, but a file for each."""
         there = self._log.segments() or self._log.acknowledged() is not None
         return not there and any(self.folder.glob("[0-9]*.json"))
 
     def damage_error(self, problem: str) -> DamagedOutbox:
-        """What is said of an outbox that can't be gone on with."""
+        """The error for an outbox that can't be continued."""
         return DamagedOutbox(
-            f"the outbox {self.folder.parent.parent} is damaged: {problem}; nothing of it was "
-            f"touched: put it back with its checkpoint from a copy, or begin anew with both empty; "
+            f"the outbox {self.folder.parent.parent} is damaged: {problem}; nothing in it was "
+            f"touched; restore it and its checkpoint from a copy, or start over with both empty; "
             f"`tidings pipeline verify` lists what is wrong"
         )
 
     def problems(self) -> list[str]:
-        """Look at all of the log that was acknowledged; a sentence for each thing that is wrong."""
+        """Check the whole acknowledged log; return a sentence for each thing that is wrong."""
         log = GroupLog(self.folder)
         mark = log.acknowledged()
         if mark is None:

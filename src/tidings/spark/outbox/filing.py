@@ -1,16 +1,16 @@
-"""The second half of a micro-batch: tagged rows get their numbers and go to files by time.
+"""The second half of a micro-batch: numbers the tagged rows and writes them to files by time.
 
     staged Arrow file ──number──> columns, notification, version, nodes, numbers, subscriptions
                                   ├──> grain=2013-01-01T09-00, a Parquet file for each
                                   └──> grain=mixed, one file for the rows of all other grains
 
-A partition can be filed when it is known where its counters begin. A small batch is filed by the
-driver, without another job; a large one by the workers, partition by partition. Files are made in
-the folder of the attempt and moved by whoever commits.
+A partition can be filed once the first values of its counters are known. The driver files a small
+batch itself, without another job; workers file a large one, partition by partition. Files are made
+in the folder of the attempt, and the driver moves them when it commits.
 
-A partition makes MOST_GRAINS files at most, however its rows are spread over time: the grains with
-most rows have one each, and the rows of the rest share one, sorted by grain within each row group.
-So 10,000 rows of 10,000 days are one file of a few row groups, whose statistics tell where to look.
+A partition makes at most MOST_GRAINS files, however its rows are spread over time: the grains with
+the most rows get a file each, and all other rows share one, sorted by grain within each row group.
+So 10,000 rows of 10,000 days make one file of a few row groups, whose statistics guide readers.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from tidings.spark.outbox.stages import NODES, TOLD, StagedPartition
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-HERE = 16 << 20  # bytes of staged rows that the driver files itself
-MOST_GRAINS = 32  # files of a partition, that of mixed grains among them
+HERE = 16 << 20  # bytes of staged rows, up to which the driver files them itself
+MOST_GRAINS = 32  # files of a partition, including that of mixed grains
 MIXED = "grain=mixed"
 
-Grains = npt.NDArray[np.int64]  # of each row, the second at which its grain begins
+Grains = npt.NDArray[np.int64]  # for each row, the second at which its grain begins
 _NONE = np.zeros(0, np.int64)
 
 
 class Filing(msgspec.Struct, frozen=True):
-    """What all partitions of a batch have in common."""
+    """The settings that all partitions of a batch share."""
 
     folder: str
     version: int
     began: int  # seconds since 1970
     width: int  # seconds of a grain
-    time: str | None = None  # the column that grains go by
+    time: str | None = None  # the column that determines grains
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
-    """A file that was made."""
+    """A file that a partition wrote."""
 
     name: str
     grain: str
@@ -72,7 +72,7 @@ class _Task(msgspec.Struct, frozen=True):
 def file_rows(
     context: SparkContext, filing: Filing, staged: Sequence[StagedPartition], counters: Counts
 ) -> list[WrittenFile]:
-    """Number and file what partitions have staged."""
+    """Number the staged rows and write them to files."""
     counted = [counts_of(one) for one in staged]
     tasks = [
         _Task(filing, one.rows, begin)
@@ -93,12 +93,12 @@ def refused_of(staged: StagedPartition) -> list[WrittenFile]:
 
 
 def counts_of(staged: StagedPartition) -> Counts:
-    """How often a partition has each node, and all of them."""
+    """How often each node occurs in a partition, and under ALL how many rows matched."""
     return {ALL: staged.matched, **staged.nodes} if staged.matched else {}
 
 
 def describe_file(path: Path, grain: str, rows: int) -> WrittenFile:
-    """A file that was just closed: it is read again, from memory, at 1.3 GB/s."""
+    """Describe a file that was just closed. It is read again, from the page cache, at 1.3 GB/s."""
     return WrittenFile(path.name, grain, rows, path.stat().st_size, digest_of(path))
 
 
@@ -115,7 +115,7 @@ def _file_partition(task: _Task) -> list[WrittenFile]:
 
 
 def _choose_grains(grains: Sequence[Grains]) -> Grains:
-    """The grains that have files of their own: all, or those with most rows, in order."""
+    """The grains that get their own files, in order: all, or those with the most rows."""
     distinct, counts = np.unique(np.concatenate([*grains, _NONE]), return_counts=True)
     if len(distinct) <= MOST_GRAINS:
         return distinct
@@ -159,7 +159,7 @@ class _Writers:
         self._made: list[tuple[str, str]] = []  # name and grain
         self._rows: Counter[str] = Counter()
         self._chosen = chosen
-        self._open: dict[int, Any] = {}  # by the number of the grain; the last is of mixed ones
+        self._open: dict[int, Any] = {}  # by number of the grain; the last is for mixed ones
 
     def __enter__(self) -> _Writers:
         return self
@@ -177,7 +177,7 @@ class _Writers:
         if len(present) == 1 and present[0] < len(self._chosen):
             self._write(present[0], rows)
             return
-        # one pass sorts all rows by file, and those of the mixed one by grain too
+        # one pass sorts all rows by file, and those of the mixed file by grain
         order = np.lexsort((grain, at))
         rows, at = rows.take(pa.array(order)), at[order]
         for number in present:
@@ -200,13 +200,13 @@ class _Writers:
         return writer
 
     def list_files(self) -> list[WrittenFile]:
-        """What was made, once it is closed."""
+        """The files, after they are closed."""
         return [
             describe_file(self._folder / file, name, self._rows[name]) for file, name in self._made
         ]
 
 
 def grain_name(second: int) -> str:
-    """As folders are called: grain=2013-01-01T09-00, in UTC."""
+    """The name of a grain's folder: grain=2013-01-01T09-00, in UTC."""
     minute = np.datetime_as_string(np.datetime64(second, "s"), unit="m")
     return f"grain={minute}".replace(":", "-")

@@ -1,13 +1,13 @@
-"""Sequence numbers: every node counts its notifications, 1, 2, 3, ..., without gap or repeat.
+"""Sequence numbers: every node counts its notifications, 1, 2, 3, ..., without gaps or repeats.
 
-A batch lies in partitions. Each partition has counted how often it has each node; from that, and
-from where the counters stood, follows with which number it begins:
+A batch consists of partitions. Each partition has counted how often each node occurs in it. These
+counts and the counters before the batch determine the first number in each partition:
 
-    counter of node 7 stands at 40       partition 0 has it 3 times: 41 42 43
+    counter of node 7 is 40              partition 0 has it 3 times: 41 42 43
                                          partition 1 has it 2 times: 44 45
 
-Then each partition numbers its rows in order. Numbers are fixed by the commit of the batch: an
-attempt that was not committed leaves none behind.
+Then each partition numbers its rows in order. The commit of the batch makes numbers final: an
+attempt that is not committed uses up none.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 ALL = 0
-"""Counts every notification, like a node that all match: its numbers tell notifications apart."""
+"""Counts every notification, like a node that matches all; its numbers identify notifications."""
 
-Counts = dict[int, int]  # node to how often
+Counts = dict[int, int]  # occurrences by node
 
 
 def counters_before(
     counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]
 ) -> list[Counts]:
-    """Where the counters of its nodes stand before each partition, in their order."""
+    """For each partition, the counters of its nodes before it, in order."""
     now = dict(counters)
     found: list[Counts] = []
     for counts in counted:
@@ -39,7 +39,7 @@ def counters_before(
 
 
 def counters_after(counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]) -> Counts:
-    """The counters of the nodes that were counted, after the batch."""
+    """The counters after the batch, of the nodes that occur in it."""
     now: Counts = {}
     for counts in counted:
         for node, count in counts.items():
@@ -48,7 +48,7 @@ def counters_after(counters: Mapping[int, int], counted: Iterable[Mapping[int, i
 
 
 def number_lists(lists: Any, now: Counts) -> Any:
-    """Numbers in the shape of lists of nodes; `now`, where the counters stand, goes on."""
+    """Numbers in the shape of lists of nodes. Updates `now`, the current counters."""
     nodes = pc.list_flatten(lists).to_numpy(zero_copy_only=False)
     order = np.argsort(nodes, kind="stable")
     distinct, starts, counts = np.unique(nodes[order], return_index=True, return_counts=True)

@@ -1,24 +1,27 @@
-"""The outbox: what subscribers are to be told, on disk, each batch once.
+"""The outbox: the matched notifications of a pipeline, on disk, each batch exactly once.
 
-    data/00000042-ATTEMPT/grain=.../      the notifications of a batch that matched, Parquet
-    dead/00000042-ATTEMPT/                rows that were refused, with the reason
+    data/00000042-ATTEMPT/grain=.../      matched notifications of a batch, Parquet
+    dead/00000042-ATTEMPT/                refused rows, with the reason
     _tidings/stream                       which stream writes here
-    _tidings/pins/00000042.json           what it is made of: version of the subscriptions, time
-    _tidings/commits/                     what each came to, its files, and the counters of its
-                                          nodes after it: a log, see commits.py
-    _tidings/counters/00000100.json       all counters after a batch, now and then
-    _tidings/work/00000042-ATTEMPT/       files of an attempt that is under way
-    _tidings/aside/                       what was found that no commit names; see outbox_start.py
+    _tidings/pins/00000042.json           inputs of a batch: version of the subscriptions, time
+    _tidings/commits/                     a log of commits: results and files of each batch, and
+                                          the counters of its nodes after it; see commits.py
+    _tidings/counters/00000100.json       all counters after a batch, saved now and then
+    _tidings/work/00000042-ATTEMPT/       files of an attempt in progress
+    _tidings/aside/                       files that no commit names; see outbox_start.py
 
-Invariants. A batch is there when its commit is, in the attempt that the commit names; readers look
-at no other. Files are made in the work folder of an attempt, and whoever commits moves those that
-he was told of; what a process that was thought dead still writes is never seen. A pin is written
-before anything of its batch and never changed, so a batch that is done again sees the same
-subscriptions. Whoever writes holds the lock, for as long as a commit of his can still come.
-Commits follow each other without a gap, so the counters after a batch are known from its commit and
-those before it. Every file is written beside its place, synced, and renamed; pins and counters have
-a digest in them, and the files of a batch have theirs in its commit. Nothing that was placed is
-ever removed.
+Invariants:
+- A batch exists once it is committed, and only in the attempt that its commit names. Readers ignore
+  all other attempts.
+- Files are made in the work folder of an attempt. The committing driver moves the files that tasks
+  reported, so files that a presumed-dead process still writes are never seen.
+- A pin is written before anything else of its batch and never changed, so a repeated batch sees the
+  same subscriptions.
+- The writer holds the lock for as long as it may still commit.
+- Commits have no gaps, so a commit and those before it determine the counters after its batch.
+- Every file is written beside its place, synced and renamed. Pins and counters contain a digest; a
+  commit has the digests of its batch's files.
+- Files that were moved into place are never removed.
 """
 
 from __future__ import annotations
@@ -52,22 +55,22 @@ __all__ = ["Commit", "KeptCounters", "Outbox", "Pin"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
-NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # as batches are called, in one way only
+NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # exactly one spelling per batch
 Record = TypeVar("Record")
 
 
 class Pin(msgspec.Struct, frozen=True):
-    """What a batch is made of, beside its rows."""
+    """The inputs of a batch, beside its rows."""
 
     batch: int
     version: int
     micros: int  # when it began, since 1970
-    offsets: str = ""  # a digest of what Spark noted as its rows; see spark_checkpoint.py
-    snapshot: str = ""  # which snapshot, where subscriptions stay as they are
+    offsets: str = ""  # a digest of Spark's record of its rows; see spark_checkpoint.py
+    snapshot: str = ""  # identity of the snapshot, if the subscriptions are fixed
 
 
 class KeptCounters(msgspec.Struct, frozen=True):
-    """All counters after a batch, and where the commits stood."""
+    """All counters after a batch, and the end of the commits at that time."""
 
     batch: int
     end: Position
@@ -75,7 +78,7 @@ class KeptCounters(msgspec.Struct, frozen=True):
 
 
 class Outbox:
-    """The files of one outbox. One process at a time writes to it."""
+    """The files of one outbox. One process at a time may write to it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
@@ -85,9 +88,9 @@ class Outbox:
     # -- which stream --------------------------------------------------------------------------
 
     def bind_to_checkpoint(self, checkpoint: Path) -> str:
-        """Tie the outbox to the checkpoint of the stream that writes to it; the stream's id.
+        """Tie the outbox to the checkpoint of the stream that writes to it; return the stream's id.
 
-        With another checkpoint batches would be counted from 0 again and taken for done.
+        With another checkpoint, batches would be numbered from 0 again and be taken for done.
         """
         mine, theirs = self.home / "stream", checkpoint / STREAM
         have = mine.read_text() if mine.exists() else None
@@ -96,7 +99,7 @@ class Outbox:
             have = known = uuid.uuid4().hex
             write_whole(theirs, known.encode())
         if have is None and known is not None and not any((checkpoint / "commits").glob("[0-9]*")):
-            have = known  # it was stopped between the two writings
+            have = known  # the process was stopped between the two writes
         if have is None or have != known:
             raise TidingsError(
                 f"the outbox {self.path} belongs to another checkpoint than {checkpoint}; give it "
@@ -110,7 +113,7 @@ class Outbox:
     def pin(
         self, batch: int, version: int, micros: int, offsets: str = "", snapshot: str = ""
     ) -> Pin:
-        """The pin of a batch: the one that is there, or this one from now on."""
+        """Return the existing pin of a batch, or write this one."""
         path = self.pin_path(batch)
         found = _read(path, Pin)
         if found is None:
@@ -128,21 +131,21 @@ class Outbox:
         return self.log.read(batch)
 
     def commits(self) -> list[int]:
-        """The batches that are there, in order."""
+        """The numbers of all committed batches, in order."""
         return list(range(len(self.log)))
 
     def numbers(self, kind: str) -> list[int]:
-        """The batches that have a file of a kind, in order. A file that is not called as those are
-        was put there by someone else, and is passed over."""
+        """The batches that have a file of a kind, in order. Files with other names are not ours and
+        are ignored."""
         stems = (path.stem for path in (self.home / kind).glob("*.json"))
         return sorted(int(stem) for stem in stems if NUMBER.fullmatch(stem))
 
     def batches(self) -> int:
-        """How many batches are there, also in an outbox of the format before."""
+        """How many batches are committed, also in an outbox of the old format."""
         return len(self.numbers("commits")) if self.log.has_old_format() else len(self.log)
 
     def attempts(self, home: str) -> list[tuple[int, Path]]:
-        """The folders of batches in `data` or `dead`, in order, whoever made them."""
+        """The folders of batches in `data` or `dead`, in order, committed or not."""
         found = list[tuple[int, Path]]()
         for folder in (self.path / home).glob("*-*"):
             number = folder.name.partition("-")[0]
@@ -155,18 +158,18 @@ class Outbox:
         return self.committed(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
-        """Where the notifications of a batch go."""
+        """The folder of a batch's notifications."""
         return self.path / "data" / f"{batch:08d}-{attempt}"
 
     def dead_folder(self, batch: int, attempt: str) -> Path:
         return self.path / "dead" / f"{batch:08d}-{attempt}"
 
     def work_folder(self, batch: int, attempt: str) -> Path:
-        """Where the files of an attempt are made."""
+        """The folder in which the files of an attempt are made."""
         return self.home / "work" / f"{batch:08d}-{attempt}"
 
     def begin_attempt(self, batch: int) -> str:
-        """A new attempt at a batch that is not there, with its work folder."""
+        """Begin a new attempt at a batch, with its work folder; return its name."""
         attempt = uuid.uuid4().hex[:12]
         make_folder(self.work_folder(batch, attempt))
         return attempt
@@ -174,7 +177,7 @@ class Outbox:
     def place(
         self, batch: int, attempt: str, rows: Iterable[WrittenFile], dead: Iterable[WrittenFile]
     ) -> list[DataFile]:
-        """Move the files of an attempt to where they are read; what a commit says of them."""
+        """Move the files of an attempt into place; return what the commit says of them."""
         work = self.work_folder(batch, attempt)
         moves = [(one, self.folder(batch, attempt) / one.grain) for one in rows]
         moves += [(one, self.dead_folder(batch, attempt)) for one in dead]
@@ -187,18 +190,18 @@ class Outbox:
         return found
 
     def _make(self, folder: Path) -> None:
-        """Make a folder and those above it; the commit syncs them."""
+        """Make a folder and its parents; the commit syncs them."""
         if not folder.exists():
             self._make(folder.parent)
             folder.mkdir(FOLDER)
 
     def drop_work(self, batch: int, attempt: str) -> None:
-        """Remove what is left of an attempt that is over. A task of it that still runs, on a
-        machine that was thought lost, then fails to write."""
+        """Remove what is left of a finished attempt. If one of its tasks still runs, on a machine
+        that was presumed lost, it then fails to write."""
         shutil.rmtree(self.work_folder(batch, attempt), ignore_errors=True)
 
     def commit(self, done: Commit) -> None:
-        """From now on the batch is there. Its files are, whole and synced, or this is refused."""
+        """Commit a batch. It is refused unless its files are complete; they are synced first."""
         expected = len(self.log)
         if done.batch != expected:
             raise TidingsError(
@@ -217,7 +220,7 @@ class Outbox:
         self.log.append(done)
 
     def _sync(self, folder: Path, files: list[DataFile]) -> None:
-        """Files that workers wrote are synced too, before a commit says that they are there."""
+        """Sync the files that workers wrote, before a commit names them."""
         for one in files:
             problem = self.find_problem(one)
             if problem:
@@ -230,16 +233,16 @@ class Outbox:
                 sync(path)
 
     def need_files(self, done: Commit) -> None:
-        """DamagedOutbox unless the files of a batch are as they were written, byte for byte."""
+        """Raise DamagedOutbox unless the files of a batch are unchanged, byte for byte."""
         for one in done.files:
             path, problem = self.path / one.path, self.find_problem(one)
             if not problem and one.digest and digest_of(path) != one.digest:
-                problem = f"{path} was altered, its checksum differs"
+                problem = f"{path} was altered: its checksum differs"
             if problem:
                 raise self.log.damage_error(problem)
 
     def find_problem(self, one: DataFile) -> str:
-        """A sentence when a file that a commit names is not there in its length; else nothing."""
+        """A sentence if a file of a commit is missing or has the wrong size; otherwise empty."""
         path = self.path / one.path
         try:
             size = path.stat().st_size
@@ -258,15 +261,15 @@ class Outbox:
         return found
 
     def read_kept(self) -> KeptCounters | None:
-        """The counters that were kept last, at a batch that is there; those that were altered are
-        passed over, as the commits have them too."""
+        """The last saved counters of a committed batch. Altered ones are skipped, as the commits
+        have the counters too."""
         for number in reversed(self.numbers("counters")):
             if number < len(self.log) and (found := self._read_kept(number)) is not None:
                 return found
         return None
 
     def read_last_kept(self) -> KeptCounters | None:
-        """Those that were kept last, wherever the commits end."""
+        """The last saved counters, wherever the commits end."""
         found = (self._read_kept(number) for number in reversed(self.numbers("counters")))
         return next((one for one in found if one is not None), None)
 
@@ -276,7 +279,8 @@ class Outbox:
         return None
 
     def keep_counters(self, batch: int, counters: Mapping[int, int]) -> None:
-        """Write all counters down now and then, so that a start need not read every commit."""
+        """Save all counters every COUNTERS_EVERY batches, so that a start need not read every
+        commit."""
         if batch % COUNTERS_EVERY == 0:
             kept = KeptCounters(batch, self.log.end, dict(counters))
             write_sealed(self._file("counters", batch), msgspec.json.encode(kept))
@@ -284,22 +288,22 @@ class Outbox:
                 self._file("counters", old).unlink(missing_ok=True)
 
     def folders(self) -> Iterator[Path]:
-        """The folders of all batches that are there and told someone something."""
+        """The folders of all committed batches in which something matched."""
         for done in self.log.each():
             if done.matched:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of rows that were refused; for readers, as tidings itself has no use for it."""
+        """The folders of refused rows; for readers, as tidings itself has no use for them."""
         for done in self.log.each():
             if done.refused:
                 yield self.dead_folder(done.batch, done.attempt)
 
     def take_lock(self) -> int:
-        """Keep other writers out, until `release_lock` of what is given back, or the process ends.
+        """Lock out other writers until `release_lock` of the returned descriptor, or the process ends.
 
-        It is a bare number, not a file object: those are closed when an interpreter goes down, and
-        a thread of it may still be at a commit then.
+        It is a bare descriptor, not a file object: the interpreter closes file objects when it
+        shuts down, while a thread may still be committing.
         """
         make_folder(self.home)
         try:
@@ -309,7 +313,7 @@ class Outbox:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other writers out for a while; a process that dies lets go."""
+        """Lock out other writers while the block runs; the lock ends with the process."""
         lock = self.take_lock()
         try:
             yield

@@ -1,7 +1,7 @@
-"""Whether an outbox is whole: every commit, every file that one names, every number in them.
+"""Checks that an outbox is intact: every commit, every file that a commit names, every number.
 
-Nothing is changed, and a pipeline may be running: what was acknowledged when the check began is
-looked at. Cost: all files of data are read, for their digests and for two columns of numbers.
+Nothing is changed, and the pipeline may be running: the check covers what was acknowledged when it
+began. Cost: all data files are read, for their digests and for three columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 class CheckReport(msgspec.Struct):
-    """What was looked at, and what is wrong, a sentence each."""
+    """What was checked, and a sentence for each thing that is wrong."""
 
     outbox: str
     batches: int = 0
@@ -35,13 +35,13 @@ class CheckReport(msgspec.Struct):
     bytes: int = 0
     notifications: int = 0
     nodes: int = 0
-    without_digest: int = 0  # files that the format before had
+    without_digest: int = 0  # files from the old format
     aside: int = 0  # folders of attempts that were not committed
     problems: list[str] = []
 
 
 class OutboxCheck:
-    """A check of one outbox: go through it batch by batch, then it is `found`."""
+    """A check of one outbox. Iterate over `batches`; the result is then in `found`."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.outbox = outbox
@@ -51,24 +51,24 @@ class OutboxCheck:
         self._pins: set[int] = set()
 
     def __len__(self) -> int:
-        """How many batches there are to go through."""
+        """How many batches there are to check."""
         try:
             return len(self.outbox.log)
         except TidingsError:
             return 0
 
     def batches(self) -> Iterator[int]:
-        """Look at everything; the batches as they are done."""
+        """Check everything; yield each batch when it is done."""
         outbox, problems = self.outbox, self.found.problems
         if outbox.log.has_old_format():
             problems.append(
-                "the outbox was written by a version before this one; start its pipeline, which "
-                "rewrites it, and then check it"
+                "the outbox was written by an older version; start its pipeline, which rewrites "
+                "it, and then check it"
             )
             return
         problems += outbox.log.problems()
         if problems:
-            return  # which batches are there is not known
+            return  # which batches exist is not known
         self._pins = set(outbox.numbers("pins"))
         count = len(outbox.log)
         for batch in range(count):
@@ -78,7 +78,7 @@ class OutboxCheck:
                 problems.append(str(problem))
                 return
             if commit is None or commit.batch != batch:
-                problems.append(f"commit {batch} is not there")
+                problems.append(f"commit {batch} is missing")
                 return
             self._check_batch(commit)
             yield batch
@@ -108,7 +108,7 @@ class OutboxCheck:
 
     def _check_pin(self, commit: Commit) -> None:
         if commit.batch not in self._pins:
-            return  # the commit has all of it
+            return  # the commit has the same data
         try:
             pin = self.outbox.pinned(commit.batch)
         except TidingsError as problem:
@@ -117,17 +117,17 @@ class OutboxCheck:
         said = (commit.batch, commit.version, commit.micros)
         if pin is not None and (pin.batch, pin.version, pin.micros) != said:
             path = self.outbox.pin_path(commit.batch)
-            self._report(commit.batch, f"{path} says other things than the commit")
+            self._report(commit.batch, f"{path} differs from the commit")
 
     def _check_file(self, batch: int, one: DataFile) -> bool:
-        """Is a file as it was written?"""
+        """Whether a file is as it was written."""
         self.found.files += 1
         self.found.bytes += one.size
         self.found.without_digest += not one.digest
         path = self.outbox.path / one.path
         problem = self.outbox.find_problem(one)
         if not problem and one.digest and digest_of(path) != one.digest:
-            problem = f"{path} was altered, its checksum differs"
+            problem = f"{path} was altered: its checksum differs"
         if problem:
             self._report(batch, problem)
         return not problem
@@ -141,7 +141,7 @@ class OutboxCheck:
             return None
 
     def _check_numbers(self, commit: Commit, tables: list[Any]) -> None:
-        """Each node goes on from where it was, without gap or double, to where the commit says."""
+        """Check that each node counts on without gaps or repeats, up to the commit's counter."""
         self.found.notifications += commit.matched
         after: dict[int, int] = {}
         if commit.matched:
@@ -170,31 +170,31 @@ class OutboxCheck:
             if said != there:
                 self._report(
                     commit.batch,
-                    f"its commit has {said} for the counter of {_node_name(node)}, and its rows "
+                    f"its commit has {said} for the counter of {_node_name(node)}, but its rows "
                     f"give {there}",
                 )
 
     def _check_rest(self, count: int) -> None:
-        """What no commit names."""
+        """Check for files and pins that no commit names."""
         outbox, problems = self.outbox, self.found.problems
         homes = [one for home in ("data", "dead") for one in outbox.attempts(home)]
         pins, kept = outbox.numbers("pins"), outbox.numbers("counters")
-        end = len(outbox.log)  # read last: it may be that a pipeline is running
+        end = len(outbox.log)  # read last, as a pipeline may be running
         ends = f"the commits end with batch {end - 1}"
         for batch, folder in homes:
             files = [path for path in folder.rglob("*") if path.is_file()]
             unknown = [path for path in files if path not in self._named]
             if batch > end:
-                problems.append(f"there is {folder}, and {ends}")
-            elif batch == end:  # an attempt that is under way, or was interrupted
+                problems.append(f"{folder} exists, but {ends}")
+            elif batch == end:  # an attempt in progress, or an interrupted one
                 self.found.aside += 1
             elif batch < count and unknown:
-                problems.append(f"{unknown[0]} is there, and no commit names it")
-        problems += [f"batch {pin} was begun, and {ends}" for pin in pins if pin > end]
-        problems += [f"counters of batch {one} are there, and {ends}" for one in kept if one >= end]
+                problems.append(f"{unknown[0]} exists, but no commit names it")
+        problems += [f"batch {pin} was begun, but {ends}" for pin in pins if pin > end]
+        problems += [f"counters of batch {one} exist, but {ends}" for one in kept if one >= end]
         last = outbox.read_kept()
         if last is not None and last.batch == count - 1 and last.counters != self._counters:
-            problems.append(f"the counters that were kept of batch {last.batch} are others")
+            problems.append(f"the saved counters of batch {last.batch} differ from its commit")
 
 
 def _node_name(node: int) -> str:

@@ -1,16 +1,16 @@
-"""What is done to an outbox before anything is written to it, by the one that holds its lock.
+"""Checks and cleans an outbox before a pipeline writes to it; the caller holds its lock.
 
-It must be whole: commits without a gap up to the end mark, with the files that they name; and
-nothing may be there of batches that no commit speaks of, but for the one that was under way. Else
-commits are missing, be it that all of them were put back from a copy, and to go on would give
-numbers twice: it is refused, and nothing is touched.
+The outbox must be complete: commits without a gap up to the end mark, and the files that they name.
+Nothing may exist of later batches, except the one that was in progress. Otherwise commits are
+missing, perhaps because an old copy was restored, and to continue would assign numbers twice. Such
+an outbox is refused, and nothing in it is touched.
 
-Then what an attempt left behind that was not committed is moved aside, with its path:
+Then the files that an uncommitted attempt left behind are moved aside, with their path:
 
     _tidings/aside/2026-01-31T12-00-00.000000/data/00000042-ATTEMPT/
 
-Nobody reads it there, and nothing here removes it. Only work folders go, of which nothing was ever
-placed.
+They are neither read nor removed there. Only work folders are removed; nothing in them was ever
+moved into place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """Make an outbox ready to be written to; DamagedOutbox in one sentence where it can't be."""
+    """Make an outbox ready to be written to; raise DamagedOutbox if it is damaged."""
     upgrade_outbox(outbox)
     kept = outbox.read_last_kept()
     commits = outbox.log.begin(START if kept is None else kept.end)
@@ -41,15 +41,15 @@ def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
             problem = outbox.find_problem(one)
             if problem:
                 raise outbox.log.damage_error(
-                    f"{problem}, as batch {commit.batch} was committed with"
+                    f"{problem}, which batch {commit.batch} was committed with"
                 )
     _refuse_missing_commits(outbox, checkpoint)
     _sweep(outbox, {commit.batch: commit for commit in commits})
 
 
 def _refuse_missing_commits(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """Whatever tells of a batch beyond the next one, or of the next one as done, tells of a commit
-    that is missing."""
+    """Traces of a batch after the next one, or of the next one as done, mean that a commit is
+    missing."""
     next_ = len(outbox.log)
     ends = f"the commits end with batch {next_ - 1}" if next_ else "there are no commits"
     begun = [batch for home in ("data", "dead") for batch, _ in outbox.attempts(home)]
@@ -69,7 +69,7 @@ def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:
         for batch, folder in outbox.attempts(home):
             done = commits.get(batch)
             if done is None and batch < next_:
-                continue  # it is older than what was read; `tidings pipeline verify` reads all
+                continue  # older than the commits read here; `tidings pipeline verify` reads all
             if done is None or folder.name != outbox.folder(batch, done.attempt).name:
                 _move(folder, aside / home)
 
@@ -79,4 +79,4 @@ def _move(folder: Path, place: Path) -> None:
     folder.rename(place / folder.name)
     sync(place)
     sync(folder.parent)
-    _log.warning("%s was left by an attempt that was not committed; it is in %s", folder, place)
+    _log.warning("%s was left by an uncommitted attempt; it was moved to %s", folder, place)

@@ -1,13 +1,14 @@
-"""Outboxes of the format before: a file of JSON for each commit, pins and counters without digests.
+"""Upgrades outboxes of the old format: a JSON file for each commit, pins and counters without
+digests.
 
-Such an outbox is rewritten before anything is written to it. All that is new is made beside, then
-takes the places of the old, which is moved aside:
+Such an outbox is rewritten before anything else is written to it. The new files are made beside the
+old ones and then take their places, and the old ones are moved aside:
 
     new/{commits,pins,counters}, whole ──> _tidings/{commits,pins,counters} ──> aside/before/
 
-A process that dies in between is no matter: with `new/whole` there the moves go on, without it all
-begins anew. The pins of batches that were committed long ago stay aside.
-Files of data have no digest, as nobody had computed one: their rows are counted.
+A process may die in between: if `new/whole` exists, the next start continues the moves; otherwise
+it starts over. Pins of batches committed long ago stay aside. Data files had no digests; instead,
+their rows are counted.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from tidings.spark.outbox.numbering import ALL
 from tidings.spark.outbox.outbox import KeptCounters, Outbox, Pin
 from tidings.spark.outbox.sealed_files import make_folder, sync, write_sealed, write_whole
 
-PINS = 100  # batches that Spark can still be asked to do again
+PINS = 100  # recent batches, which Spark may still repeat
 KINDS = ("commits", "pins", "counters")
 Record = TypeVar("Record", Commit, Pin)
 
 
 def upgrade_outbox(outbox: Outbox) -> None:
-    """Rewrite an outbox of the format before; DamagedOutbox where it is not whole."""
+    """Rewrite an outbox of the old format; raise DamagedOutbox if it is incomplete."""
     new = outbox.home / "new"
     if not (new / "whole").exists():
         if not _has_old_format(outbox):
@@ -84,11 +85,11 @@ def _write(outbox: Outbox, new: Path) -> None:
 
 
 def _need_counters(outbox: Outbox, path: Path, commit: Commit, before: dict[int, int]) -> None:
-    """Counters only rise, and that of all notifications by as many as matched."""
+    """Check that counters only rise, and that of all notifications by as many as matched."""
     rises = all(number > before.get(node, 0) for node, number in commit.counters.items())
     expected = before.get(ALL, 0) + commit.matched
     if not rises or commit.counters.get(ALL, before.get(ALL, 0)) != expected:
-        raise outbox.log.damage_error(f"the counters of {path} do not follow those before")
+        raise outbox.log.damage_error(f"the counters in {path} do not continue those before")
 
 
 def _files(outbox: Outbox, commit: Commit) -> list[DataFile]:

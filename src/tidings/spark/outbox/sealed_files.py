@@ -1,11 +1,10 @@
-"""Writing files that survive a crash of the process and of the machine, and that show when they
-were altered.
+"""Files that survive a crash of the process or the machine, and that reveal when they were altered.
 
-A file written here is either there whole or not there: its bytes are on the disk before it gets its
-name, and its name is before the call returns. Files and folders are made for their owner alone.
+A file written here exists complete or not at all: its bytes are on disk before it gets its name,
+and the name is on disk before the call returns. Files and folders belong to their owner alone.
 
     sealed    9f86d081884c7d659a2feaa0c55ad015 {"batch":42,...}
-              digest                           and what it is of, in one line
+              digest                           data, in one line
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ __all__ = ["digest_of", "make_folder", "read_sealed", "sync", "write_sealed", "w
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace the file at `path` by one that holds `data`; its folder is made if need be."""
+    """Replace the file at `path` by one that holds `data`; make its folder if needed."""
     make_folder(path.parent)
     replace_file(path, data, hidden=True)
 
 
 def write_sealed(path: Path, data: bytes) -> None:
-    """The same, with a digest in front."""
+    """The same as `write_whole`, with a digest in front."""
     write_whole(path, b"%b %b\n" % (_seal(data), data))
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """What was sealed; None when there is no file, TidingsError when it was altered."""
+    """The data of a sealed file; None if there is no file. TidingsError if it was altered."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         return None
     data = raw[33:-1]
     if raw != b"%b %b\n" % (_seal(data), data):
-        raise TidingsError(f"the file {path} of the outbox was altered, its checksum differs")
+        raise TidingsError(f"the file {path} of the outbox was altered: its checksum differs")
     return data
 
 

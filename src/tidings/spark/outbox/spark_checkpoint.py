@@ -1,13 +1,13 @@
-"""What Spark noted of its place in a stream: which rows a batch is made of.
+"""Reads Spark's checkpoint of a stream, which says which rows a batch consists of.
 
-    offsets/42          where each source stands after batch 42
-    sources/0/42        for files, which ones they are
-    tidings-stream      ours: the identity of the stream, which outbox and spool know it by
+    offsets/42          the position of each source after batch 42
+    sources/0/42        for a folder of files: the names of the files
+    tidings-stream      ours: the identity of the stream, by which outbox and spool know it
 
-Spark renames these files into place and does not sync them. A machine that loses its power may come
-up without the last ones, and Spark would then make a batch 42 anew, of other rows; an outbox that
-has a 42 already would take it for done. So they are synced before anything of a batch is written,
-and the batch's pin remembers what they said.
+Spark renames these files into place but does not sync them. After a power failure the last ones may
+be missing. Spark would then form a new batch 42 from other rows, and an outbox that already has a
+batch 42 would skip it. So these files are synced before anything of a batch is written, and the
+batch's pin keeps a digest of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Entry(msgspec.Struct):
 
 
 def stream_of(checkpoint: Path) -> str:
-    """The identity of the stream that has this checkpoint; it is given one if it has none."""
+    """The identity of the stream with this checkpoint; it is created if there is none."""
     path = checkpoint / STREAM
     if not path.exists():
         write_whole(path, uuid.uuid4().hex.encode())
@@ -48,7 +48,7 @@ class SparkCheckpoint:
         self._synced: set[Path] = set()
 
     def sync_offsets(self, batch: int) -> str:
-        """A digest of what Spark noted for a batch, which the disk has from now on."""
+        """Sync what Spark noted for a batch; return a digest of it."""
         noted = self.path / "offsets" / str(batch)
         try:
             content = noted.read_bytes()
@@ -59,20 +59,20 @@ class SparkCheckpoint:
         for path in (*new, *{path.parent for path in new}):
             try:
                 sync(path)
-            except FileNotFoundError:  # an old one, which Spark has just put together with others
+            except FileNotFoundError:  # an old file, which Spark has just compacted
                 continue
         self._synced = there
         return hashlib.sha256(content).hexdigest()[:32]
 
     def last(self) -> int:
-        """The last batch that Spark noted as done; -1 without one."""
+        """The last batch that Spark noted as done; -1 if there is none."""
         names = [path.name for path in (self.path / "commits").glob("[0-9]*")]
         return max((int(name) for name in names if name.isdecimal()), default=-1)
 
     def files(self, batch: int) -> list[Path]:
-        """The files that a batch is read from, where the source is a folder of files.
+        """The files that a batch is read from, if the source is a folder of files.
 
-        Spark takes one that is gone for an empty one.
+        Spark itself treats a missing file as an empty one.
         """
         upto = self._log_offset(batch)
         before = self._log_offset(batch - 1) if batch else -1
@@ -88,7 +88,7 @@ class SparkCheckpoint:
             return None
 
     def _files_in_log(self, log: int) -> list[Path]:
-        for name in (str(log), f"{log}.compact"):  # the second has those before it too
+        for name in (str(log), f"{log}.compact"):  # a compacted log repeats all earlier entries
             try:
                 lines = (self.path / "sources" / "0" / name).read_bytes().splitlines()[1:]
             except FileNotFoundError:

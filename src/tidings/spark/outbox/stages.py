@@ -1,12 +1,12 @@
-"""The first half of a micro-batch: raw rows to tagged rows, in one pass through a Python worker.
+"""The first half of a micro-batch: decodes and tags rows, in one pass through a Python worker.
 
     raw ──decode──┬──> good rows ──match──> columns, nodes, subscriptions ──> an Arrow file
                   └──> bad rows  ─────────> reason, raw text              ──> a Parquet file
 
-Each partition leaves its files in the folder of the attempt and gives back what is in them: how
-often it has each node, which is what numbering needs before it can begin; see filing.py. Rows that
-match nothing are counted and dropped. A task that is done twice leaves two sets of files, of which
-one is named to the driver; the folder goes when the batch is done.
+Each partition writes its files to the folder of the attempt and returns how often each node occurs
+in them, which numbering needs before it can begin; see filing.py. Rows that match nothing are
+counted and dropped. A task that runs twice leaves two sets of files, of which the driver hears of
+one; the folder is removed when the batch is done.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """What a worker is told: how rows are decoded, against what they are matched, and where."""
+    """Instructions for a worker: how to decode rows, what to match them with, where to write."""
 
     pinned: Pinned
     folder: str
     schema: bytes  # of good rows, as Arrow writes it
     format: str  # json, csv, or typed
-    text: str = "value"  # the column that has the text, for json
-    corrupt: str | None = None  # the column of rows that could not be split, for csv
+    text: str = "value"  # for json: the column of texts
+    corrupt: str | None = None  # for csv: the column of rows that could not be split
 
 
 class StagedPartition(msgspec.Struct):
-    """What became of one partition."""
+    """The result of one partition."""
 
     partition: int
     rows: str | None = None  # the Arrow file, if anything matched
@@ -56,15 +56,15 @@ class StagedPartition(msgspec.Struct):
     dead_size: int = 0  # bytes of it
     dead_digest: str = ""
     size: int = 0  # bytes of the Arrow file
-    seen: int = 0  # rows that could be read
+    seen: int = 0  # rows that could be decoded
     matched: int = 0
     told: int = 0  # pairs of notification and subscription
     refused: int = 0
-    nodes: dict[int, int] = {}  # how often it has each node
+    nodes: dict[int, int] = {}  # occurrences of each node
 
 
 def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
-    """Do it for all partitions, in one job; what became of them, in their order."""
+    """Stage all partitions in one job; return their results, in order."""
     run: Any = stage_partition(stage)
     rows = df.mapInArrow(run, "staged binary").toArrow().column(0).to_pylist()
     found = [msgspec.msgpack.decode(row, type=StagedPartition) for row in rows]
@@ -72,7 +72,7 @@ def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
 
 
 def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for `mapInArrow`."""
+    """Make a function for `mapInArrow`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -90,7 +90,7 @@ def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterat
 
 
 class _Files:
-    """The files of one partition, made when something is to go into them."""
+    """The files of one partition, created on first use."""
 
     def __init__(self, folder: str, partition: int) -> None:
         self.staged = StagedPartition(partition)
@@ -145,9 +145,9 @@ def _stage_batch(
 
 
 def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files) -> None:
-    """Write the rows that are told to someone."""
+    """Write the rows that have a subscriber."""
     staged, told = files.staged, view.subscription_lists(*matched)
-    # a node that nobody subscribes to any more may match alone
+    # a row may match only nodes that nobody subscribes to any more
     kept = pc.greater(pc.list_value_length(told), 0)
     count = pc.sum(kept).as_py() or 0
     if not count:
@@ -173,8 +173,7 @@ def _decode(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
 
 
 def _raw_texts(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[str]:
-    """The text of bad rows as it came, as well as a text can show it: bytes that are not UTF-8 by
-    their numbers."""
+    """The original text of bad rows; bytes that are not UTF-8 are escaped."""
     bad = pa.array(decoded.bad_rows.tolist(), pa.int64())
     rows = batch.take(bad)
     columns = [
@@ -195,7 +194,7 @@ def _raw_texts(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[st
 
 
 def _as_bytes(column: Any) -> Any:
-    """A column of texts as bytes: not all that Spark takes for text is."""
+    """A column of strings as bytes, as Spark's strings may be invalid UTF-8."""
     kind = column.type
     texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     return column.cast(pa.large_binary()) if texts else column

@@ -1,7 +1,7 @@
-"""What a pipeline would find if it were started: its columns, its subscriptions, its outbox.
+"""Inspects what a pipeline would find if it were started: columns, subscriptions, outbox.
 
-Nothing is started and nothing is written, but for the first snapshot of a log with these columns. A
-session is needed only for sources that know their columns themselves.
+Nothing is started. Nothing is written either, except the first snapshot of a log with these
+columns. A session is needed only for sources that define their own columns.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ SAMPLE = 1_000  # rows
 class Column(msgspec.Struct, frozen=True):
     name: str
     type: str
-    compared_with: list[str] | None  # families; None: no filter looks at it
+    compared_with: list[str] | None  # families; None: no filter tests it
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What became of the first rows of a file."""
+    """How the first rows of a file were decoded."""
 
     file: str
     rows: int
     refused: int
-    reason: str | None  # of the first that was refused
+    reason: str | None  # of the first refused row
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """What a pipeline would begin with."""
+    """What a pipeline would start with."""
 
     name: str
     source: str  # in a few words
@@ -60,7 +60,7 @@ class Inspection(msgspec.Struct, frozen=True):
 
 
 def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspection:
-    """Look at all that a pipeline file names; TidingsError in one sentence where it can't run."""
+    """Inspect everything that a pipeline file names; raise TidingsError if it can't run."""
     source = settings.source
     sample = None
     if isinstance(source, Files):
@@ -117,11 +117,11 @@ def _describe_source(settings: Settings) -> str:
     urls = getattr(source, "urls", None)
     if urls is not None:
         return f"{len(urls)} feeds"
-    return f"{getattr(source, 'rows_per_second', 0)} made-up rows a second"
+    return f"{getattr(source, 'rows_per_second', 0)} generated rows per second"
 
 
 def need_log(settings: Settings) -> None:
-    """Refuse a log that is not there: it would be made, and nobody would ever be told anything."""
+    """Refuse a log that does not exist: an empty one would be created, and nothing would match."""
     log = settings.subscriptions.log
     if log is not None and not (settings.at(log) / "lock").exists():
         raise TidingsError(
@@ -131,20 +131,21 @@ def need_log(settings: Settings) -> None:
 
 
 def need_places(settings: Settings) -> None:
-    """Refuse paths where the folders that a pipeline writes to can't be made or written."""
+    """Refuse paths at which the pipeline can't create or write its folders."""
     for name, path in paths_of(settings):
         if name in ("source.path", "subscriptions.log", "subscriptions.snapshot"):
-            continue  # it reads these
+            continue  # only read
         place = settings.at(path)
         there = next(one for one in (place, *place.parents) if one.exists() or one.is_symlink())
         if not there.is_dir():
             raise TidingsError(f"{name}: {there} is a file, expected a folder")
         if not os.access(there, os.W_OK | os.X_OK):
-            raise TidingsError(f"{name}: {there} is a folder that can't be written to")
+            raise TidingsError(f"{name}: {there} can't be written to, expected a writable folder")
 
 
 def _check_outbox(outbox: Outbox, checkpoint: Path) -> str:
-    """As `Outbox.belong` does, but nothing is written; the stream's identity, if it has one."""
+    """Check as `Outbox.bind_to_checkpoint` does, but write nothing; return the stream's identity,
+    if it has one."""
     mine, theirs = outbox.home / "stream", checkpoint / STREAM
     have = mine.read_text() if mine.exists() else None
     known = theirs.read_text() if theirs.exists() else None

@@ -1,4 +1,4 @@
-"""The session that a master or a pipeline file asks for: here, on a cluster, or through Connect."""
+"""Opens the session that a master or a pipeline file names: local, on a cluster, or Connect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *(\d+))?\])?")  # cores, tries of a
 
 
 def session_for(settings: Settings) -> SparkSession:
-    """Start the session of a pipeline; one that runs in this process already is taken as it is."""
+    """Start the session of a pipeline; one that already runs in this process is reused."""
     given, config = settings.spark, dict(settings.spark.settings)
     if uses_kafka(settings):
         for key, value in kafka_settings().items():
@@ -37,10 +37,10 @@ def session_for(settings: Settings) -> SparkSession:
 
 
 def session_at(name: str, master: str, **config: str) -> SparkSession:
-    """Start a session at a master, in this process and one Java beside it where that is local.
+    """Start a session at a master. A local one runs in this process and one Java process.
 
-    Executors of any other master may be on other machines, so the driver is not bound to 127.0.0.1,
-    where they would look for it in vain.
+    Executors of any other master may run on other machines, so the driver is not bound to
+    127.0.0.1, where they could not reach it.
     """
     local = _LOCAL.fullmatch(master)
     if local is None:
@@ -57,12 +57,12 @@ def uses_kafka(settings: Settings) -> bool:
 
 
 def need_driver(settings: Settings) -> None:
-    """Refuse Spark Connect for a stream: there batches would run in the server's process, where
-    the pipeline, its log and its outbox are not. Tables and columns can be asked for through it."""
+    """Refuse Spark Connect for a stream: batches would run in the server's process, which does not
+    have the pipeline, its log and its outbox. For tables and columns Connect is fine."""
     if settings.spark.remote is not None:
         raise TidingsError(
             f"spark.remote: a pipeline can't run through Spark Connect ({settings.spark.remote}), "
-            f"its batches are worked on in this process; expected spark.master"
+            f"because its batches run in this process; expected spark.master"
         )
 
 

@@ -1,11 +1,11 @@
-"""A pipeline at work: micro-batch after micro-batch from a source to the outbox and on to sinks.
+"""Runs a pipeline: micro-batches from a source to the outbox, and on to sinks.
 
     pin the version ─> decode, match, count nodes ─> number, file ─> commit ─> hand over
-                       one job, on the workers       the driver, or a job where there is much
+                       one job, on the workers       the driver, or a job if there is much
 
-Wherever it is stopped, the batch is done again with the pinned version and the rows that Spark
-remembers, and only one commit of it can ever be there. What follows the commit, the sinks, can be
-given a batch more than once and must know it again.
+If the pipeline is stopped at any point, the batch is repeated with the pinned version and the rows
+in Spark's checkpoint, and it is committed only once. Sinks come after the commit; they may receive
+a batch more than once and must recognise repeats.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Pipeline:
     """One pipeline, ready to start on a session."""
 
     console: TextIO | None = None
-    """Where sinks that are the console write; stdout, if it is not set."""
+    """Where console sinks write; by default stdout."""
 
     def __init__(
         self, settings: Settings, spark: SparkSession, on_batch: BatchListener = lambda _a, _b: None
@@ -62,17 +62,17 @@ class Pipeline:
         self.subscriptions = open_subscriptions(settings)
         self.source = open_source(settings, spark)
         self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
-        self._counters: tuple[int, dict[int, int]] | None = None  # after which batch
+        self._counters: tuple[int, dict[int, int]] | None = None  # with the batch they follow
         self._lock: int | None = None
         self._at_work = threading.Lock()
         load_checked_view(settings, self.source.schema, self.subscriptions)
 
     def start(self) -> StreamingQuery:
-        """Start the stream; it goes on until it is stopped, or until all is read.
+        """Start the stream; it runs until it is stopped or everything is read.
 
-        The outbox is this pipeline's until `close`; one that another process has is refused.
+        The pipeline holds the outbox until `close`; one that another process holds is refused.
         """
-        if self._lock is not None:  # started before: a batch of that may still be at work
+        if self._lock is not None:  # started before; a batch of that run may still be running
             return self._start()
         self._lock = self.outbox.take_lock()
         try:
@@ -101,10 +101,10 @@ class Pipeline:
         return query
 
     def run_batch(self, df: DataFrame, batch: int) -> None:
-        """Do one micro-batch, or hand over again what was done already."""
+        """Run one micro-batch, or hand over again one that is committed."""
         began = time.perf_counter()
-        # When the Java process dies, this thread may be at a commit while another is at `close`, or
-        # at the same batch again.
+        # If the Java process dies, this thread may be committing while another one calls `close` or
+        # repeats the batch.
         with self._at_work:
             if self._lock is None:
                 raise TidingsError("the pipeline is closed")
@@ -122,11 +122,11 @@ class Pipeline:
             known = self.outbox.pinned(batch)
         except TidingsError as problem:
             raise TidingsError(
-                f"{problem}; put it back, or, as nothing of the batch was handed over, remove it "
-                f"to do the batch with the latest version"
+                f"{problem}; restore it, or, as nothing of the batch was handed over, remove it "
+                f"to repeat the batch with the latest version"
             ) from problem
         if known is None:
-            micros = time.time_ns() // 1000  # before the version, so what came earlier is in it
+            micros = time.time_ns() // 1000  # taken first, so the version has all earlier changes
             version, before = self.subscriptions.version, self.outbox.committed(batch - 1)
             if (
                 isinstance(self.subscriptions, FollowedSubscriptions)
@@ -135,15 +135,15 @@ class Pipeline:
             ):
                 raise TidingsError(
                     f"the log {self.subscriptions.log.path} is at version {version}, but batch "
-                    f"{before.batch} was done with version {before.version}; is it the same log?"
+                    f"{before.batch} used version {before.version}; is it the same log?"
                 )
             identity = self.subscriptions.identity
             return self.outbox.pin(batch, version, micros, offsets, identity)
         if known.snapshot and known.snapshot != self.subscriptions.identity:
             raise TidingsError(
-                f"batch {batch} was begun with another snapshot than the one there now; put that "
-                f"back, or, as nothing of the batch was handed over, remove "
-                f"{self.outbox.pin_path(batch)} to do it with the new one"
+                f"batch {batch} was begun with another snapshot than the current one; restore that "
+                f"one, or, as nothing of the batch was handed over, remove "
+                f"{self.outbox.pin_path(batch)} to repeat it with the current one"
             )
         self._need_rows(batch, known.offsets)
         return known
@@ -152,13 +152,13 @@ class Pipeline:
         now = self._checkpoint.sync_offsets(batch)
         if offsets and now and offsets != now:
             raise TidingsError(
-                f"batch {batch} was begun with other rows than those that the checkpoint "
-                f"{self._checkpoint.path} now has for it; was an older checkpoint put back?"
+                f"batch {batch} was begun with other rows than the checkpoint "
+                f"{self._checkpoint.path} now has for it; was an older checkpoint restored?"
             )
 
     def _need_same(self, done: Commit) -> None:
-        """A batch that is handed over again is the one that was committed, of the same rows."""
-        pin = None if done.offsets else self.outbox.pinned(done.batch)  # of the format before
+        """Check that a batch to be handed over again has the committed rows and files."""
+        pin = None if done.offsets else self.outbox.pinned(done.batch)  # in the old format
         self._need_rows(done.batch, done.offsets if pin is None else pin.offsets)
         if self.settings.sinks:
             self.outbox.need_files(done)
@@ -171,8 +171,8 @@ class Pipeline:
         except (LogError, Unfit) as problem:
             raise TidingsError(
                 f"batch {pin.batch} began with version {pin.version} of the subscriptions, which "
-                f"can't be had: {problem}; nothing of it was handed over, so to do it with the "
-                f"latest version instead, remove {self.outbox.pin_path(pin.batch)}"
+                f"is not available: {problem}; nothing of it was handed over, so to repeat it with "
+                f"the latest version instead, remove {self.outbox.pin_path(pin.batch)}"
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         try:
@@ -204,18 +204,18 @@ class Pipeline:
         return done
 
     def _need_files(self, batch: int) -> None:
-        """Spark lists the files of a batch before this, and reads those that it found."""
+        """Refuse a batch whose files are gone, which Spark would read as empty."""
         if isinstance(self.settings.source, Files):
             for path in self._checkpoint.files(batch):
                 if not path.exists():
                     raise TidingsError(
-                        f"batch {batch} is to be read from {path}, which is gone; put it back, or "
+                        f"batch {batch} needs the file {path}, which is gone; restore it, or put "
                         f"an empty file in its place"
                     )
 
     def _known_counters(self, batch: int) -> dict[int, int]:
-        """The counters before a batch: those in memory, when they are of the batch before it. A
-        commit that failed may be on the disk and not in memory."""
+        """The counters before a batch: those in memory if they are of the previous batch. A failed
+        commit may be on disk but not in memory."""
         known, self._counters = self._counters, None
         if known is not None and known[0] == batch - 1:
             return known[1]
@@ -228,7 +228,7 @@ class Pipeline:
                 hand_over_to(sink, rows, done, self.stream_id, self.console)
 
     def close(self) -> None:
-        """Let go of the outbox, after a batch that is still at work."""
+        """Release the outbox, after a batch that is still running."""
         self._release_outbox()
         self.subscriptions.close()
 
@@ -253,9 +253,11 @@ def open_subscriptions(settings: Settings) -> FixedSubscriptions | FollowedSubsc
 def load_checked_view(
     settings: Settings, schema: StructType, wanted: FixedSubscriptions | FollowedSubscriptions
 ) -> View:
-    """What subscribers want now, once it goes with the columns of the source. Filters that were
-    dropped since the last compilation are still looked at, so before one is refused for what it
-    tests there is another."""
+    """The current view of the subscriptions, after checking that it fits the source's columns.
+
+    The check also covers filters that were dropped since the last compilation. So before anything
+    is refused, the latest version is compiled and checked instead.
+    """
     view = wanted.view(wanted.version)
     try:
         check_schema(settings, schema, view)
@@ -267,10 +269,10 @@ def load_checked_view(
 
 
 def check_schema(settings: Settings, schema: StructType, view: View) -> None:
-    """Refuse a source whose columns do not go with the outbox, or with what filters test."""
+    """Refuse a source whose columns don't fit the outbox or the filters."""
     names = schema.fieldNames()
     for name in names:
-        if name.lower() in RESERVED:  # Spark would not tell them apart
+        if name.lower() in RESERVED:  # Spark ignores case
             raise TidingsError(f"the source has a column '{name}', a name that the outbox uses")
     check_columns(schema, view.matcher.tested(), view.matcher.attributes)
     time_column = settings.outbox.time
@@ -284,14 +286,14 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
 
 
 def stage_of(source: OpenedSource, pinned: Pinned, work: Path) -> Stage:
-    """What workers are told of the first half of a batch."""
+    """The workers' instructions for the first half of a batch."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     return Stage(pinned, str(work), schema, source.format, source.text, source.corrupt)
 
 
 def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:
-    """What they are told of the second."""
+    """Their instructions for the second half."""
     given = settings.outbox
     width = 60 * given.grain_minutes
     return Filing(str(work), pin.version, pin.micros // 1_000_000, width, given.time)

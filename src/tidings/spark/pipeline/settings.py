@@ -1,14 +1,14 @@
-"""What a pipeline is made of: a TOML file, read and checked.
+"""Reads and checks pipeline files, in TOML.
 
-    name = "flights"                what it is called
-    checkpoint = "checkpoint"       where Spark keeps its place
+    name = "flights"                the name of the pipeline
+    checkpoint = "checkpoint"       the folder of Spark's checkpoint
 
     [source]                        where notifications come from
-    [columns]                       their names and types, where the source does not know them
-    [subscriptions]                 who wants what
-    [outbox]                        what they are to be told
-    [trigger]                       how often
-    [[sinks]]                       who else gets it
+    [columns]                       their names and types, if the source does not define them
+    [subscriptions]                 a log or a snapshot
+    [outbox]                        where matched notifications go
+    [trigger]                       how often a batch runs
+    [[sinks]]                       further receivers of matched notifications
     [spark]                         master, settings
 
 Paths are relative to the file.
@@ -28,21 +28,21 @@ from tidings.filters import Attributes
 from tidings.model import AttributesError, TidingsError
 from tidings.spark.feeds.feed_columns import FEED_COLUMNS
 
-_MOST = 2**31 - 1  # Spark has many of these numbers as integers of 32 bits
+_MOST = 2**31 - 1  # Spark stores many of these numbers in 32 bits
 
 
 class SettingsError(TidingsError):
-    """A pipeline file that can't be used; the sentence says where and what was expected."""
+    """A pipeline file can't be used; the message says where, and what was expected."""
 
 
 class Files(msgspec.Struct, frozen=True, tag_field="kind", tag="files", forbid_unknown_fields=True):
-    """Files that are put into a folder: JSON lines, CSV with a header, Parquet."""
+    """Files that appear in a folder: JSON lines, CSV with a header, Parquet."""
 
     path: str
     format: Literal["json", "csv", "parquet"] = "json"
     files_per_trigger: int | None = None
     when_read: Literal["keep", "delete", "archive"] = "keep"
-    archive: str | None = None  # where files go when they are read, with `when_read = "archive"`
+    archive: str | None = None  # where read files go, with `when_read = "archive"`
 
 
 class Kafka(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka", forbid_unknown_fields=True):
@@ -56,14 +56,14 @@ class Kafka(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka", forbid_u
 
 
 class Feeds(msgspec.Struct, frozen=True, tag_field="kind", tag="feeds", forbid_unknown_fields=True):
-    """RSS and Atom."""
+    """RSS and Atom feeds."""
 
     urls: list[str]
     spool: str = "spool"
 
 
 class Rate(msgspec.Struct, frozen=True, tag_field="kind", tag="rate", forbid_unknown_fields=True):
-    """Rows of a time and a number, so many each second: to try things out."""
+    """Generated rows of a time and a number, at a fixed rate: for trying things out."""
 
     rows_per_second: int = 10
 
@@ -72,17 +72,17 @@ Source = Files | Kafka | Feeds | Rate
 
 
 class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Either a log of changes, which is live, or a snapshot, which stays as it is."""
+    """Either a log of changes, which the pipeline follows, or a snapshot, which is fixed."""
 
     log: str | None = None
     snapshot: str | None = None
-    rebuild_after: int = 1_000  # changes that ride along before a new snapshot is compiled
+    rebuild_after: int = 1_000  # changes sent with tasks before a new snapshot is compiled
 
 
 class OutboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
     grain_minutes: int = 60
-    time: str | None = None  # the column that grains go by; when the batch began, if not given
+    time: str | None = None  # the column that determines grains; by default the batch's start
 
 
 class Trigger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,7 +112,7 @@ Sink = ConsoleSink | KafkaSink | RendezvousSink
 
 
 class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    master: str = "local[2,4]"  # a task is tried up to 4 times; with `local[2]` it is tried once
+    master: str = "local[2,4]"  # up to 4 attempts per task; `local[2]` would allow only one
     remote: str | None = None
     settings: dict[str, str] = {}
 
@@ -130,7 +130,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder: Path = Path()
 
     def at(self, path: str) -> Path:
-        """A path of the file, from where the file is."""
+        """Resolve a path relative to the folder of the file."""
         return (self.folder / path).absolute()
 
     @property
@@ -140,8 +140,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def known_columns(settings: Settings) -> list[str] | None:
-    """The columns that a source is known to have though the file does not declare them; None where
-    it declares them, or where nothing is there yet to tell."""
+    """The columns of a source that defines its own; None if the file declares the columns, or if
+    they are not known yet."""
     source = settings.source
     if settings.columns:
         return None
@@ -158,17 +158,17 @@ def known_columns(settings: Settings) -> list[str] | None:
 
 
 def load_settings(path: str | Path) -> Settings:
-    """Read a pipeline file; SettingsError in one sentence where it can't be used."""
+    """Read a pipeline file; raise SettingsError, in one sentence, if it can't be used."""
     path = Path(path)
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
     except OSError as problem:
         raise SettingsError(f"{path} can't be read: {problem.strerror}") from None
     except RecursionError:
-        raise SettingsError(f"{path} can't be read: its lists nest too deep") from None
+        raise SettingsError(f"{path} can't be read: its lists are nested too deeply") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise SettingsError(f"{path} is not TOML: {problem}") from None
-    except ValueError:  # Python reads thousands of digits, and no more
+    except ValueError:  # Python limits the digits of integers
         raise SettingsError(f"{path} can't be read: an integer has too many digits") from None
     try:
         found = msgspec.convert(raw, Settings)
@@ -180,7 +180,7 @@ def load_settings(path: str | Path) -> Settings:
 
 
 def _rephrase(problem: str) -> str:
-    """msgspec's sentence with the place as TOML has it: `$.source.path` is source.path."""
+    """msgspec's sentence, with the place as in TOML: `$.source.path` becomes source.path."""
     sentence, _, place = problem.partition(" - at `$")
     sentence = sentence[0].lower() + sentence[1:].replace("Object ", "").replace("`", "'")
     place = place.rstrip("`").removeprefix(".")
@@ -193,7 +193,7 @@ def _check(path: Path, found: Settings) -> None:
 
 
 def _problems(found: Settings) -> Iterator[str]:
-    """What keeps a file from being used, as far as the file alone tells."""
+    """Everything that is wrong with a file, as far as the file alone tells."""
     source, subscriptions = found.source, found.subscriptions
     if (subscriptions.log is None) == (subscriptions.snapshot is None):
         yield "subscriptions: expected either log or snapshot"
@@ -211,7 +211,7 @@ def _problems(found: Settings) -> Iterator[str]:
     if isinstance(source, Feeds) and not source.urls:
         yield "source.urls: found none, expected at least one"
     for name, number, least, most in _numbers(found):
-        if number is not None and not least <= number <= most:  # a NaN is not in between either
+        if number is not None and not least <= number <= most:  # excludes NaN, too
             yield f"{name}: found {_show_number(number)}, expected {least} to {most:,}"
     for name, text in paths_of(found):
         if not text or "\0" in text:
@@ -223,7 +223,7 @@ def _problems(found: Settings) -> Iterator[str]:
 
 
 def _numbers(found: Settings) -> Iterator[tuple[str, float | None, int, int]]:
-    """Names of numbers, what they are, and the least and the most that can be made use of."""
+    """Names and values of all numbers, with the least and the greatest valid value."""
     source = found.source
     for name in ("files_per_trigger", "rows_per_trigger", "rows_per_second"):
         yield f"source.{name}", getattr(source, name, None), 1, _MOST
@@ -236,7 +236,7 @@ def _numbers(found: Settings) -> Iterator[tuple[str, float | None, int, int]]:
 
 
 def paths_of(found: Settings) -> Iterator[tuple[str, str]]:
-    """The paths of a pipeline file, with their names there."""
+    """The paths in a pipeline file, with their names."""
     given: list[tuple[str, str | None]] = [
         ("checkpoint", found.checkpoint),
         ("outbox.path", found.outbox.path),
@@ -248,8 +248,8 @@ def paths_of(found: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _overlaps(found: Settings) -> Iterator[str]:
-    """Spark would read as rows what lies in a folder of files, or below it in folders that are
-    called as those of an outbox are."""
+    """Refuse our own folders inside the source's: Spark reads every file there as rows, also in
+    subfolders with names such as those of an outbox (`grain=...`)."""
     if not isinstance(found.source, Files):
         return
     read = _normalise(found.at(found.source.path))
@@ -266,6 +266,6 @@ def _normalise(path: Path) -> Path:
 
 
 def _show_number(number: float) -> str:
-    if isinstance(number, int) and abs(number) > 10**20:  # Python may refuse to write it
+    if isinstance(number, int) and abs(number) > 10**20:  # Python may refuse to print it
         return "an integer of more than 20 digits"
     return f"{number}"

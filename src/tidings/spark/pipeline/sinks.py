@@ -1,8 +1,8 @@
-"""Who else gets what is in the outbox, once a batch is there.
+"""Hands committed batches over to further receivers.
 
-A batch can come twice, after a crash between its commit and the end of the hand-over. The
-rendezvous point knows batches again by stream and number; in Kafka the key, stream and number of
-the notification, tells readers what they have seen.
+After a crash between the commit and the end of the hand-over, a batch is handed over twice. The
+rendezvous point recognises a batch by its stream and number; in Kafka, the key has the stream and
+the number of the notification, so that readers can drop repeats.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 def hand_over_to(
     sink: Sink, rows: DataFrame, done: Commit, stream: str, console: TextIO | None = None
 ) -> None:
-    """Give the rows of a batch to a sink; one that is the console writes to stdout, or where it is
-    told to."""
+    """Give the rows of a batch to a sink. A console sink writes to `console`, by default stdout."""
     if isinstance(sink, ConsoleSink):
         table: Any = rows.orderBy("notification")
         out = sys.stdout if console is None else console
-        # as `show` does, which knows no other place than stdout
+        # like `show`, which can only write to stdout
         out.write(table._show_string(sink.rows, 60, False) + "\n")
         out.flush()
     elif isinstance(sink, KafkaSink):

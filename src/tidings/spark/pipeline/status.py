@@ -1,4 +1,4 @@
-"""How a pipeline stands, from its files alone: no session, no lock, also while it runs."""
+"""Reads the status of a pipeline from its files: without session or lock, also while it runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
 
 ALL = 0  # the counter of all notifications, see numbering.py
-LETTERS = 5  # reasons that are shown
-FOLDERS = 20  # of dead letters that are looked into
-ROWS = 16_384  # of dead letters that are held at once
+LETTERS = 5  # reasons shown
+FOLDERS = 20  # folders of dead letters that are searched
+ROWS = 16_384  # dead letters in memory at once
 
 
 class Totals(msgspec.Struct):
@@ -33,17 +33,17 @@ class Totals(msgspec.Struct):
 
 class NodeCounter(msgspec.Struct, frozen=True):
     node: int
-    number: int  # its counter: the notifications that it was the lowest match of
+    number: int  # its counter: notifications of which it was a lowest match
     filter: str | None
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """Rows that were refused for one reason, in the batches that were looked into."""
+    """Rows refused for one reason, in the batches that were searched."""
 
     reason: str
     rows: int
     batch: int  # the latest
-    raw: str  # of one of them
+    raw: str  # the text of one of them
 
 
 class DamagedFile(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     outbox: str
     totals: Totals
     last: Commit | None
-    latest: int | None  # version of the subscriptions now
+    latest: int | None  # the current version of the subscriptions
     subscriptions: int | None
     snapshots: list[int]
     open_pins: list[Pin]
@@ -66,13 +66,13 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     counters: list[NodeCounter]  # the highest
     nodes: int  # that have a counter
     dead_letters: list[DeadLetter]
-    damaged: list[DamagedFile]  # dead letters that could not be looked at
-    feeds: list[str] = []  # what is wrong with those that could not be read at the last look
+    damaged: list[DamagedFile]  # dead letters that can't be read
+    feeds: list[str] = []  # problems of feeds that could not be read the last time
     aside: list[Aside] = []  # subscriptions whose filters are refused now
 
 
 def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
-    """Read the files of a pipeline; `most` nodes are named."""
+    """Read the status of a pipeline; `most` limits the nodes in it."""
     outbox = Outbox(settings.at(settings.outbox.path))
     if outbox.path.is_file():
         raise TidingsError(f"outbox.path: {outbox.path} is a file, expected a folder")
@@ -132,7 +132,7 @@ def _feed_problems(settings: Settings) -> list[str]:
 
 
 def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
-    """The pins of batches that began and are not committed."""
+    """The pins of batches that were begun but not committed."""
     found = [outbox.pinned(batch) for batch in outbox.numbers("pins") if batch > last]
     return [pin for pin in found if pin is not None]
 
@@ -140,7 +140,7 @@ def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
 def _read_subscriptions(
     settings: Settings, nodes: list[int]
 ) -> tuple[int | None, int | None, list[int], dict[int, str]]:
-    """Version, how many, snapshots, and the filters of nodes as far as they are known."""
+    """Version, number of subscriptions, snapshots, and the known filters of nodes."""
     given = settings.subscriptions
     if given.snapshot is not None:
         return _read_snapshot(settings.at(given.snapshot), nodes)
@@ -180,8 +180,8 @@ def _read_snapshot(
 def _read_dead_letters(
     outbox: Outbox, refusing: list[Commit]
 ) -> tuple[list[DeadLetter], list[DamagedFile]]:
-    """The latest reasons, each with one of the rows; and files that can't be read. Folders that are
-    gone are passed over. Rows are looked at some thousands at a time, however many there are."""
+    """The latest reasons, each with one of its rows; and files that can't be read. Missing folders
+    are skipped. At most ROWS rows are in memory at once, however many there are."""
     rows: Counter[str] = Counter()
     found: dict[str, tuple[int, str]] = {}
     damaged: list[DamagedFile] = []
@@ -210,7 +210,7 @@ def _read_letters(file: Path) -> Iterator[tuple[Any, Any]]:
 def _count_reasons(
     reasons: Any, raw: Any, batch: int, found: dict[str, tuple[int, str]], rows: Counter[str]
 ) -> None:
-    """Take in the first reasons that there is room for, and count those that were taken in."""
+    """Add new reasons while there is room, and count the rows of all known reasons."""
     counted = reasons.value_counts()
     names, counts = counted.field("values"), counted.field("counts")
     for reason in names[: LETTERS + len(found)].to_pylist():  # in the order of the rows

@@ -1,9 +1,8 @@
-"""A pipeline that can be ended between two batches, and that says why it failed.
+"""A pipeline that can be stopped between two batches, and that says why it failed.
 
-To stop a query in the middle of a batch does no harm: the batch is done again. But it throws away
-work, so the running batch is let through, if it does not take too long, and the next one is
-refused before anything of it is written. Spark has its rows in the checkpoint by then, and gives
-them again.
+Stopping a query in the middle of a batch is harmless, as the batch is repeated, but it wastes work.
+So the running batch may finish, unless that takes too long, and the next one is refused before
+anything of it is written. Its rows are in Spark's checkpoint by then, so Spark will repeat it.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PAUSE = 0.05  # seconds between two looks
-NOTING = 5.0  # seconds that Spark is given, when no batch is at work, to note what it did
+NOTING = 5.0  # seconds for Spark to record a finished batch, when none is running
 
 
 class Ending(Exception):
-    """A batch that was not begun, because the pipeline is about to end."""
+    """A batch was not begun, because the pipeline is stopping."""
 
 
 class StoppablePipeline(Pipeline):
@@ -37,9 +36,9 @@ class StoppablePipeline(Pipeline):
     ) -> None:
         super().__init__(settings, spark, on_batch)
         self.ending = threading.Event()
-        """When it is set, no further batch begins."""
+        """Once set, no further batch begins."""
         self.batch: int | None = None
-        """The batch that is worked on."""
+        """The running batch."""
         self.failure: Exception | None = None
         self._cut_off = False  # in the middle of a batch
 
@@ -50,7 +49,7 @@ class StoppablePipeline(Pipeline):
         try:
             super().run_batch(df, batch)
         except Exception as problem:
-            if self._cut_off:  # what Spark says of it is long, and of no use to anybody
+            if self._cut_off:  # Spark's error is long and helps nobody
                 raise Ending from None
             self.failure = problem
             raise
@@ -58,12 +57,12 @@ class StoppablePipeline(Pipeline):
             self.batch = None
 
     def end(self, query: StreamingQuery, grace: float = float("inf")) -> None:
-        """Let the running batch end, if that takes no more than so many seconds, and then the
-        query. A batch that is stopped so is done again at the next start.
+        """Stop the query after the running batch, or after `grace` seconds. A batch that is cut off
+        is repeated at the next start.
 
-        After a batch Spark notes that it is done; stopped before that, it would hand it over again.
-        But a trigger without a batch can also be one that waits for its source, and a source that
-        does not answer is no reason to stay.
+        After a batch, Spark records that it is done; a query stopped before that would hand it over
+        again. But an active trigger without a batch may also be waiting for its source, and a
+        source that does not answer must not delay the end.
         """
         self.ending.set()
         patience = time.monotonic() + NOTING
@@ -78,8 +77,8 @@ class StoppablePipeline(Pipeline):
         query.stop()
 
     def check(self, query: StreamingQuery) -> None:
-        """TidingsError in one sentence, if the query ended because something failed."""
-        if self._cut_off:  # what failed is the batch that was stopped
+        """Raise TidingsError, in one sentence, if the query ended because of a failure."""
+        if self._cut_off:  # the failure is that of the batch that was cut off
             return
         if self.failure is not None:
             raise TidingsError(_failure_sentence(self.failure)) from self.failure

@@ -1,4 +1,4 @@
-"""Where notifications come from: a stream of raw rows, and what they are to be read as."""
+"""Opens the source of a pipeline: a stream of raw rows, and how to decode them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CORRUPT = "_corrupt_record"
 
 
 class OpenedSource(msgspec.Struct, frozen=True, eq=False):
-    """A source: its stream, how rows are decoded, and the columns that come out of that."""
+    """A source: its stream, how its rows are decoded, and the resulting columns."""
 
     df: Any  # DataFrame
     schema: Any  # StructType of decoded rows
@@ -30,7 +30,7 @@ class OpenedSource(msgspec.Struct, frozen=True, eq=False):
 
 
 def open_source(settings: Settings, spark: SparkSession) -> OpenedSource:
-    """The stream of a pipeline file."""
+    """Open the source that a pipeline file names."""
     source = settings.source
     if isinstance(source, Files):
         return _open_files(settings, source, spark)
@@ -52,12 +52,12 @@ def _open_files(settings: Settings, source: Files, spark: SparkSession) -> Opene
     path = settings.at(source.path)
     if not path.is_dir():
         raise TidingsError(f"source.path: there is no folder {path}")
-    # Spark passes over a file that is a week older than the newest one, without a word; a file that
-    # was moved here keeps its age.
+    # By default Spark silently skips files that are a week older than the newest one, and a file
+    # keeps its age when it is moved here.
     reader = spark.readStream.option("maxFileAge", "36500d")
     if source.files_per_trigger is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_trigger)
-    # Spark lets a file go after the batch that read it is committed
+    # Spark removes or archives a file after the batch that read it is committed
     if source.when_read != "keep":
         reader = reader.option("cleanSource", source.when_read)
     if source.archive is not None:
@@ -76,7 +76,7 @@ def _open_files(settings: Settings, source: Files, spark: SparkSession) -> Opene
         reader.schema(f"{texts}, `{CORRUPT}` string")
         .option("header", True)
         .option("enforceSchema", False)
-        .option("escape", '"')  # a quote in quotes is doubled, as everyone writes it but Spark
+        .option("escape", '"')  # quotes are escaped by doubling, unlike Spark's default
         .option("mode", "PERMISSIVE")
         .option("columnNameOfCorruptRecord", CORRUPT)
         .csv(str(path))
@@ -113,7 +113,7 @@ def declared_columns(settings: Settings) -> pa.Schema:
     if attributes is None:
         raise TidingsError("columns: expected the names and types of the source's columns")
     schema = arrow_schema(attributes)
-    # `subject` is always declared; it is a column only where the file says so
+    # `subject` is always declared; it is a column only if the file says so
     return pa.schema([field for field in schema if field.name in _top_names(settings)])
 
 
@@ -122,7 +122,7 @@ def _top_names(settings: Settings) -> set[str]:
 
 
 def spark_schema(arrow: pa.Schema) -> StructType:
-    """Arrow's types as Spark has them; this needs no session."""
+    """Convert a schema of Arrow to Spark's; this needs no session."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(arrow)

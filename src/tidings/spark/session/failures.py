@@ -1,7 +1,7 @@
-"""One sentence from whatever Spark wraps around a failure.
+"""Turns whatever Spark wraps around a failure into one sentence.
 
-An exception of a Python worker comes back as text: its traceback, among stacks of Java. What is
-wanted is its last line.
+An exception in a Python worker reaches the driver as text: its traceback, among stack traces of
+Java. Its last line is the one worth showing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 @contextmanager
 def wrap_spark_errors() -> Iterator[None]:
-    """Whatever Spark raises in the block is raised as a TidingsError."""
+    """Raise whatever Spark raises in the block as a TidingsError."""
     try:
         yield
     except (TidingsError, OSError):
@@ -36,7 +36,7 @@ def wrap_spark_errors() -> Iterator[None]:
 
 
 def sentence_of(problem: BaseException) -> str:
-    """What went wrong; the sentence of a TidingsError as it is, wherever it was raised."""
+    """One sentence on what went wrong; that of a TidingsError is kept, wherever it was raised."""
     if isinstance(problem, TidingsError):
         return str(problem)
     text = f"{problem}\n{getattr(problem, '_stackTrace', None) or ''}".strip()
@@ -47,8 +47,8 @@ def sentence_of(problem: BaseException) -> str:
     if header:
         named = _FILE.search(text)
         return _shorten(
-            f"{named[1] if named else 'a CSV file'}: its header is not that of the columns of the "
-            f"pipeline file, which must be there in their order and no others"
+            f"{named[1] if named else 'a CSV file'}: its header does not match [columns] of the "
+            f"pipeline file; expected exactly those names, in that order"
         )
     traceback = _TRACEBACK.search(text)
     raised = _RAISED.findall(traceback[1]) if traceback else []
@@ -69,7 +69,7 @@ def sentence_of(problem: BaseException) -> str:
 
 
 def _pick_cause(causes: list[str]) -> str:
-    """The first cause that Spark has a name for, with the last one where that says more."""
+    """The first cause with an error class of Spark, plus the last cause if that says more."""
     for cause in causes:
         named = re.fullmatch(r"\[([\w.]+)\] (.+)", cause)
         if named:
@@ -79,6 +79,6 @@ def _pick_cause(causes: list[str]) -> str:
 
 
 def _shorten(text: str) -> str:
-    """The first line, without the state that SQL has for it."""
+    """The first line, cut to MOST characters and without its SQLSTATE."""
     line = _STATE.sub("", text.strip().partition("\n")[0]).strip()
     return line if len(line) <= MOST else line[: MOST - 1] + "…"

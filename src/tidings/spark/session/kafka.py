@@ -1,12 +1,12 @@
-"""Kafka for Spark, on demand: the connector is not in PySpark, and comes from Maven Central.
+"""Kafka for Spark. PySpark does not include the connector; it is fetched from Maven Central.
 
     spark = local_session("study", cores=2, **kafka_settings())
     spark.readStream.format("kafka").option("kafka.bootstrap.servers", ...)
 
-Jars must be there when the session starts: a session that runs cannot be given them.
+Jars must be named when the session starts; a running session cannot load more.
 
-The connector uses insides of Spark, so its version must be that of Spark. It is published apart
-from PySpark, and may be late. Another version is taken only when it is asked for by name.
+The connector uses internals of Spark, so both must have the same version. It is published
+separately from PySpark and may appear later. Another version is used only if the caller names it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ ARTIFACT = "spark-sql-kafka-0-10_2.13"
 
 
 def kafka_jars(version: str | None = None) -> list[Path]:
-    """Return the jars of the connector for this PySpark, fetched when they are not in the cache.
+    """Return the jars of the connector for this PySpark, and fetch them if they are not cached.
 
-    Left out are jars that PySpark has itself, in whatever version: its own are loaded first.
+    Jars that PySpark has itself, in whatever version, are left out: its own are loaded first.
     """
     version = version or _spark_version()
     folder = cache_folder() / version
@@ -37,16 +37,16 @@ def kafka_jars(version: str | None = None) -> list[Path]:
 
 
 def kafka_settings(version: str | None = None) -> dict[str, str]:
-    """Return the settings of a session that can use Kafka, for `local_session`.
+    """Return settings for `local_session` that make Kafka available.
 
-    Without Maven, Spark fetches the jars itself, with Ivy, when a session first starts. Later ones
-    find them in Ivy's cache, and need neither Maven Central nor to ask whether it has the version.
+    Without Maven, Spark itself fetches the jars, by Ivy, when the first session starts. Later
+    sessions find them in Ivy's cache and need no access to Maven Central.
     """
     version = version or _spark_version()
     if has_maven() or (cache_folder() / version).is_dir():
         return {"spark.jars": ",".join(jar.as_uri() for jar in kafka_jars(version))}
     ivy = cache_folder() / "ivy"
-    # Ivy puts jars there once it has resolved all that the connector needs
+    # Ivy puts jars there once it has resolved everything that the connector needs
     if not (ivy / "jars" / f"{GROUP}_{ARTIFACT}-{version}.jar").is_file():
         _check_version(version)
     return {"spark.jars.packages": f"{GROUP}:{ARTIFACT}:{version}", "spark.jars.ivy": str(ivy)}
@@ -58,12 +58,12 @@ def published_versions() -> list[str]:
 
 
 def _check_version(version: str) -> None:
-    """EnvironmentProblem: Maven Central is out of reach, or has no such version."""
+    """Raise EnvironmentProblem if Maven Central can't be reached or lacks the version."""
     published = published_versions()
     if version not in published:
         raise EnvironmentProblem(
             f"Maven Central has no Kafka connector for Spark {version}; "
-            f"the newest that it has is {published[-1] if published else 'none'}."
+            f"the newest there is {published[-1] if published else 'none'}."
         )
 
 
@@ -86,5 +86,5 @@ def _spark() -> ModuleType:
 
 
 def _artifact_of(jar: Path) -> str:
-    """The artifact of a jar: its name without the version."""
+    """The artifact name of a jar: its file name without the version."""
     return re.sub(r"-\d[\w.\-]*$", "", jar.stem)

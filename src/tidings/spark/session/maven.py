@@ -1,8 +1,9 @@
 """Jars from Maven Central, fetched once into the user's cache.
 
-They are what PyPI does not have: connectors of Spark. Maven fetches them when it is installed.
+These are connectors of Spark, which PyPI does not have. Maven fetches them, if it is installed.
 
-Invariant: a folder of jars is there whole or not at all. It is filled under another name first.
+Invariant: a folder of jars exists complete or not at all. It is filled under another name and then
+renamed.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ CENTRAL = "https://repo.maven.apache.org/maven2"
 _TIMEOUT = 600  # seconds for all the jars; tens of megabytes the first time
 _ASKING = 20  # seconds for one question
 
-# The poms of Spark name a mirror that not everyone can reach. A repository that is declared under
-# the same id goes before it.
+# The poms of Spark name a mirror that not everyone can reach. A repository declared under the same
+# id takes precedence over it.
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -51,14 +52,14 @@ def cache_folder() -> Path:
 
 
 def has_maven() -> bool:
-    """Is the program mvn there?"""
+    """Whether the program mvn is installed."""
     return shutil.which("mvn") is not None
 
 
 def fetch_jars(coordinates: list[str], folder: Path) -> list[Path]:
-    """Fill `folder` with the jars of `group:artifact:version` and all that they need.
+    """Fill `folder` with the jars of `group:artifact:version` and their dependencies.
 
-    When the folder is there already, nothing is fetched.
+    Nothing is fetched if the folder exists.
     """
     if not folder.is_dir():
         _fill_folder(coordinates, folder)
@@ -66,7 +67,10 @@ def fetch_jars(coordinates: list[str], folder: Path) -> list[Path]:
 
 
 def list_versions(group: str, artifact: str) -> list[str]:
-    """The released versions of an artifact, oldest first; EnvironmentProblem without Central."""
+    """The released versions of an artifact, oldest first.
+
+    Raises EnvironmentProblem if Maven Central can't be reached.
+    """
     address = f"{CENTRAL}/{group.replace('.', '/')}/{artifact}/maven-metadata.xml"
     try:
         with urllib.request.urlopen(address, timeout=_ASKING) as answer:
@@ -89,7 +93,7 @@ def _fill_folder(coordinates: list[str], folder: Path) -> None:
             try:
                 jars.rename(folder)
             except OSError:
-                if not folder.is_dir():  # else another process was first, with the same jars
+                if not folder.is_dir():  # otherwise another process was first, with the same jars
                     raise
     except OSError as error:
         raise EnvironmentProblem(f"The jars cannot be kept in {folder}: {error}.") from error
@@ -127,7 +131,7 @@ def _run_maven(coordinates: list[str], scratch: Path) -> Path:
 
 
 def _reason(output: str) -> str:
-    """The first error that Maven printed, without the long tail that it adds to each."""
+    """The first error that Maven printed, without the long tail that it appends."""
     errors = re.findall(r"\[ERROR\] (.+)", output)
     reason = errors[0].split(" -> [Help")[0] if errors else "it printed no error"
     return reason.rsplit(": ", 1)[-1].rstrip(".")

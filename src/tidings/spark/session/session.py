@@ -1,4 +1,4 @@
-"""A Spark session on this machine, for the demo, the tests and small jobs."""
+"""Spark sessions: on this machine for the demo, tests and small jobs, or on a cluster."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
     """Return a Spark session that runs in this process and one Java process beside it.
 
-    `config` holds further settings of Spark, which go before the ones made here:
-    `local_session("study", **{"spark.sql.shuffle.partitions": "8"})`. One process has one
-    session: a second call returns the first one's.
+    `config` holds further settings of Spark, which override the ones made here:
+    `local_session("study", **{"spark.sql.shuffle.partitions": "8"})`. A process has one session: a
+    second call returns the first session.
 
     Sets JAVA_HOME, PYSPARK_PYTHON, SPARK_HOME and SPARK_LOCAL_IP in this process's environment.
     """
@@ -40,7 +40,7 @@ def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
 def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
     """Return a session whose driver runs in this process and whose executors run elsewhere.
 
-    How the driver is reached, and how many partitions there are, is for Spark and `config` to say.
+    Spark and `config` decide how the driver is reached and how many partitions there are.
     """
     prepare_environment()
     from pyspark.sql import SparkSession
@@ -55,14 +55,17 @@ def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
 
 
 def is_local_master(master: str) -> bool:
-    """Whether all executors of a master are surely here, and see this machine's own folders."""
+    """Whether all executors of a master certainly run here, and so see this machine's folders."""
     return re.match(r"local\b|spark://(localhost|127\.[\d.]+|\[::1\]):\d+$", master) is not None
 
 
 def prepare_environment() -> None:
-    """Set the environment that Spark's driver needs; EnvironmentProblem without PySpark or Java."""
+    """Set the environment variables that Spark's driver needs.
+
+    Raises EnvironmentProblem if PySpark or Java is missing.
+    """
     try:
-        # Here and not above: PySpark is an extra, and slow to import.
+        # Imported here because PySpark is an extra, and slow to import.
         import pyspark
     except ImportError as error:
         raise EnvironmentProblem(
@@ -72,7 +75,7 @@ def prepare_environment() -> None:
     os.environ["JAVA_HOME"] = str(java_home())
     # The workers must run the Python that runs this, with the same packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # A SPARK_HOME of another Spark would pair this PySpark with jars of that one.
+    # A SPARK_HOME of another installation would pair this PySpark with foreign jars.
     own_home = Path(pyspark.__file__).parent
     if (own_home / "jars").is_dir():
         os.environ["SPARK_HOME"] = str(own_home)
@@ -83,7 +86,7 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.sql.session.timeZone": "UTC",
-        # Spark's 200 is for a cluster; here each partition costs a task and gains nothing.
+        # Spark's default, 200, is for a cluster; here each partition only costs a task.
         "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

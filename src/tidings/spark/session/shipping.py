@@ -1,14 +1,16 @@
-"""Sending tidings along with a job, to a cluster that does not have it.
+"""Ships tidings with a job to a cluster that does not have it installed.
 
     pack("tidings.tar.gz")     tidings/    the package, as it is here
-                               kernels/    what Numba compiled of it here, by folder
+                               kernels/    the kernels that Numba compiled here, by folder
 
-The executors need Python with PyArrow, NumPy, Numba and msgspec. The package itself comes with the
-job, and so do the kernels, which each of them would have to compile first:
+The executors need Python with PyArrow, NumPy, Numba and msgspec. The package itself travels with
+the job, and so do the kernels, which every executor would otherwise have to compile:
 
     SparkSession.builder.config(map=shipped_settings(pack("tidings.tar.gz")))
 
-Kernels of a machine with another processor are not used, and compiled anew.
+Kernels of a machine with another processor are ignored, and compiled again.
+
+Nothing in tidings imports this module; it is for users (docs/clusters.md).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ NAME = "tidings-shipped"
 
 
 def pack(path: str | Path) -> Path:
-    """Write the archive. Kernels are those that were compiled so far: match something first."""
+    """Write the archive. It has the kernels compiled so far, so match something before."""
     path = Path(path).absolute()
     if not path.name.endswith((".tar.gz", ".tgz")):
         raise TidingsError(f"found '{path.name}', expected a name that ends in .tar.gz")
@@ -40,7 +42,7 @@ def pack(path: str | Path) -> Path:
 
 
 def shipped_settings(archive: str | Path) -> dict[str, str]:
-    """What Spark must be told so that executors use the archive."""
+    """The settings of Spark that make executors use the archive."""
     return {
         "spark.archives": f"{Path(archive).absolute()}#{NAME}",
         "spark.executorEnv.PYTHONPATH": NAME,

@@ -1,7 +1,7 @@
-"""What a table must bring for filters to make sense on it, checked before anything runs.
+"""Checks that a table has the columns that filters test, before anything runs.
 
-A filter on a column that is not there, or that compares a column of texts with numbers, would match
-nothing, silently and for ever. So it is refused, by the column's name.
+A filter that tests a missing column, or compares a string column with numbers, would silently never
+match. So such a table is refused, and the message names the column.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _PLURAL = {
 def check_columns(
     schema: StructType, tested: Tested, attributes: Attributes | None = None, *, strict: bool = True
 ) -> list[str]:
-    """The columns that must be looked at, in the order of the table.
+    """Return the columns that filters test, in the order of the table.
 
-    AttributesError where the table lacks one, or has one that can't be compared as filters do, or
-    that is not what was declared when they were compiled; unless `strict`, one that it lacks is as
-    good as null.
+    Raises AttributesError if a column is missing, has a type that filters can't compare, or differs
+    from what was declared when the filters were compiled. Without `strict`, a missing column counts
+    as null.
     """
     names = schema.fieldNames()
     wanted = {path[0] for path in tested}
@@ -79,7 +79,7 @@ def _check(kind: DataType, path: tuple[str, ...], families: set[str]) -> None:
 
 
 def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None) -> None:
-    """Filters were simplified for the type that was declared: `x > 1` on an integer is `x >= 2`."""
+    """Filters were simplified for the declared type: on an integer, `x > 1` became `x >= 2`."""
     name = kind.typeName().split("(")[0]
     whole = name in _INTEGERS or (name == "decimal" and kind.scale == 0)  # type: ignore[attr-defined]
     fits = {
@@ -98,7 +98,7 @@ def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None)
 
 
 def type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
-    """The type of a column; None beneath a list, where each element has its own."""
+    """The type of a column; None below a list, where each element has its own."""
     kind: DataType = schema
     for depth, name in enumerate(path):
         if kind.typeName() == "array":
@@ -121,6 +121,6 @@ def _list_columns(names: list[str]) -> str:
 
 
 def family_of(kind: DataType) -> str | None:
-    """The family that values of a type compare within; None for types that filters can't test."""
+    """The family of comparable values that a type belongs to; None if filters can't test it."""
     name = kind.typeName()
     return "number" if name.startswith("decimal") else _FAMILIES.get(name.split("(")[0])

@@ -1,13 +1,13 @@
-"""Tagging Parquet files without a detour: Spark hands out pieces of files, workers do the rest.
+"""Tags Parquet files directly: Spark hands out pieces of files, workers do the rest.
 
     driver    lists row groups ──> pieces ──────────────────────────> moves files into place
     worker                         read (Arrow) ─> match ─> write
 
-A table that comes from files and goes to files need not pass through the JVM's rows, which costs
-several times what matching does. Spark still decides who does which piece, and does a piece again
-when its worker is lost; files of attempts that failed are named by nobody and swept away.
+A table that comes from files and goes to files need not become rows of the JVM, which costs several
+times as much as matching. Spark still schedules the pieces, and repeats a piece if its worker is
+lost; files of failed attempts are not moved into place, and are removed.
 
-`tag` does the same for any DataFrame, stream or source; this is for the large files.
+`tag` does the same for any DataFrame, stream or source; this is the fast path for large files.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 
 class TagResult(msgspec.Struct, frozen=True):
+    """How much was read and written."""
+
     rows_in: int
     rows_out: int
     files: int
@@ -57,14 +59,14 @@ def tag_parquet(
 ) -> TagResult:
     """Tag Parquet files, and write Parquet files with one more column; see `tag` for outputs.
 
-    `source` is a file, a folder, or several, that every worker can read; `target` a folder that is
-    not there yet, or empty. `columns` are those to keep, all when not given.
+    `source` is one or several files or folders that every worker can read; `target` is a new or
+    empty folder. `columns` are the columns to keep; by default all.
     """
     if output not in OUTPUTS:
         raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
     folder = Path(target).absolute()
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise TidingsError(f"'{folder}' is there already, expected a new or empty folder")
+        raise TidingsError(f"'{folder}' exists already, expected a new or empty folder")
     pieces, schema = find_pieces(source)
     opened, path = place_snapshot(snapshot, spark)
     kept = _columns_to_keep(schema, columns, output)
@@ -92,7 +94,7 @@ def tag_parquet(
 
 
 def _move(files: Sequence[Any], aside: Path, folder: Path) -> None:
-    """Move files into place, all of them or none."""
+    """Move all files into place, or none."""
     moved: list[Path] = []
     try:
         for one in files:
@@ -147,9 +149,9 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
 
 
 def _tag_batch(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The tagged rows of a batch, in several pieces where there would be too many bytes in one."""
+    """The tagged rows of a batch, in several pieces if one would be too large."""
     starts, places = view.matched(batch.select(work.tested) if work.tested else batch)
-    # Spark and pandas note their own columns in a file's metadata, which has one more now
+    # the metadata that Spark and pandas write describes the old columns
     kept = batch.select(work.kept).replace_schema_metadata(None)
     each = kept.nbytes // max(1, kept.num_rows) if work.output == "pairs" else 0
     for first, last, matched in view.pieces(starts, places, each):
@@ -173,7 +175,7 @@ def _columns_to_keep(schema: pa.Schema, columns: Sequence[str] | None, output: s
 
 
 def _spark_schema(schema: pa.Schema) -> StructType:
-    """The columns as Spark has them; a type that it does not have can't be tested."""
+    """The schema in Spark's types. Types that Spark lacks become binary, which no filter tests."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import BinaryType, StructField, StructType
 

@@ -1,10 +1,10 @@
-"""Tagging tables and streams: for each row the nodes, or the subscriptions, that match it.
+"""Tags tables and streams: adds to each row the nodes, or the subscriptions, that match it.
 
     columns that filters test ──Arrow──> Python worker: snapshot, mapped once ──> column of lists
     all other columns stay where they are
 
-Only what filters look at travels to Python, and only the tags travel back. It works on tables and
-streams, in this process and through Spark Connect.
+Only the columns that filters test travel to Python, and only the tags travel back. This works on
+tables and streams, in this process and through Spark Connect.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _saved: weakref.WeakKeyDictionary[Snapshot, str] = weakref.WeakKeyDictionary()
 def tag(
     df: DataFrame, snapshot: Snapshot | str | Path, output: str = "nodes", *, strict: bool = True
 ) -> DataFrame:
-    """The table with one more column, named after the output:
+    """Return the table with one more column, named after the output:
 
-    - `nodes`: for each row the numbers of the lowest nodes of the content graph that match it;
+    - `nodes`: for each row, the numbers of the lowest nodes of the content graph that match it;
     - `subscriptions`: the ids of the subscriptions that match it;
-    - `pairs`: one row for each row and subscription that match, with the subscription's id.
+    - `pairs`: one row for each match of a row and a subscription, with the subscription's id.
 
     `snapshot` is a directory that every worker can read, or a Snapshot, which must be saved in such
-    a directory when workers may be on other machines. A column that filters test
-    and the table lacks, or has in a type that they can't be compared with, is refused by name;
-    `strict=False` lets the first pass, as if it were null everywhere.
+    a directory if workers may run on other machines. A tested column that the table lacks, or has
+    with a type that can't be compared, is refused by name. With `strict=False`, a missing column
+    counts as null.
     """
     from pyspark.sql import functions as f
 
@@ -50,7 +50,7 @@ def tag(
         raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
     for name in df.columns:
         if _is_same_name(df, name, output):
-            raise AttributesError(f"the table has a column '{name}' already; rename it before")
+            raise AttributesError(f"the table has a column '{name}' already; rename it first")
     opened, path = place_snapshot(snapshot, df.sparkSession)
     wanted = "subscriptions" if output == "pairs" else output
     pinned = Pinned(path, opened.number, identity=identity_of(path))
@@ -63,8 +63,8 @@ def tag(
 def tags_column(
     df: DataFrame, pinned: Pinned, view: View, outputs: tuple[str, ...], *, strict: bool = True
 ) -> Column:
-    """The column of tags of a table at a pinned version: lists, or a struct of lists. The view is
-    the one of the same version, in this process."""
+    """The column of tags at a pinned version: lists, or a struct of lists. `view` is the view of
+    the same version in this process."""
     from pyspark.sql import functions as f
 
     matcher = view.matcher
@@ -84,7 +84,7 @@ def tags_column(
 
 
 def _is_same_name(df: DataFrame, name: str, other: str) -> bool:
-    """Does Spark take two names for one?"""
+    """Whether Spark treats two names as the same."""
     if name == other or name.lower() != other.lower():
         return name == other
     return str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true"
@@ -102,8 +102,11 @@ def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:
 
 
 def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapshot, str]:
-    """A snapshot and a directory that it is in; one that was only built is saved for a while, in a
-    temporary folder, which is refused where workers may be on other machines and not see it."""
+    """Return a snapshot and the directory that holds it.
+
+    A snapshot that exists only in memory is saved to a temporary folder until the process ends.
+    This is refused if workers may run on other machines, which don't see that folder.
+    """
     if not isinstance(snapshot, Snapshot):
         path = str(Path(snapshot).absolute())
         return Snapshot.open(path), path
@@ -112,8 +115,8 @@ def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapsho
     context = getattr(spark, "_sc", None)  # none: Spark Connect, whose server may be anywhere
     if context is not None and not is_local_master(context.master):
         raise TidingsError(
-            f"Spark runs at {context.master}, whose machines do not see temporary folders of this "
-            "one: save the snapshot in a folder that all of them see, and give its path"
+            f"Spark runs at {context.master}, whose machines don't see temporary folders of this "
+            "one; save the snapshot in a folder that all of them see, and pass its path"
         )
     known = _saved.get(snapshot)
     if known is None:

@@ -1,7 +1,7 @@
-"""What runs in Spark's Python workers: a version of the subscriptions, opened once per process.
+"""Runs in Spark's Python workers: opens a version of the subscriptions, once per process.
 
-A worker lives for many tasks. It maps the snapshot when it first meets its path, and takes in the
-changes that ride along with a task; what it knows already is skipped.
+A worker runs many tasks. It maps a snapshot when it first sees its path, and applies the changes
+that come with each task; changes that it has already applied are skipped.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tidings.snapshots import Snapshot, VersionedSnapshot, View, identity_of
 
 MOST_OPEN = 2
 ROWS, BYTES = 65_536, 64 << 20
-"""What is matched at once: small batches are put together until there is as much."""
+"""Rows, or bytes, that are matched at once: smaller batches are joined until they reach either."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of one subscription; see `tidings.snapshots.versioned.ChangeLike`."""
+    """A change of one subscription: a `tidings.snapshots.versioned.ChangeLike`."""
 
     version: int
     id: str | int
@@ -31,13 +31,13 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Pinned(msgspec.Struct, frozen=True):
-    """A version of the subscriptions, as tasks are told of it: where the snapshot is, and what
-    changed since."""
+    """A version of the subscriptions, as sent to tasks: where the snapshot is, and the changes
+    since."""
 
     path: str
     version: int
     changes: tuple[Change, ...] = ()
-    identity: str = ""  # of the snapshot that is expected there
+    identity: str = ""  # of the snapshot expected at the path
 
 
 _lock = threading.Lock()
@@ -45,7 +45,7 @@ _opened: dict[tuple[str, str], VersionedSnapshot] = {}
 
 
 def view_of(pinned: Pinned) -> View:
-    """What subscribers want at a version, in this process."""
+    """The view of a version, in this process."""
     key = pinned.path, pinned.identity
     with _lock:
         live = _opened.get(key)
@@ -53,8 +53,8 @@ def view_of(pinned: Pinned) -> View:
             live = VersionedSnapshot(Snapshot.open(pinned.path))
             if pinned.identity and identity_of(pinned.path) != pinned.identity:
                 raise TidingsError(
-                    f"the snapshot {pinned.path} was replaced while it was in use; do it again, or "
-                    f"put the old one back"
+                    f"the snapshot {pinned.path} was replaced while it was in use; run this again, "
+                    f"or put the old one back"
                 )
             while len(_opened) >= MOST_OPEN:
                 del _opened[next(iter(_opened))]
@@ -64,10 +64,10 @@ def view_of(pinned: Pinned) -> View:
 
 
 def make_tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> Callable[..., Any]:
-    """A function of columns, batch by batch, to the tags of their rows: a list for each row, or a
-    struct of lists where there are several outputs."""
+    """Make a function that maps batches of columns to tags: a list for each row, or a struct of
+    lists if there are several outputs."""
 
-    # PySpark reads from these types what kind of function it is
+    # PySpark derives the kind of function from these annotations
     def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         view = view_of(pinned)
         for batch in join_batches(_name_columns(batches, names)):
@@ -79,7 +79,7 @@ def make_tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> C
 
 
 def lists_of(view: View, output: str, matched: tuple[Any, Any]) -> Any:
-    """An output of what matched: a ListArray."""
+    """One output for matched rows: a ListArray."""
     if output == "nodes":
         return view.node_lists(*matched)
     return view.subscription_lists(*matched)
@@ -87,12 +87,12 @@ def lists_of(view: View, output: str, matched: tuple[Any, Any]) -> Any:
 
 def _name_columns(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
     for given in batches:
-        arrays = list(given) if isinstance(given, tuple) else [given]  # one column comes bare
+        arrays = list(given) if isinstance(given, tuple) else [given]  # a single column is bare
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of ROWS rows or BYTES bytes or more, but for the last one."""
+    """Join batches until each has ROWS rows or BYTES bytes; the last one may have fewer."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

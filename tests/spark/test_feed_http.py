@@ -39,7 +39,7 @@ def test_redirects_come_to_an_end() -> None:
 
     with (
         answering(again) as address,
-        pytest.raises(FeedProblem, match=r"cannot be fetched: it was redirected more than 5 times\.$"),
+        pytest.raises(FeedProblem, match=r"fetched: it was redirected more than 5 times\.$"),
     ):
         fetch(address)
     assert len(asked) == 1 + feed_http.REDIRECTS
@@ -85,7 +85,7 @@ def test_a_public_server_cannot_send_us_into_our_own_network(
             fetch(address)  # a server in here may
         assert len(asked) == 1
         monkeypatch.setattr(feed_http, "is_public", lambda host: host == "127.0.0.1")
-        with pytest.raises(FeedProblem, match=r"redirected to 127.0.0.2, which is not a public add"):
+        with pytest.raises(FeedProblem, match=r"redirected to 127.0.0.2, which is not a public"):
             fetch(address)
         assert len(asked) == 1
 
@@ -93,7 +93,7 @@ def test_a_public_server_cannot_send_us_into_our_own_network(
 def test_nor_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(lambda connection: sends_on_to("http://169.254.169.254/", connection)) as proxy:
         monkeypatch.setenv("http_proxy", proxy)
-        with pytest.raises(FeedProblem, match=r"redirected to 169.254.169.254, which is not a publ"):
+        with pytest.raises(FeedProblem, match=r"redirected to 169.254.169.254, which is not"):
             fetch("http://feeds.example/")
 
 

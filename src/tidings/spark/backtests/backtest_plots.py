@@ -1,14 +1,14 @@
-"""Pictures of a backtest: charts of letters for a terminal, and a PNG by matplotlib.
+"""Draws a backtest: charts of characters for a terminal, and a PNG by matplotlib.
 
-Where there are more stretches of time than columns, a column shows the busiest of its stretches:
-what wakes people at night must not vanish in a mean.
+If there are more stretches of time than columns, a column shows its busiest stretch: a peak that
+wakes people at night must not vanish in a mean.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +16,43 @@ import numpy.typing as npt
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.spark.backtests.time_buckets import TimeBucket
 
-if TYPE_CHECKING:
-    from tidings.spark.backtests.backtest_result import Backtest
-
 Array = npt.NDArray[Any]
 
 HEIGHT = 8  # lines of a chart
 NARROW = 20  # columns of a chart, at least
-NOISIEST = 10  # filters that have a row of their own in a picture of many
+NOISIEST = 10  # filters with their own row in a picture of many
 MOST_BARS = 2000  # of a picture
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BLUE, _RED, _GREY = "#2f6f9f", "#c2452d", "#666666"
 
 
+class Result(Protocol):
+    """The parts of a Backtest that are drawn; backtest_result.py imports this module."""
+
+    every: TimeBucket
+    ids: list[Any]
+    rows: int
+    stretches: Array
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, id_: Any) -> Any: ...
+
+    def counts(self, id_: Any) -> Array: ...
+
+    def fired_in_all(self) -> Array: ...
+
+    def never_fired(self) -> list[Any]: ...
+
+    def noisiest(self, most: int | None = None) -> list[Any]: ...
+
+    def text(self, id_: Any) -> str: ...
+
+    def total(self, id_: Any) -> int: ...
+
+
 def columns(counts: Array, starts: Array, every: TimeBucket, width: int) -> tuple[Array, int]:
-    """(the most of each column, stretches per column), from the first to the last stretch."""
+    """(maximum of each column, stretches per column), from the first to the last stretch."""
     if not len(starts):
         return np.zeros(0, np.int64), 1
     numbers = every.numbers(starts.astype("datetime64[us]").astype(np.int64))
@@ -42,14 +64,14 @@ def columns(counts: Array, starts: Array, every: TimeBucket, width: int) -> tupl
 
 
 def sparkline(counts: Array, starts: Array, every: TimeBucket, width: int) -> str:
-    """One line: a stretch in which a filter fired is never blank."""
+    """A chart of one line. A column in which a filter fired is never blank."""
     values, _ = columns(counts, starts, every, width)
     most = int(values.max(initial=0)) or 1
     return "".join(_BLOCKS[-(-int(value) * 8 // most)] for value in values)
 
 
 def chart(counts: Array, starts: Array, every: TimeBucket, width: int) -> str:
-    """Several lines, with the scale on the left and times below."""
+    """A chart of several lines, with the scale on the left and times below."""
     if not len(starts):
         return "no row has a time, so there is nothing to plot"
     most = int(counts.max(initial=0))
@@ -81,7 +103,7 @@ def _ends(starts: Array, every: TimeBucket, width: int) -> str:
 
 
 def load_matplotlib() -> Any:
-    """The package, when there is something for it to draw."""
+    """Import matplotlib, which is an extra."""
     try:
         for name in ("backends.backend_agg", "dates", "figure", "ticker"):
             import_module(f"matplotlib.{name}")
@@ -92,8 +114,8 @@ def load_matplotlib() -> Any:
         ) from error
 
 
-def draw(result: Backtest, path: Path, title: str | None) -> None:
-    """Write a PNG."""
+def draw(result: Result, path: Path, title: str | None) -> None:
+    """Draw a backtest into a PNG file."""
     matplotlib = load_matplotlib()
     several = len(result) > 1
     rows = result.noisiest(NOISIEST) if several else []
@@ -122,7 +144,7 @@ def draw(result: Backtest, path: Path, title: str | None) -> None:
         raise TidingsError(f"the times of these rows can't be drawn: {problem}") from None
 
 
-def _draw_bars(axis: Any, result: Backtest, counts: Array, colour: str) -> None:
+def _draw_bars(axis: Any, result: Result, counts: Array, colour: str) -> None:
     values, per = columns(counts, result.stretches, result.every, MOST_BARS)
     if not len(values):
         return
@@ -133,7 +155,7 @@ def _draw_bars(axis: Any, result: Backtest, counts: Array, colour: str) -> None:
     axis.set_ylim(0, max(1, int(values.max(initial=0))) * 1.08)
 
 
-def _finish_axes(axis: Any, result: Backtest, counts: Array) -> None:
+def _finish_axes(axis: Any, result: Result, counts: Array) -> None:
     ticker = load_matplotlib().ticker
     axis.set_ylabel(f"fired per {result.every.name}")
     axis.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
@@ -145,7 +167,7 @@ def _finish_axes(axis: Any, result: Backtest, counts: Array) -> None:
     if len(counts) and counts.any():
         at = int(counts.argmax())
         side = "left" if at < len(counts) * 0.1 else "right" if at > len(counts) * 0.9 else "center"
-        axis.set_ylim(0, int(counts[at]) * 1.15)  # room for the words
+        axis.set_ylim(0, int(counts[at]) * 1.15)  # room for the label
         axis.annotate(
             f"{int(counts[at]):,} on {result.every.label(result.stretches[at])}",
             (result.stretches[at], int(counts[at])),
@@ -158,8 +180,8 @@ def _finish_axes(axis: Any, result: Backtest, counts: Array) -> None:
         )
 
 
-def _draw_row(axis: Any, result: Backtest, id_: Any) -> None:
-    """A row of a picture of many: its scale is its own, so its most is said."""
+def _draw_row(axis: Any, result: Result, id_: Any) -> None:
+    """Draw a filter's row. It has its own scale, so the label names its maximum."""
     about = result[id_]
     axis.set_yticks([])
     axis.spines[["top", "right", "left"]].set_visible(False)
@@ -184,8 +206,8 @@ def _format_dates(axis: Any) -> None:
     axis.tick_params(axis="x", length=3)
 
 
-def _summary_line(result: Backtest, counts: Array, several: bool) -> str:
-    """What the picture shows, in a line."""
+def _summary_line(result: Result, counts: Array, several: bool) -> str:
+    """One line on what the picture shows."""
     total = sum(result.total(id_) for id_ in result.ids)
     mean = counts.sum() / len(counts) if len(counts) else 0.0
     silent = len(result.never_fired())

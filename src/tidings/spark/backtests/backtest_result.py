@@ -1,4 +1,4 @@
-"""What a backtest found: how often each filter fired, when, and on which rows."""
+"""The result of a backtest: how often each filter fired, when, and on which rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MICROS = pa.timestamp("us", "UTC")
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """A row that a filter fired on; the time is None where it is not known."""
+    """A row on which a filter fired; the time is None if it is not known."""
 
     time: np.datetime64 | None
     row: dict[str, Any]
@@ -45,7 +45,7 @@ class Fired(msgspec.Struct, frozen=True):
     most: int
     """Times in the busiest stretch."""
     busiest: np.datetime64 | None
-    """When the busiest stretch begins; of several the first."""
+    """The start of the busiest stretch, or of the first of several."""
     first: np.datetime64 | None
     last: np.datetime64 | None
 
@@ -53,8 +53,8 @@ class Fired(msgspec.Struct, frozen=True):
 class Backtest:
     """How often filters would have fired, over time.
 
-    `result["an id"]` is what is known of one filter. Stretches of time are those that have rows, in
-    order; times are in UTC. Filters that are equal are counted once and reported for each id.
+    `result["an id"]` has the figures of one filter. Only stretches of time that have rows are
+    listed, in order; times are in UTC. Equal filters are counted once and reported for each id.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Backtest:
         shown: list[str],
     ) -> None:
         self.every = every
-        """The kind of stretch, `every.name` in words."""
+        """The length of a stretch; `every.name` is its name."""
         self.time = time
-        """The column of times, None where the table has none."""
+        """The column of times; None if the table has none."""
         self.shown = shown
         """The columns of samples."""
         self.rows = tally.rows
@@ -80,7 +80,7 @@ class Backtest:
         self.stretch_rows = tally.stretch_rows
         """How many rows each stretch has."""
         self.worker_peak = tally.peak
-        """The most memory that a Python worker has had, in bytes; 0 if the system does not tell."""
+        """The peak memory of a Python worker, in bytes; 0 if the system does not tell."""
         self._tally = tally
         self._snapshot = snapshot
         sizes = np.diff(snapshot.view.member_starts)
@@ -121,7 +121,7 @@ class Backtest:
         )
 
     def text(self, id_: Id) -> str:
-        """The filter of an id; of filters that are equal, as the first was written."""
+        """The text of a filter; equal filters share the text of the first."""
         return self._snapshot.matcher.filter(self._at(id_)).sql()
 
     def total(self, id_: Id) -> int:
@@ -133,7 +133,7 @@ class Backtest:
         return self._tally.counts[:, self._at(id_)]
 
     def fired_in_all(self) -> Array:
-        """How often filters fired in each stretch of time, all together: int64."""
+        """How often all filters together fired in each stretch of time: int64."""
         members = np.diff(self._snapshot.view.member_starts)
         return self._tally.counts @ members
 
@@ -147,7 +147,7 @@ class Backtest:
         return [id_ for id_ in self.ids if not self._totals[self._place[id_]]]
 
     def noisiest(self, most: int | None = None) -> list[Id]:
-        """The filters that fired most often, the noisiest first; without a number, all that did."""
+        """The filters that fired most often, noisiest first; by default all that fired."""
         fired = [id_ for id_ in self.ids if self._totals[self._place[id_]]]
         return sorted(fired, key=lambda id_: -self._totals[self._place[id_]])[:most]
 
@@ -185,18 +185,19 @@ class Backtest:
         return pa.table(columns, schema=_SUMMARY)
 
     def plot_text(self, width: int = 80, id_: Id | None = None) -> str:
-        """How often it fired over time, as a chart of letters; without an id, all together."""
+        """A text chart of how often a filter fired over time; without an id, all together."""
         counts = self.fired_in_all() if id_ is None else self.counts(id_)
         return backtest_plots.chart(counts, self.stretches, self.every, width)
 
     def sparkline(self, id_: Id, width: int = 16) -> str:
-        """The same in one line."""
+        """The same in one line, for one filter."""
         return backtest_plots.sparkline(self.counts(id_), self.stretches, self.every, width)
 
     def plot_png(self, path: str | Path, title: str | None = None) -> None:
-        """Draw it: one filter as bars over time; of many all together, and the ten noisiest.
+        """Draw bars over time into a PNG file. Many filters are drawn together, with a row each for
+        the ten noisiest.
 
-        Needs matplotlib, which the extra `plot` brings.
+        Needs matplotlib, from the extra `plot`.
         """
         backtest_plots.draw(self, Path(path), title)
 
@@ -221,6 +222,6 @@ def _moment(micros: Any, known: bool) -> np.datetime64 | None:
 
 
 def _natural(id_: Id) -> tuple[int, int, str]:
-    """2 before 10, also where ids are texts."""
+    """A sort key that puts 2 before 10, also for ids that are strings."""
     text = str(id_)
     return (0, int(text), "") if text.isdecimal() else (1, 0, text)

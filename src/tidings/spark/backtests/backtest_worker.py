@@ -1,4 +1,4 @@
-"""What backtests run in Spark's Python workers: match, count, and hand back the counts alone."""
+"""Runs in Spark's Python workers during a backtest: matches rows, counts, returns only counts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Array = npt.NDArray[Any]
 Batches = Iterator[pa.RecordBatch]
 
 MOST_MATCHES = 8_000_000
-"""Matches that are held at once: where filters match nearly everything, fewer rows are taken."""
+"""Matches in memory at once: if filters match nearly everything, fewer rows are taken."""
 FEWEST_ROWS = 1024
 _DAY = 86_400_000_000
 _UTC = pa.timestamp("us", "UTC")
 
 
 class CountTask(msgspec.Struct, frozen=True):
-    """What a task is told. Columns are given by position."""
+    """Instructions for a task. Columns are given by position."""
 
     pinned: Pinned
     tested: tuple[str, ...]
@@ -39,12 +39,12 @@ class CountTask(msgspec.Struct, frozen=True):
     time: int | None
     samples: int
     order: int | None
-    """The column with the hash that samples of one time are put in order by."""
+    """The column with the hash that orders samples of the same time."""
     shown: tuple[tuple[str, int], ...]
 
 
 def make_counter(task: CountTask) -> Callable[[Batches], Batches]:
-    """A function from the rows of a task to one row: a Part, encoded."""
+    """Make a function from the rows of a task to one row: an encoded Part."""
 
     def count(batches: Batches) -> Batches:
         part = _count_batches(task, batches)
@@ -54,7 +54,7 @@ def make_counter(task: CountTask) -> Callable[[Batches], Batches]:
 
 
 def peak_memory(process: int | str = "self") -> int:
-    """The most memory that a process has had, in bytes; 0 where the system does not tell."""
+    """The peak memory of a process, in bytes; 0 if the system does not tell."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         status = Path(f"/proc/{process}/status").read_text()
         return int(status.split("VmHWM:")[1].split()[0]) * 1024
@@ -83,7 +83,7 @@ def _count_batches(task: CountTask, batches: Batches) -> Part:
 
 
 def _count_rows(task: CountTask, view: View, tally: Tally, batch: pa.RecordBatch) -> int:
-    """Count the rows of a batch; gives how many matches there are."""
+    """Count the rows of a batch; return the number of matches."""
     columns = batch.columns
     events = pa.RecordBatch.from_arrays(columns[: len(task.tested)], names=task.tested)
     matched = view.matched(events)
@@ -101,7 +101,7 @@ def _count_rows(task: CountTask, view: View, tally: Tally, batch: pa.RecordBatch
 
 
 def micros_of(column: Any) -> Array:
-    """Times as µs since 1970, NEVER where there is none; texts are read as declared ones are."""
+    """Times in µs since 1970, NEVER if there is none; strings are parsed like declared ones."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         column, _ = read_texts(column.cast(pa.string()), _UTC)

@@ -4,7 +4,7 @@
                                                                    | one Part per task
     Backtest <── driver: adds the parts up as they come  <─────────┘
 
-One stage, no shuffle; rows never travel further than to the worker beside them.
+One stage, no shuffle: rows travel only to the worker beside them.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ def backtest(
     samples: int = 5,
     progress: Progress | None = None,
 ) -> Backtest:
-    """How often filters would have fired on the rows of a table, over time.
+    """Count how often filters would have fired on the rows of a table, over time.
 
-    - `filters`: one text, a mapping of ids to texts, a Snapshot, or the path of one. Where workers
-      may be on other machines, it must be saved in a folder that all of them see.
-    - `time`: the column to count along: date, timestamp, or text that says one. Without it, the
-      only column of dates or timestamps; a table that has none is counted as a whole.
+    - `filters`: one text, a mapping of ids to texts, a Snapshot, or the path of one. If workers may
+      run on other machines, it must be a snapshot in a folder that all of them see.
+    - `time`: the column to count along: dates, timestamps, or strings that contain them. By default
+      the only column of dates or timestamps; a table without one is counted as a whole.
     - `every`: minute, hour, day, week (from Monday), month, or a number of minutes; in UTC.
-    - `samples`: rows that are kept of each filter: the earliest, and of rows at one time those with
-      the lowest hash of what is shown, so that they are the same however the table is cut.
-    - `progress` is called from a thread with tasks done, tasks in all and rows counted so far.
+    - `samples`: how many rows to keep of each filter: the earliest, and among rows of the same time
+      those with the lowest hash, so that the choice does not depend on partitions.
+    - `progress` is called from a thread with tasks done, tasks in total and rows counted so far.
 
-    Rows without a time are counted apart. Columns are checked as `tag` checks them.
+    Rows without a time are counted separately. Columns are checked as by `tag`.
 
     Memory is bounded, however many rows there are: 8 bytes in the driver and 4 in a Python worker
-    for each filter and stretch of time that has rows, twice that for a moment, beside the samples.
-    More than 50 million such counts are refused.
+    for each filter and stretch of time with rows, briefly twice that, plus the samples. More than
+    50 million such counts are refused.
     """
     step = TimeBucket.parse(every)
     if samples < 0:
@@ -79,7 +79,7 @@ def backtest(
     if len(view.numbers) * samples > MOST_SAMPLES:
         raise TidingsError(
             f"{samples} samples of each of {len(view.numbers):,} filters are more than "
-            f"{MOST_SAMPLES:,}: ask for fewer, or for none with samples=0"
+            f"{MOST_SAMPLES:,}; ask for fewer, or for none with samples=0"
         )
     tested = check_columns(df.schema, view.matcher.tested(), view.matcher.attributes)
     when = time_column(df.schema, time)
@@ -95,7 +95,7 @@ def backtest(
         count = len(view.numbers) * problem.stretches
         raise TidingsError(
             f"{len(view.numbers):,} filters over {problem.stretches:,} stretches of one "
-            f"{step.name} or more make {count:,} counts, more than {MOST_COUNTS:,}: take a coarser "
+            f"{step.name} or more make {count:,} counts, more than {MOST_COUNTS:,}; use a coarser "
             "`every`, such as day, week or month, or fewer filters"
         ) from None
     tally.sort()
@@ -103,13 +103,13 @@ def backtest(
 
 
 def time_column(schema: StructType, given: str | None) -> str | None:
-    """The column to count along: the one that is named, or the only one that has times."""
+    """The column to count along: the given one, or the only one of dates or timestamps."""
     names = schema.fieldNames()
     if given is None:
         found = [field.name for field in schema.fields if family_of(field.dataType) == "time"]
         if len(found) > 1:
             raise AttributesError(
-                f"the table has several columns of times, {', '.join(found[:8])}: say which one "
+                f"the table has several columns of times, {', '.join(found[:8])}; say which one "
                 "to count along"
             )
         return found[0] if found else None
@@ -117,17 +117,17 @@ def time_column(schema: StructType, given: str | None) -> str | None:
     if kind is None or family_of(kind) not in ("time", "string", "null"):
         found_kind = "in a list" if kind is None else kind.simpleString()
         raise AttributesError(
-            f"the column '{given}' is {found_kind}, expected date, timestamp, or text that says "
-            "one; seconds since 1970 become one by timestamp_seconds(...)"
+            f"the column '{given}' is {found_kind}, expected dates, timestamps, or strings of "
+            "either; timestamp_seconds(...) converts seconds since 1970"
         )
     return given
 
 
 def _compile_filters(filters: Filters, spark: Any) -> tuple[Snapshot, str]:
-    """The filters as a snapshot, and where it lies."""
+    """Compile filters into a snapshot; return it and its path."""
     if isinstance(filters, str):
         folder = Path(filters)
-        with contextlib.suppress(OSError, ValueError):  # a filter may be no name of a file
+        with contextlib.suppress(OSError, ValueError):  # a filter may not be a valid path
             if (folder / "manifest.json").is_file():
                 return place_snapshot(folder, spark)
         filters = {filters: filters}
@@ -146,7 +146,7 @@ def _stage(
     pinned: Pinned,
     step: TimeBucket,
 ) -> tuple[DataFrame, CountTask]:
-    """The table of parts, and what its tasks are told."""
+    """The table of parts, and the instructions of its tasks."""
     from pyspark.sql import functions as f
 
     shown = shown_columns(df.schema, tested, time) if samples else []
@@ -190,7 +190,7 @@ def _column(df: DataFrame, name: str) -> Column:
 
 
 def _is_hashed(schema: StructType, name: str) -> bool:
-    """Spark gives no hash of maps and variants."""
+    """Spark can't hash maps and variants."""
     if name not in schema.fieldNames():
         return True
     kind: DataType = schema[name].dataType
@@ -204,9 +204,9 @@ def _is_hashed(schema: StructType, name: str) -> bool:
 def _follow_jobs(
     df: DataFrame, tally: Tally, progress: Progress | None
 ) -> Iterator[Callable[[], None]]:
-    """Give Spark's jobs a name while they run, and tell how far they are; gives a way to end them.
+    """Name Spark's jobs while the block runs and report their progress; yield a way to cancel them.
 
-    Through Spark Connect there is nothing to look at.
+    Spark Connect offers no such information.
     """
     session: Any = df.sparkSession
     context = getattr(session, "_sc", None)
@@ -245,7 +245,7 @@ def _report_progress(
             info = tracker.getJobInfo(job)
             for stage in () if info is None else info.stageIds:
                 about = tracker.getStageInfo(stage)
-                # A stage whose outcome is there already is never begun.
+                # A stage whose result exists already is never started.
                 if about is not None and about.numActiveTasks + about.numCompletedTasks:
                     finished, tasks = finished + about.numCompletedTasks, tasks + about.numTasks
         progress(finished, tasks, tally.rows)
@@ -254,18 +254,18 @@ def _report_progress(
 
 
 class _ArrowBatches:
-    """Reads Arrow batches that Spark's driver sends while tasks end. `toArrow` would hold them all
-    until the last one is there."""
+    """Reads Arrow batches from Spark's driver as tasks finish. `toArrow` would hold all of them
+    until the last task is done."""
 
     def load_stream(self, stream: Any) -> Iterator[Any]:
         import pyarrow as pa
 
         yield from pa.ipc.open_stream(stream)
-        # Their order follows, or that there was an error, which is asked for below.
+        # Their order follows, or an error, which the caller asks for.
 
 
 def _stream_parts(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:
-    """The parts of tasks, in the order in which these end."""
+    """The parts of tasks, in the order in which tasks finish."""
     table: Any = stage
     if not hasattr(table, "_jdf"):  # Spark Connect
         yield from (value.as_py() for value in table.toArrow().column("part"))

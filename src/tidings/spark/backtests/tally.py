@@ -1,17 +1,18 @@
-"""How often filters fired, as it is added up: in each Python worker, and then in the driver.
+"""Adds up how often filters fired: in each Python worker, and then in the driver.
 
     batch of rows ──match──> Tally of a task ──Part, a few bytes per count──> Tally of the driver
 
-A tally has, for N filters and B stretches of time that rows were met in,
+For N filters and B stretches of time with rows, a tally has
 
-    counts    [B, N]  how often each fired in each; uint32 in a task, int64 in the driver
-    untimed   [N]     how often on rows whose time is not known
+    counts    [B, N]  how often each filter fired in each stretch; uint32 in a task, int64 in the
+                      driver
+    untimed   [N]     how often on rows without a known time
     first     [N]     the earliest and the latest time
     last      [N]
-    earliest  [N, k]  the k rows that are shown of each
+    earliest  [N, k]  the k sample rows of each filter
 
-Honest cost: 4 bytes per count in a task, 8 in the driver, twice that for a moment when they grow or
-are put in order. No tally has more than MOST_COUNTS of them.
+Cost: 4 bytes per count in a task, 8 in the driver, briefly twice that when the array grows or is
+sorted. A tally has at most MOST_COUNTS counts.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ Array = npt.NDArray[Any]
 MOST_COUNTS = 50_000_000
 MOST_SAMPLES = 1_000_000
 MOST_LETTERS = 200  # of a text in a sample
-NEVER = np.iinfo(np.int64).max  # the time of a row that has none
+NEVER = np.iinfo(np.int64).max  # stands for the time of a row without one
 _ALWAYS = np.iinfo(np.int64).min
 _NEW = 1 << 40  # rows of the batch at hand are numbered from here on
 
 
 class TooManyCounts(TidingsError):
-    """There are more counts than a tally may have."""
+    """A tally would exceed MOST_COUNTS."""
 
     def __init__(self, stretches: int) -> None:
         self.stretches = stretches
@@ -47,11 +48,11 @@ class TooManyCounts(TidingsError):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What one task counted, small enough to travel; arrays are compressed bytes."""
+    """The counts of one task, ready to be sent; arrays are compressed bytes."""
 
     rows: int
     peak: int
-    """The most memory that the Python worker has had, in bytes; 0 where nobody tells."""
+    """The peak memory of the Python worker, in bytes; 0 if the system does not tell."""
     stretches: bytes = b""  # int64 [B]
     stretch_rows: bytes = b""  # int64 [B]
     counts: bytes = b""  # uint32 [B, N]
@@ -59,7 +60,7 @@ class Part(msgspec.Struct, frozen=True):
     earliest: bytes = b""  # int64 [3, N, k]: times, orders, rows
     samples: bytes = b""  # an Arrow stream of the rows
     too_many: int = 0
-    """How many stretches of time there were when the task gave up."""
+    """The number of stretches of time when the task gave up; 0 if it did not."""
 
 
 class Tally:
@@ -68,13 +69,13 @@ class Tally:
     def __init__(self, filters: int, samples: int, kind: type = np.uint32) -> None:
         self.rows = 0
         self.peak = 0
-        self.stretches = np.zeros(0, np.int64)  # their numbers, in the order in which they were met
+        self.stretches = np.zeros(0, np.int64)  # their numbers, in the order of first occurrence
         self.untimed = np.zeros(filters, np.int64)
         self.first = np.full(filters, NEVER, np.int64)
         self.last = np.full(filters, _ALWAYS, np.int64)
         self._counts: Array = np.zeros((4, filters), kind)
         self._stretch_rows = np.zeros(4, np.int64)
-        self._order = np.zeros(0, np.int64)  # which puts the stretches in order
+        self._order = np.zeros(0, np.int64)  # the permutation that sorts the stretches
         self._earliest = Earliest(filters, samples)
 
     @property
@@ -93,9 +94,9 @@ class Tally:
     # -- in a task -----------------------------------------------------------------------------
 
     def add_rows(self, matched: tuple[Array, Array], times: Array, numbers: Array | None) -> None:
-        """Count the matches (starts, places) of some rows; NEVER is the time of a row without.
+        """Count the matches (starts, places) of some rows; rows without a time have NEVER.
 
-        `numbers` are those of the stretches, None where there is no time at all.
+        `numbers` has the stretch of each row; None if there is no column of times.
         """
         self.rows += len(times)
         slots = np.full(len(times), -1, np.int64)
@@ -121,7 +122,7 @@ class Tally:
     # -- in the driver -------------------------------------------------------------------------
 
     def add(self, part: Part) -> None:
-        """Add what a task counted; TooMany where that would be more than a tally may have."""
+        """Add the counts of a task; raise TooManyCounts beyond MOST_COUNTS."""
         if part.too_many:
             raise TooManyCounts(part.too_many)
         self.rows += part.rows
@@ -139,7 +140,7 @@ class Tally:
         self._earliest.add(part.earliest, part.samples)
 
     def sort(self) -> None:
-        """Put the stretches of time in order."""
+        """Sort the stretches of time."""
         order = np.argsort(self.stretches)
         self._counts = self._counts[order]
         self._stretch_rows = self._stretch_rows[order]
@@ -149,7 +150,7 @@ class Tally:
     # -- stretches of time ---------------------------------------------------------------------
 
     def _slots(self, numbers: Array) -> Array:
-        """Where the counts of stretches are; there is room for them afterwards."""
+        """The rows of `counts` for stretches; new stretches are added."""
         distinct, at = np.unique(numbers, return_inverse=True)
         known = self.stretches[self._order]
         place = np.searchsorted(known, distinct)
@@ -177,11 +178,11 @@ class Tally:
 
 
 class Earliest:
-    """The k rows of each filter that are shown: the earliest; of several at one time those that
-    come first by a hash of what is shown, so that it does not matter how the table was cut.
+    """The k sample rows of each filter: the earliest, and among rows of the same time those with
+    the lowest hash, so that partitions make no difference.
 
-        times, orders, rows   int64 [N, k], by time and order; the row is -1 where there is none
-        table                 the rows, with those that were outdone until they are too many
+        times, orders, rows   int64 [N, k], sorted by time and order; row -1 means none
+        table                 the rows, including superseded ones until there are too many
     """
 
     def __init__(self, filters: int, samples: int) -> None:
@@ -194,7 +195,7 @@ class Earliest:
     def add_rows(
         self, matched: tuple[Array, Array], times: Array, orders: Array, columns: dict[str, Any]
     ) -> None:
-        """Look at the rows of a batch; the columns are those that are shown."""
+        """Take samples from a batch; `columns` are the columns of a sample."""
         tally_kernels.keep_earliest(
             *matched, times, orders, _NEW, self.times, self.orders, self.rows
         )
@@ -219,7 +220,7 @@ class Earliest:
         )
 
     def add(self, earliest: bytes, samples: bytes) -> None:
-        """Add those that a task kept."""
+        """Merge the samples of a task."""
         if not earliest:
             return
         times, orders, rows = _unpack(earliest).reshape(3, *self.times.shape)
@@ -254,7 +255,7 @@ class Earliest:
             self._tidy()
 
     def _tidy(self) -> None:
-        """Let go of the rows that were outdone."""
+        """Drop superseded rows."""
         if not self._tables:
             return
         whole = pa.concat_tables(self._tables) if len(self._tables) > 1 else self._tables[0]
@@ -267,7 +268,7 @@ class Earliest:
 
 
 def shorten_texts(column: Any) -> Any:
-    """Values for a sample: long texts are cut, what has parts becomes a text."""
+    """Values for a sample: long strings are cut, nested values become JSON."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return pc.utf8_slice_codeunits(column, 0, MOST_LETTERS)
@@ -281,7 +282,7 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=str).decode()
 
 
-# A compressed array has its length in front.
+# A compressed array begins with its uncompressed length.
 
 
 def _pack(array: Array) -> bytes:

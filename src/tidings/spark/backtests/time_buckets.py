@@ -1,6 +1,7 @@
-"""Stretches of time to count in: minutes, hours, days, weeks, months; all in UTC.
+"""Time buckets to count in: minutes, hours, days, weeks, months; all in UTC.
 
-A stretch has a number: how many of its kind came before it since 1970 (weeks start on Mondays).
+The results of a backtest call them stretches. A stretch is identified by the number of stretches of
+its kind before it since 1970 (weeks start on Mondays).
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ NAMES = (*_MINUTES, "week", "month")
 
 
 class TimeBucket(msgspec.Struct, frozen=True):
-    """One kind of stretch; `minutes` is 0 for weeks and months."""
+    """A length of stretches; `minutes` is 0 for weeks and months."""
 
     name: str
     minutes: int = 0
 
     @classmethod
     def parse(cls, given: str | int | TimeBucket) -> TimeBucket:
-        """The kind that has a name, or that lasts a number of minutes."""
+        """Parse a name, or a number of minutes."""
         if isinstance(given, TimeBucket):
             return given
         text = str(given).strip().lower()
@@ -43,11 +44,11 @@ class TimeBucket(msgspec.Struct, frozen=True):
 
     @property
     def shows_time(self) -> bool:
-        """Whether the day alone would not tell two of them apart."""
+        """Whether stretches are shorter than a day, so that labels need a time."""
         return 0 < self.minutes < 1440
 
     def numbers(self, micros: Array) -> Array:
-        """The numbers of the stretches that times lie in; times are µs since 1970."""
+        """The numbers of the stretches of some times, in µs since 1970."""
         if self.name == "month":
             return micros.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
         if self.name == "week":
@@ -55,7 +56,7 @@ class TimeBucket(msgspec.Struct, frozen=True):
         return micros // (self.minutes * _MINUTE)
 
     def starts(self, numbers: Array) -> Array:
-        """When they begin: datetime64[s]."""
+        """The starts of stretches: datetime64[s]."""
         if self.name == "month":
             return numbers.astype("datetime64[M]").astype("datetime64[s]")
         if self.name == "week":
@@ -63,6 +64,6 @@ class TimeBucket(msgspec.Struct, frozen=True):
         return (numbers * (self.minutes * 60)).astype("datetime64[s]")
 
     def label(self, time: Any) -> str:
-        """A time as it is shown: the day, with hour and minute where they matter."""
+        """A time as text: the day, with hour and minute if stretches are shorter than a day."""
         unit = "m" if self.shows_time else "M" if self.name == "month" else "D"
         return str(time.astype(f"datetime64[{unit}]")).replace("T", " ")

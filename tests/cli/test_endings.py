@@ -161,7 +161,7 @@ def test_a_root_that_is_busy(
     time.sleep(0.5)
     assert root.family() == []
     if len(signals) == 1:
-        assert "it did not end when it was asked to, and is killed; it was at File" in root.said()
+        assert "the command did not end when asked to, and is killed; it was at File" in root.said()
     # what was acknowledged is there
     again = Running(tmp_path, "router", "--config", str(path))
     opened.append(again)
@@ -183,7 +183,7 @@ def test_a_subscriber_that_nobody_reads(tmp_path: Path, opened: list[Running]) -
     reader = Running(tmp_path, "subscribe", "n > 0", "--router", address)
     opened.append(reader)
     deadline = time.monotonic() + 60
-    while "told of" not in reader.said():
+    while "subscribed to" not in reader.said():
         assert time.monotonic() < deadline
         time.sleep(0.1)
     lines = "".join(json.dumps({"n": n, "text": "x" * 1000}) + "\n" for n in range(1, 500))

@@ -31,7 +31,7 @@ FILTER_FILES = [
     ("f.jsonl", '{"id": 1, "filter": "a >"}', ["line 1, character 4"]),
     ("f.jsonl", '{"id": 1, "filter": "a = 1"}\n\n{"id": "1", "filter": "a = 2"}',
      ["line 3", "the id '1' is taken", "line 1"]),
-    ("f.jsonl", "[" * 5000, ["line 1", "nested too deep"]),
+    ("f.jsonl", "[" * 5000, ["line 1", "nested too deeply"]),
     ("f.csv", "id,text\n1,a = 1\n", ["line 1", "found id, text", "expected id, filter"]),
     ("f.csv", "id,filter\n1,a = 1,x\n", ["line 2", "found 3 fields, expected 2"]),
     ("f.csv", 'id,filter\n1,"a = 1" x\n', ["line 2", "not CSV"]),

@@ -67,11 +67,11 @@ def test_types_are_applied(run: Run) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "which filter"),
-        (["--filter", "a = 1", "--filters", "f.txt"], "which filter"),
+        ([], "either --filter FILTER"),
+        (["--filter", "a = 1", "--filters", "f.txt"], "either --filter FILTER"),
         (["--filters", "FILE", "--event", "{}"], "--id ID"),
         (["--filters", "FILE", "--id", "9", "--event", "{}"], "no filter with the id '9'"),
-        (["--filter", "a = 1"], "which event"),
+        (["--filter", "a = 1"], "either --event JSON"),
         (["--filter", "a = 1", "--event", "{"], "event, character 2"),
         (["--filter", "a = 1", "--event", "[]"], "found a list"),
         (["--filter", "a = 1", "--events", "EVENTS", "--row", "5"], "no event 5"),

@@ -69,7 +69,7 @@ def test_a_damaged_log_is_refused_and_repaired(run: Run, log: str) -> None:
     for n in range(3):
         ChangeLog(log).put(f"s{n}", f"a > {n}")
     assert run("subscriptions", "repair", log).out == (
-        "nothing is wrong with it; the latest version is 3\n"
+        "the log is intact; the latest version is 3\n"
     )
     (segment,) = (Path(log) / "changes").glob("*.log")
     os.truncate(segment, segment.stat().st_size - 1)
@@ -81,7 +81,7 @@ def test_a_damaged_log_is_refused_and_repaired(run: Run, log: str) -> None:
     said = run("subscriptions", "repair", log).out.splitlines()
     assert said[0].endswith("was altered or cut off")
     assert "lost: version 3" in said
-    assert said[-1] == "version 4: what is good; put again what `subscriptions list` misses"
+    assert said[-1] == "version 4 is intact; add again whatever `subscriptions list` lacks"
     assert len(run("subscriptions", "list", log, "--json").records) == 2
     lost = run("subscriptions", "list", log, "--at", "3")
     assert "the state at version 3 was lost, and the log repaired without it" in lost.err

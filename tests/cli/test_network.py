@@ -72,7 +72,7 @@ def test_from_publish_to_subscribe(run: Run, write: Write, processes: Processes)
     there = ("--router", f"tidings://127.0.0.1:{edge}", "--token", "secret")
     reader = processes.start("subscribe", "price > 90", "--most", "2", *there)
     assert reader.stderr is not None
-    assert "told of price > 90" in reader.stderr.readline()
+    assert "subscribed to price > 90" in reader.stderr.readline()
     assert run("publish", '{"price": 95}', *there).out == "published\n"
     lines = '{"price": 10}\n{"price": 99}\n\n{"price": 100}\n'
     assert run("publish", "-", *there, stdin=lines).out == "published 3\n"
@@ -95,7 +95,7 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
         assert "expected one such as" in run("publish", "{}", "--router", address).err
     assert "expected a JSON object" in run("publish", "", *there).err
     several = run("publish", "-", *there, stdin='{"price": 1}\n{"price": 2}\nrubbish\n{}\n')
-    assert "line 3, after 2 were published: found 'rubbish'" in several.err
+    assert "line 3, after 2 published: found 'rubbish'" in several.err
 
 
 def test_over_tls_with_a_token_from_the_environment(
@@ -111,7 +111,7 @@ def test_over_tls_with_a_token_from_the_environment(
     monkeypatch.setenv("TIDINGS_TOKEN", "secret")
     reader = processes.start("subscribe", "price > 90", "--most", "1", *there, *ours)
     assert reader.stderr is not None
-    assert "told of price > 90" in reader.stderr.readline()
+    assert "subscribed to price > 90" in reader.stderr.readline()
     assert run("publish", '{"price": 95}', *there, *ours).out == "published\n"
     assert reader.communicate(timeout=20)[0] == '{"price": 95}\n'
     for more, sentence in (
@@ -157,5 +157,5 @@ def test_files_that_are_refused(run: Run, write: Write, text: str, message: str)
 
 
 def test_what_is_said_of_what_is_missing() -> None:
-    assert _describe_loss(Lost(1200)) == "1,200 notifications can't be had any more"
-    assert _describe_loss(Break("it was away")) == "it is not known what came between: it was away"
+    assert _describe_loss(Lost(1200)) == "1,200 notifications are lost"
+    assert _describe_loss(Break("it was away")) == "notifications may have been missed: it was away"

@@ -114,7 +114,7 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
     )  # fmt: skip
     try:
         assert reader.stderr is not None
-        assert "told of" in reader.stderr.readline()
+        assert "subscribed to" in reader.stderr.readline()
         assert run("publish", '{"price": 95}', *up.at("west")).out == "published\n"
         answer = eventually(lambda: _picture(run, up, _has_told))
         assert run("publish", '{"price": 96}', *up.at("root")).out == "published\n"

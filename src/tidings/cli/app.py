@@ -53,7 +53,7 @@ def tidings(
         ),
     ] = False,
 ) -> None:
-    """Match events against standing interests, and see why they match.
+    """Match events against filters, and see why they match.
 
     A filter is a condition as in SQL's WHERE: origin = 'EWR' AND dep_delay > 60
     """
@@ -87,8 +87,8 @@ def main() -> None:
     """Run the command line."""
     end_in_time()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that can't show a letter shows its number, and the command goes on. A stream
-        # that was closed before we came is None.
+        # A character that the terminal can't show is escaped, and the command continues. A stream
+        # that was closed before the start is None.
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

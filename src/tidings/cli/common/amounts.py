@@ -11,7 +11,7 @@ _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def read_amount(text: str, option: str) -> int:
-    """The number that an option was given, one at least."""
+    """The value of an option that is a number from 1 on."""
     found = _AMOUNT.fullmatch(text.strip())
     if found:
         number = float(re.sub("[_,]", "", found[1])) * _FACTORS[found[2].lower()]

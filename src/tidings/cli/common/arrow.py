@@ -1,6 +1,6 @@
-"""Rows of CSV and Parquet files, by pyarrow, batch by batch.
+"""Reads rows of CSV and Parquet files with pyarrow, batch by batch.
 
-pyarrow is loaded here and nowhere else, and only when such a file is read.
+pyarrow is imported only here, and only when such a file is read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.input_files import STDIN, name_of, open_input
 from tidings.model import EnvironmentProblem
 
-# Types of CSV columns are those of the first block, so it is not small.
+# The first block determines the types of CSV columns, so it is large.
 BLOCK_BYTES = 16 << 20
 BATCH_ROWS = 4096
 
@@ -21,8 +21,8 @@ Rows = Iterator[dict[str, Any]]
 
 
 def read_csv(path: str, as_text: Iterable[str] = (), nulls: Iterable[str] = ()) -> Rows:
-    """Rows of a CSV file; the columns `as_text` are read as they stand, the others' types are
-    inferred. Empty fields are null, and so is what `nulls` says."""
+    """Rows of a CSV file. The columns `as_text` are read as strings, the types of others are
+    inferred. Empty fields and the texts in `nulls` are null."""
     pa = load_pyarrow()
     from pyarrow import csv
 
@@ -37,7 +37,7 @@ def read_csv(path: str, as_text: Iterable[str] = (), nulls: Iterable[str] = ()) 
         batches = csv.open_csv(file, options, parse, convert)
         _check_columns(path, batches.schema)
         for field in batches.schema:
-            if pa.types.is_binary(field.type):  # pyarrow's answer to bytes that are no text
+            if pa.types.is_binary(field.type):  # pyarrow infers this for bytes that are not UTF-8
                 raise BadInput(f"{name_of(path)}: the column '{field.name}' is not text in UTF-8")
         for batch in batches:
             yield from rows_of(batch)
@@ -61,7 +61,7 @@ def rows_of(batch: Any) -> Rows:
     """The rows of a record batch or table as dicts."""
     pa = load_pyarrow()
     for at, field in enumerate(batch.schema):
-        # Python has no nanoseconds, and pyarrow would look for pandas to keep them.
+        # Python has no nanoseconds, and pyarrow would need pandas to keep them.
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             micros = batch.column(at).cast(pa.timestamp("us", field.type.tz), safe=False)
             batch = batch.set_column(at, field.name, micros)
@@ -70,7 +70,7 @@ def rows_of(batch: Any) -> Rows:
 
 
 def load_pyarrow() -> Any:
-    """The package, when there is something for it to read."""
+    """Import pyarrow, or explain that it is missing."""
     try:
         import pyarrow
     except ImportError:
@@ -83,7 +83,7 @@ def load_pyarrow() -> Any:
 
 @contextmanager
 def _name_file_in_errors(path: str, kind: str) -> Iterator[None]:
-    """What pyarrow refuses, in one line that names the file."""
+    """Turn pyarrow's errors into one line that names the file."""
     pa = load_pyarrow()
     try:
         yield

@@ -1,4 +1,4 @@
-"""How a command ends early: one paragraph on stderr and an exit code, never a traceback."""
+"""Reports errors of commands: one paragraph on stderr and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tidings.cli.common.shutdown import INTERRUPTED, restore_handlers
 from tidings.model import FilterError, TidingsError
 
 BAD_INPUT = 2
-PIPE_CLOSED = 141  # what a shell gives for a program that a closed pipe ended
+PIPE_CLOSED = 141  # the exit code in a shell for a program killed by SIGPIPE
 
 Params = ParamSpec("Params")
 
 
 class BadInput(TidingsError):
-    """Input that can't be used: where it is, what was found, what was expected.
+    """Unusable input; the message says where, what was found and what was expected.
 
-    `pointer` holds the lines that show the place, when there is something to show.
+    `pointer` has lines that point at the place, if there is one to point at.
     """
 
     def __init__(self, message: str, pointer: str = "") -> None:
@@ -32,7 +32,7 @@ class BadInput(TidingsError):
 
 
 def filter_refusal(problem: FilterError, where: str) -> BadInput:
-    """The refusal of a filter that stands at a place such as `filters.txt, line 3`."""
+    """The error for a filter at a place such as `filters.txt, line 3`."""
     if not problem.text:
         return BadInput(f"{where}: {problem.reason}")
     place = f"{where}, character {problem.position + 1}"
@@ -40,12 +40,12 @@ def filter_refusal(problem: FilterError, where: str) -> BadInput:
 
 
 def clean_text(text: str) -> str:
-    """Text from outside, with nothing in it that could steer a terminal."""
+    """Replace characters that could control a terminal."""
     return "".join(c if c.isprintable() else "·" for c in text)
 
 
 def report(problem: Exception) -> None:
-    """The problem on stderr."""
+    """Print an error on stderr."""
     label = "error:"
     if sys.stderr.isatty():
         label = typer.style(label, fg="red", bold=True)
@@ -56,7 +56,7 @@ def report(problem: Exception) -> None:
 
 
 def remark(note: str) -> None:
-    """Something worth knowing, on stderr."""
+    """Print a note on stderr."""
     label = "note:"
     if sys.stderr.isatty():
         label = typer.style(label, fg="yellow", bold=True)
@@ -64,7 +64,8 @@ def remark(note: str) -> None:
 
 
 def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
-    """A command that gives its exit code, as one that ends with it, whatever goes wrong."""
+    """Wrap a command that returns its exit code: the wrapper exits with it, and turns errors into
+    exit codes."""
 
     @functools.wraps(command)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
@@ -86,6 +87,6 @@ def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
 
 
 def _forget_stdout() -> None:
-    """Nobody reads it any more; what is left in its buffer must not fail when Python ends."""
+    """Discard stdout: nobody reads it, and flushing its buffer at exit must not fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

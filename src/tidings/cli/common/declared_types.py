@@ -1,4 +1,4 @@
-"""Declared attributes, as `--types` gives them: in a JSON or TOML file, or name=type, ..."""
+"""Reads the attributes that `--types` declares: a JSON or TOML file, or name=type, ..."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tidings.cli.common.input_files import read_lines
 
 
 class DeclaredTypes(msgspec.Struct, frozen=True):
-    """What `--types` says: the names, and the Attributes made of them; None without `--types`."""
+    """The names that `--types` declares, and their Attributes; None without `--types`."""
 
     names: tuple[str, ...] = ()
     attributes: Attributes | None = None
 
 
 def read_types(given: str | None, others: bool = False) -> DeclaredTypes:
-    """The declaration that `--types` gives; with `others`, filters may use other names too."""
+    """Read the value of `--types`; with `others`, filters may use further names."""
     if given is None:
         return DeclaredTypes()
     types = _read_inline(given) if _is_inline(given) else _flatten(_read_file(given), given)
@@ -66,7 +66,7 @@ def _read_file(path: str) -> dict[str, Any]:
 
 
 def _flatten(nested: dict[str, Any], path: str, above: str = "") -> dict[str, Any]:
-    """Fields of fields as dotted names: TOML reads `user.city` as a table."""
+    """Nested fields as dotted names: TOML reads `user.city` as a table."""
     types: dict[str, Any] = {}
     for name, kind in nested.items():
         if isinstance(kind, dict):

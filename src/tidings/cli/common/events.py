@@ -1,4 +1,4 @@
-"""Notifications from a file or from stdin, one at a time."""
+"""Reads events from a file or from stdin, one at a time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FORMATS = ("json", "csv", "parquet")
 def read_events(
     path: str, given: str | None, declared: DeclaredTypes, nulls: Iterable[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """The notifications of a file, with declared attributes as their types."""
+    """The events of a file; declared attributes have their declared types."""
     form = input_files.format_of(path, given, FORMATS, "--format")
     for where, event in _read_placed(path, form, declared, nulls):
         yield conform_event(event, declared, where)
 
 
 def conform_event(event: dict[str, Any], declared: DeclaredTypes, where: str) -> dict[str, Any]:
-    """The notification with declared attributes as their types."""
+    """Convert declared attributes of an event to their types."""
     if declared.attributes is None:
         return event
     try:

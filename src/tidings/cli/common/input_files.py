@@ -1,4 +1,4 @@
-"""Files as streams of lines or JSON objects, with errors that name the file and the line."""
+"""Reads files as lines or JSON objects; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def name_of(path: str) -> str:
-    """The file as an error names it."""
+    """The name of a file in messages."""
     return "stdin" if path == STDIN else path
 
 
 def format_of(path: str, given: str | None, formats: tuple[str, ...], option: str) -> str:
-    """The format that was given, or else the one of the extension; stdin has the first."""
+    """The given format, or else that of the extension; for stdin the first."""
     expected = ", ".join(formats)
     if given is not None:
         if given not in formats:
@@ -56,7 +56,7 @@ def format_of(path: str, given: str | None, formats: tuple[str, ...], option: st
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """A file to read, or stdin; BadInput when it can't be read or is empty."""
+    """Open a file, or stdin; raise BadInput if it can't be read or is empty."""
     if path == STDIN:
         yield sys.stdin.buffer
         return
@@ -67,7 +67,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
     except IsADirectoryError:
         raise BadInput(f"{path}: found a folder, expected a file") from None
     except PermissionError:
-        raise BadInput(f"{path}: this file may not be read by you") from None
+        raise BadInput(f"{path}: you may not read this file") from None
     except OSError as problem:
         raise BadInput(f"{path}: the file can't be opened: {problem.strerror}") from None
     with file:
@@ -78,7 +78,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """(number from 1, line with its end) of a text file in UTF-8."""
+    """(number from 1, line with its line break) of a text file in UTF-8."""
     with open_input(path) as file:
         for number, raw in enumerate(file, 1):
             line = raw.removeprefix(_BOM) if number == 1 else raw
@@ -99,11 +99,11 @@ def read_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def object_of(text: str, where: str) -> dict[str, Any]:
-    """The JSON object that a text is."""
+    """Parse a JSON object."""
     try:
         value = msgspec.json.decode(text)
     except RecursionError:
-        raise BadInput(f"{where}: this JSON is nested too deep") from None
+        raise BadInput(f"{where}: this JSON is nested too deeply") from None
     except ValueError as problem:
         raise _json_refusal(text, str(problem), where) from None
     if not isinstance(value, dict):
@@ -114,12 +114,12 @@ def object_of(text: str, where: str) -> dict[str, Any]:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in words: `an integer`."""
+    """The type of a value, in words: `an integer`."""
     return "null" if value is None else article(type_of(value) or type(value).__name__)
 
 
 def _json_refusal(text: str, reason: str, where: str) -> BadInput:
-    """What msgspec says of broken JSON, with the place as a character of the line."""
+    """The error for broken JSON, with the place as a character of the line."""
     found = re.search(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)", reason)
     at = len(text)
     if found:

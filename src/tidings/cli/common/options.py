@@ -1,4 +1,4 @@
-"""The options that several commands share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FiltersFormat = Annotated[
     typer.Option(
         "--filters-format",
         metavar="FORMAT",
-        help="text, json, csv or parquet; otherwise by the extension.",
+        help="text, json, csv or parquet; by default from the extension.",
         show_default=False,
     ),
 ]
@@ -40,7 +40,7 @@ EventsFormat = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Format of the events: json, csv or parquet; otherwise by the extension.",
+        help="Format of the events: json, csv or parquet; by default from the extension.",
         show_default=False,
     ),
 ]
@@ -49,7 +49,7 @@ Nulls = Annotated[
     typer.Option(
         "--null",
         metavar="TEXT",
-        help="Also null in CSV, beside empty fields; may be repeated.",
+        help="A text that is null in CSV, like an empty field; may be repeated.",
         show_default=False,
     ),
 ]

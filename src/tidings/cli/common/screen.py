@@ -1,4 +1,4 @@
-"""What people see: tables on stdout, progress on stderr. What programs see: JSON lines."""
+"""Output: tables on stdout and progress on stderr for people, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tidings.cli.common.command_errors import clean_text
 Item = TypeVar("Item")
 
 MOST_ROWS = 20  # of a table, without --all
-STEP = 256  # items between two looks at the progress bar
+STEP = 256  # items between two updates of the progress bar
 
 
 def show(*parts: RenderableType, whole: bool = False) -> None:
-    """Print for people, with nothing but what is asked for in colour.
+    """Print for people; nothing is highlighted automatically.
 
-    A table is made to fit the terminal, or printed whole: for numbers, a line that goes on below is
-    better than one that is cut off.
+    A table is fitted to the terminal, or with `whole` printed in full: for numbers, a wrapped line
+    is better than one that is cut off.
     """
     console = Console(highlight=False, markup=False)
     for part in parts:
@@ -40,7 +40,7 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line as it is, however long: it may be read by a program."""
+    """Print a line without wrapping it, as a program may read it."""
     print(clean_text(text))
 
 
@@ -50,12 +50,12 @@ def emit(record: Any) -> None:
 
 
 def plain_text(value: object, style: str = "") -> Text:
-    """Text from outside: shown as it is, whatever brackets and escapes it has."""
+    """Text from outside, shown literally, without markup and escape sequences."""
     return Text(clean_text(str(value)), style, overflow="fold")
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
-    """A table of texts; a column whose name ends in # is one of numbers."""
+    """A table; a column whose name ends in # holds numbers."""
     made = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
     for name in columns:
         made.add_column(
@@ -70,7 +70,7 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> Table:
-    """Names with their values, one below the other."""
+    """A list of names with their values."""
     made = Table.grid(padding=(0, 2))
     made.add_column(style="dim", no_wrap=True)
     made.add_column(overflow="fold")
@@ -89,19 +89,19 @@ def cut(text: str, width: int) -> str:
 
 
 def relative_path(path: str) -> str:
-    """A path as one would write it here."""
+    """A path, relative to the current folder if it lies in it."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def show_rest(count: int, noun: str) -> None:
-    """Say how many rows were left out, if any."""
+    """Print how many rows were left out, if any."""
     if count:
         show(plain_text(f"and {count_of(count, noun)} (--all shows them)", "dim"), "")
 
 
 def _bar(*columns: Any) -> Any:
-    """A progress bar on stderr: what is done, how much of how much, and these columns."""
+    """A progress bar on stderr: description, done of total, and these columns."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
     first = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=30)
@@ -112,7 +112,7 @@ def _bar(*columns: Any) -> Any:
 
 
 def track(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
-    """The items, with a progress bar on stderr when a person is there to see it."""
+    """Yield the items, with a progress bar if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield from items
         return
@@ -128,14 +128,14 @@ def track(items: Iterable[Item], label: str, total: int | None = None) -> Iterat
 
 @contextmanager
 def report_steps() -> Iterator[Callable[[str], None]]:
-    """A function that tells a person on stderr, if there is one, what is being done."""
+    """Yield a function that shows the current step if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
     columns = [TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
-    # Drawn only when there is something to tell: a thread that turns a spinner would be measured.
+    # Drawn only when the step changes: the thread of a spinner would disturb measurements.
     bar = Progress(
         *columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
         auto_refresh=False,
@@ -147,8 +147,8 @@ def report_steps() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def live_picture(picture: Callable[[], RenderableType]) -> Iterator[Callable[[Any], None]]:
-    """Keep a picture up to date on stderr, if a person is there to see it. The function that is
-    given takes another picture to be shown from then on; all are gone at the end."""
+    """Keep a picture up to date if stderr is a terminal. Yields a function that switches to another
+    picture; nothing is left on the screen at the end."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -172,7 +172,7 @@ def live_picture(picture: Callable[[], RenderableType]) -> Iterator[Callable[[An
 
 @contextmanager
 def tasks_bar(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
-    """A bar of tasks done, of all, with the rows so far; None when nobody is there to see it."""
+    """A progress bar of tasks, with the rows so far; None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

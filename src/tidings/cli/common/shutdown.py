@@ -1,9 +1,9 @@
-"""How commands end when they are asked to: in order; and, where that takes too long, all the same.
+"""Ends commands on SIGTERM and Ctrl-C: cleanly if possible, and otherwise by force.
 
-    SIGTERM, Ctrl-C ──> handlers in Python ──> the command ends in order
+    SIGTERM, Ctrl-C ──> handlers in Python ──> the command ends cleanly
             └─(in C, even while no Python runs)──> the watchdog, which kills it after a while
 
-Whatever was acknowledged is on the disk, so a command that is killed loses nothing of it.
+Acknowledged data is on disk, so killing a command loses none of it.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-LATER = 1.0  # seconds after which a command that still runs gets a watchdog
+LATER = 1.0  # seconds that a command runs before it gets a watchdog
 INTERRUPTED = 130
 T = TypeVar("T")
 
 
 class _Watchdog:
-    """The process beside this one, and what it is told by."""
+    """The watchdog process, and the pipes to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._ends: dict[int, int] = {}  # signals, and where their stacks are written to
+        self._ends: dict[int, int] = {}  # by signal, the pipe that its stack is written to
         self._is_wanted = self._follows_stdin = False
 
     def begin(self) -> None:
         self._is_wanted = True
 
     def call(self, *heeded: int, follows_stdin: bool = False) -> None:
-        """Have it here from now on, and have it know of these signals too. Their handlers must be
-        in place: whoever sets one afterwards takes its signal from the watchdog."""
+        """Start the watchdog if needed, and report these signals to it. Their handlers must be
+        installed already: a handler installed later hides its signal from the watchdog."""
         with self._lock:
             if not self._is_wanted:
                 return
@@ -49,7 +49,7 @@ class _Watchdog:
             if is_new:
                 try:
                     self._start(follows_stdin)
-                except OSError:  # no more processes: it ends in order, or as the system has it
+                except OSError:  # no more processes: do without a watchdog
                     if follows_stdin:
                         raise
                     return
@@ -82,9 +82,9 @@ _watchdog = _Watchdog()
 
 
 def end_in_time() -> None:
-    """Have this process end soon after Ctrl-C or SIGTERM, whatever it does then, even while its
-    interpreter goes down; and with it what it started. It is for processes that are ours, not for
-    commands within another."""
+    """Make sure that this process and its children end soon after Ctrl-C or SIGTERM, whatever they
+    are doing, even during interpreter shutdown. Only for a process of our own, not for commands
+    that run inside another program."""
     signal.signal(signal.SIGTERM, _leave)
     _watchdog.begin()
     soon = threading.Timer(LATER, _watchdog.call, (signal.SIGINT, signal.SIGTERM))
@@ -93,13 +93,13 @@ def end_in_time() -> None:
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
-    """End as Ctrl-C does, so that nothing is left behind."""
+    """Exit as on Ctrl-C, so that nothing is left behind."""
     raise SystemExit(128 + number)
 
 
 @contextlib.contextmanager
 def restore_handlers() -> Iterator[None]:
-    """Have the handlers of signals at the end of the block that were there before it."""
+    """Restore the signal handlers at the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -112,12 +112,12 @@ def restore_handlers() -> Iterator[None]:
 
 
 def end_with_stdin() -> None:
-    """Have this process end when whoever holds the other end of stdin is gone, even if it hangs."""
+    """End this process when stdin ends, because its parent is gone; even if it hangs."""
     _watchdog.call(signal.SIGINT, signal.SIGTERM, follows_stdin=True)
 
 
 def handle_end_signals(handler: Callable[[], None]) -> None:
-    """Have SIGINT and SIGTERM call a handler from now on; a second Ctrl-C does not wait."""
+    """Call a handler on SIGINT and SIGTERM; a second Ctrl-C exits at once."""
     if threading.current_thread() is not threading.main_thread():
         return
     heard = 0
@@ -136,11 +136,11 @@ def handle_end_signals(handler: Callable[[], None]) -> None:
 
 
 async def wait_for_end(again: Callable[[], None] | None = None) -> None:
-    """Wait for Ctrl-C, SIGTERM, or the end of the terminal. SIGHUP that is not of a terminal calls
-    `again`, where it is given."""
+    """Wait for Ctrl-C, SIGTERM, or the end of the terminal. A SIGHUP that does not come from a
+    terminal calls `again`, if given."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
-    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup has its way
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup
     had_terminal = not is_ignored and _has_terminal()
 
     def hang_up() -> None:
@@ -161,7 +161,7 @@ async def wait_for_end(again: Callable[[], None] | None = None) -> None:
 
 
 def _has_terminal() -> bool:
-    """Whether this process is one of a terminal that is there."""
+    """Whether this process has a controlling terminal."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:
@@ -170,7 +170,7 @@ def _has_terminal() -> bool:
 
 
 async def run_until_ended(work: Coroutine[Any, Any, T]) -> T | None:
-    """Do work until it is done, or until Ctrl-C or SIGTERM; None then."""
+    """Run until the work is done; return None on Ctrl-C or SIGTERM."""
     working, ending = asyncio.create_task(work), asyncio.create_task(wait_for_end())
     _, rest = await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
     for task in rest:

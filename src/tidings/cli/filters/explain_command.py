@@ -47,9 +47,9 @@ def explain_event(
     every: options.All = False,
     json: options.Json = False,
 ) -> int:
-    """Say test by test why an event matches a filter, or why not.
+    """Show, test by test, why an event matches a filter or does not.
 
-    A filter may have several alternatives; the one that came nearest is shown first.
+    A filter may have several alternatives; the closest one is shown first.
 
     With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
     actual, passed).
@@ -72,12 +72,12 @@ def _subscription(
     text: str | None, path: str | None, wanted: str | None, given: str | None
 ) -> Subscription:
     if (text is None) == (path is None):
-        raise BadInput("which filter? Give either --filter FILTER, or --filters FILE --id ID")
+        raise BadInput("expected either --filter FILTER, or --filters FILE --id ID")
     if text is not None:
         return Subscription(1, text, file="filter")
     assert path is not None
     if wanted is None:
-        raise BadInput(f"which filter of {path}? Give --id ID")
+        raise BadInput(f"--filters {path}: expected --id ID, too")
     for one in read_subscriptions(path, given):
         if str(one.id) == wanted:
             return one
@@ -93,7 +93,7 @@ def _event(
     nulls: list[str],
 ) -> dict[str, Any]:
     if (text is None) == (path is None):
-        raise BadInput("which event? Give either --event JSON, or --events FILE --row N")
+        raise BadInput("expected either --event JSON, or --events FILE --row N")
     if text is not None:
         return conform_event(object_of(text, "event"), declared, "event")
     assert path is not None

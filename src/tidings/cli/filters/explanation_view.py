@@ -1,4 +1,4 @@
-"""An explanation on the screen: one table per alternative, the one that came nearest first."""
+"""Shows an explanation: one table per alternative, the closest first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FEW = 3
 
 
 def show_explanation(explanation: Explanation, most: int | None = FEW) -> None:
-    """Print the verdict, the reason and the tests of at most so many alternatives."""
+    """Print the verdict, the reason and the tests of at most `most` alternatives."""
     show(verdict(explanation), "")
     shown = explanation.boxes[:most]
     for number, box in enumerate(shown, 1):
@@ -41,7 +41,7 @@ def verdict(explanation: Explanation) -> Text:
 
 
 def _term(test: TestReport) -> str:
-    """What is tested; nothing for a residual, which is its own term."""
+    """The tested term; empty for a residual, which is its own term."""
     return test.term if test.term != test.expected else ""
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a set of subscriptions: filters that are odd, equal, or never needed."""
+"""Finds faults in a set of subscriptions: filters that are odd, duplicates, or redundant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidings.cli.common.screen import track
 from tidings.cli.common.subscription_files import Subscription
 from tidings.cli.filters import anatomy
 
-MANY = 1_000  # filters of one subscriber: fewer are not worth the start of the batch join
+MANY = 1_000  # filters of one subscriber; for fewer, the batch join is not worth its start-up
 DUPLICATE, COVERED = "duplicate", "covered"
 
 KINDS = {
@@ -24,7 +24,7 @@ Parsed = tuple[Subscription, Filter]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong with one subscription; `other` is the one that makes it so."""
+    """A fault of one subscription; `other` is the subscription that causes it."""
 
     kind: str
     subscription: Subscription
@@ -45,7 +45,7 @@ def examine(parsed: list[Parsed]) -> list[Finding]:
 
 
 def count_shared(parsed: Iterable[Parsed]) -> int:
-    """How many filters are equal to one of another subscriber: no fault, they share a node."""
+    """How many filters equal one of another subscriber. That is no fault; they share a node."""
     owners: dict[bytes, set[str | None]] = {}
     for one, filter_ in parsed:
         owners.setdefault(filter_.key, set()).add(one.subscriber)
@@ -69,8 +69,8 @@ def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
 
 
 def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
-    """One finding for each filter that is equal to an earlier one, or that another covers; of all
-    that do, one that nothing covers is named."""
+    """One finding for each filter that equals an earlier one or that another one covers; it names
+    a covering filter that nothing else covers."""
     filters = [filter_ for _, filter_ in own]
     owner = {filter_.key: one for one, filter_ in own}
     if len(filters) > MANY:
@@ -88,7 +88,7 @@ def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
 
 
 def _top(graph: ContentGraph, node: Node, tops: dict[Node, Node]) -> Node:
-    """Upwards from a node to one that nothing covers; `tops` remembers, as chains are long."""
+    """Walk up from a node to one that nothing covers; `tops` caches, as chains can be long."""
     passed = [node]
     while passed[-1] not in tops and (parents := graph.parents(passed[-1])):
         passed.append(parents[0])

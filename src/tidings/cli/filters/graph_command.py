@@ -17,8 +17,8 @@ from tidings.cli.common.subscription_files import Subscription, read_subscriptio
 from tidings.cli.common.trees import show_trees
 from tidings.graph import layers_of
 
-MANY = 5_000  # filters that are better put in order at once
-MOST_IDS = 20  # that are named at a node of the picture
+MANY = 5_000  # filters, beyond which the graph is built in bulk
+MOST_IDS = 20  # named at a node of the picture
 
 
 def show_graph(
@@ -28,7 +28,7 @@ def show_graph(
         typer.Option(
             "--svg",
             metavar="FILE",
-            help="Write a picture that a browser shows; - is standard output.",
+            help="Write an SVG picture; - is standard output.",
             show_default=False,
         ),
     ] = None,
@@ -41,11 +41,11 @@ def show_graph(
 ) -> int:
     """Show which filter of a file covers which.
 
-    FILE is as for `tidings match --filters`. A node is one filter, of however many subscriptions;
-    its depth is the length of the longest path from a filter that nothing covers.
+    FILE is as for `tidings match --filters`. A node is one distinct filter, whatever the number of
+    its subscriptions; its depth is the length of the longest path from a filter that nothing covers.
 
-    With --svg, a picture in layers: boxes with the beginning of each filter, or dots where there
-    are many. Point at one to read it.
+    With --svg, a picture in layers: boxes with the beginning of each filter, or dots if there are
+    many. Point at one to read it.
 
     With --json, one line per node: node, filter, ids, depth, parents, children.
 
@@ -97,7 +97,7 @@ def _write(picture: str, svg: str, filters: str) -> None:
 
 
 class _GraphView:
-    """A graph with what is said about it."""
+    """A graph, and how it is shown."""
 
     def __init__(self, graph: ContentGraph, asking: dict[int, list[Subscription]]) -> None:
         self._graph, self._asking = graph, asking

@@ -1,8 +1,8 @@
-"""Notes on filters and events that do not fit each other, for whoever wonders why nothing matched.
+"""Notes on filters and events that don't fit each other, to explain why nothing matched.
 
-Types are not declared by default, and a test on a value of another family is unknown: a typo in a
-name, or a date that is text in one file and a date in another, gives no match and no error. So the
-first events are looked at, and what the filters ask for and the events never had is said.
+Types are not declared by default, and a test on a value of another family is unknown. So a typo in
+a name, or a date that is a string in one file and a date in another, causes neither a match nor an
+error. The first events are inspected, and attributes that filters test but no event has are named.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES = {sets.BOOLEAN: "boolean", sets.NUMBER: "double", sets.STRING: "string",
 
 
 class AttributeWatch:
-    """What filters compare attributes with, and what the first events had there."""
+    """Collects what filters compare attributes with, and what the first events have there."""
 
     def __init__(self, filters: Iterable[Filter]) -> None:
         self._wanted: dict[tuple[str, ...], set[int]] = {}
@@ -41,7 +41,7 @@ class AttributeWatch:
         self._left = LOOKED_AT
 
     def look(self, event: Any) -> None:
-        """Take note of an event, unless enough were looked at."""
+        """Inspect an event, up to LOOKED_AT of them."""
         if self._left > 0:
             self._left -= 1
             for path, seen in self._seen.items():
@@ -68,7 +68,7 @@ class AttributeWatch:
 
 
 def _untyped_attributes(form: Form) -> Iterator[tuple[str, ...]]:
-    """Attributes that a filter of another language reads whatever type they have."""
+    """Attributes that filters of other languages read whatever their type."""
     for node in form.terms.values():
         if isinstance(node, Call) and FUNCTIONS[node.name].any_type:
             yield from (arg.path for arg in node.args if isinstance(arg, Attribute))
@@ -79,7 +79,7 @@ def _list_families(families: set[int]) -> str:
 
 
 def _compared_families(form: Form) -> Iterator[tuple[tuple[str, ...], set[int]]]:
-    """(attribute, families of the values that it is compared with)."""
+    """(attribute, families of the values it is compared with)."""
     for term, values in _tests(form):
         node = form.terms[term]
         if isinstance(node, Attribute):

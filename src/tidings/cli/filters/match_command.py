@@ -1,4 +1,4 @@
-"""`tidings match`: which subscriptions are told of which events."""
+"""`tidings match`: which events match which subscriptions."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def match_events(
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Match events against filters, and say who is told what.
+    """Match events against filters, and show which events each filter matched.
 
     Filters: plain text with one filter per line (blank lines and # comments are skipped; the id
     is the number of the line), JSON lines with id, filter and subscriber, or CSV or Parquet with
-    the columns id, filter and, where wanted, subscriber.
+    the columns id, filter and optionally subscriber.
 
     Events: JSON lines, CSV (types are inferred, empty fields are null) or Parquet. They are read
     as a stream.
@@ -55,8 +55,8 @@ def match_events(
     With --json, one line per event that matches, as soon as it is known: event (its index, from
     0) and ids (of the filters).
 
-    Attributes that filters ask for and events never have, or have with values that do not compare,
-    are named at the end, on stderr.
+    At the end, notes on stderr name attributes that filters test but no event has, or only with
+    values of another type.
     """
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
@@ -91,7 +91,7 @@ def _load_counts(
 
 
 def _emit_matches(counts: MatchCounts, rows: Events, at_once: bool) -> None:
-    # A bar on the terminal that the lines go to would only be in their way.
+    # No progress bar on the terminal that the lines go to.
     watched = rows if sys.stdout.isatty() else track(rows, "matching")
     for index, event in watched:
         found = counts.matching_places(event)

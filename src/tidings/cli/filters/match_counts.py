@@ -1,4 +1,4 @@
-"""Who is told what: subscriptions, and a count and a sample of events for each."""
+"""Counts the events that match each subscription, and keeps the first one as a sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SubscriptionCount(msgspec.Struct):
-    """What one subscription was told: how many events, and the first of them."""
+    """The matches of one subscription: how many events, and the first of them."""
 
     subscription: Subscription
     filter: Filter
@@ -27,12 +27,12 @@ class SubscriptionCount(msgspec.Struct):
 
     @property
     def sample_text(self) -> str:
-        """The first event, as far as the filter looks at it."""
+        """The attributes of the first event that the filter reads."""
         return describe_values(self.filter, self.sample)
 
 
 class MatchCounts:
-    """Subscriptions in the order they came, and the matcher that finds those an event matches."""
+    """Subscriptions in the order of arrival, with their counts, and a matcher for them."""
 
     def __init__(self) -> None:
         self.subscriptions: list[SubscriptionCount] = []
@@ -44,7 +44,7 @@ class MatchCounts:
 
     @property
     def matcher(self) -> Matcher:
-        """Everyone's filter under their place in `subscriptions`."""
+        """A matcher of all filters; ids are places in `subscriptions`."""
         if self._matcher is None:
             from tidings.matching import Matcher
 
@@ -52,7 +52,7 @@ class MatchCounts:
         if self._loaded < len(self.subscriptions):
             fresh = enumerate(self.subscriptions[self._loaded :], self._loaded)
             self._matcher.add_many((place, tally.filter) for place, tally in fresh)
-            self._matcher.merge()  # compiled now, not searched one by one
+            self._matcher.merge()  # compile them now, instead of testing each one by one
             self._loaded = len(self.subscriptions)
         return self._matcher
 
@@ -61,7 +61,7 @@ class MatchCounts:
         return sorted(self.matcher.match(event))  # type: ignore[arg-type]
 
     def count_event(self, index: int, event: Mapping[str, Any]) -> int:
-        """Tell everyone whose filter the event matches; how many that were."""
+        """Count an event for each subscription that it matches; return how many these are."""
         found = self.matching_places(event)
         for place in found:
             tally = self.subscriptions[place]
@@ -71,7 +71,7 @@ class MatchCounts:
         return len(found)
 
     def count_batch(self, start: int, batch: Any) -> int:
-        """The same for the rows of a record batch, the first of which is event `start`."""
+        """The same for the rows of a record batch, whose first row is event `start`."""
         import numpy as np
 
         rows, places = self.matcher.match_pairs(batch)
@@ -87,7 +87,7 @@ class MatchCounts:
         return len(rows)
 
     def rank(self) -> list[SubscriptionCount]:
-        """Those that were told something, the most told first."""
+        """The subscriptions with matches, those with the most first."""
         told = [tally for tally in self.subscriptions if tally.count]
         return sorted(told, key=lambda tally: -tally.count)
 
@@ -96,6 +96,6 @@ class MatchCounts:
         return ContentGraph.build(tally.filter for tally in self.subscriptions)
 
     def count_sharing(self, graph: ContentGraph) -> int:
-        """How many subscriptions have a node that is not theirs alone."""
+        """How many subscriptions share their node with another."""
         places = Counter(graph.node(tally.filter) for tally in self.subscriptions)
         return sum(count for count in places.values() if count > 1)

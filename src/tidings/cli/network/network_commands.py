@@ -1,4 +1,4 @@
-"""`tidings router`, `publish` and `subscribe`: a node of the network, and what is said over it."""
+"""`tidings router`, `publish` and `subscribe`: runs a node of the network, and uses the network."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ Token = Annotated[
         "--token",
         metavar="TOKEN",
         envvar="TIDINGS_TOKEN",
-        help="By which one is let in. Given here, `ps` shows it to everybody on this machine: "
-        "better in --token-file.",
+        help="The token for the router. Here, `ps` shows it to everybody on this machine; "
+        "--token-file is safer.",
     ),
 ]
 TokenFile = Annotated[
     str | None,
-    typer.Option("--token-file", metavar="FILE", help="The file that has the token."),
+    typer.Option("--token-file", metavar="FILE", help="A file that contains the token."),
 ]
 Name = Annotated[
     str | None,
@@ -52,26 +52,26 @@ Name = Annotated[
 Authorities = Annotated[
     str | None,
     typer.Option(
-        "--authorities", metavar="FILE", help="Whose certificates are trusted, for tidings+tls."
+        "--authorities", metavar="FILE", help="Trusted certificate authorities, for tidings+tls."
     ),
 ]
 DEFAULT = "tidings://127.0.0.1:7400"
 BEAT = 1.0  # seconds between two signs of life
-PATIENCE = 5.0  # seconds until it is said that an answer takes long
-# Seconds that a busy event loop keeps the interpreter from the thread that writes the journal. That
-# thread asks for it a dozen times a group, and waits 5 ms each time where nothing is said.
+PATIENCE = 5.0  # seconds until a note says that an answer is slow
+# The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
+# journal. That thread needs it a dozen times per group, and would wait 5 ms each time by default.
 TURN = 0.0005
 T = TypeVar("T")
 
 
 def run_router(
     config: Annotated[str, typer.Option("--config", metavar="FILE", help="The router's file.")],
-    log: Annotated[bool, typer.Option("--log", help="Say on stderr who comes and goes.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Log connections on stderr.")] = False,
     follows_stdin: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
 ) -> None:
-    """Run a router, or a rendezvous point, as FILE describes, until Ctrl-C or SIGTERM.
+    """Run the router or rendezvous point that FILE describes, until Ctrl-C or SIGTERM.
 
-    On SIGHUP the tokens in FILE, and what they may, are read again.
+    On SIGHUP, the tokens in FILE and their permissions are read again.
     """
     if follows_stdin:
         end_with_stdin()
@@ -82,7 +82,7 @@ def run_router(
     loaded = load_config(config)
     for one in loaded.warnings:
         remark(one)
-    before = os.umask(0o077)  # what a node writes is for its owner alone
+    before = os.umask(0o077)  # files of a node are for its owner alone
     try:
         node = make_node(loaded)
         _run_node(node, lambda: _read_again(node, config), follows_stdin)
@@ -91,7 +91,7 @@ def run_router(
 
 
 def _run_node(node: Node, again: Callable[[], None], follows_stdin: bool) -> None:
-    """Run a node until it is to end; on SIGHUP call `again`."""
+    """Run a node until it is asked to end; on SIGHUP call `again`."""
     from tidings.broker import collect_seldom
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -101,7 +101,7 @@ def _run_node(node: Node, again: Callable[[], None], follows_stdin: bool) -> Non
     async def work() -> None:
         await node.start()
         ending = asyncio.create_task(wait_for_end(again))
-        await asyncio.sleep(0)  # whoever reads that it listens may send a signal at once
+        await asyncio.sleep(0)  # a reader of the next line may send a signal at once
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()
         beside = [asyncio.create_task(collect_seldom())]
@@ -116,7 +116,7 @@ def _run_node(node: Node, again: Callable[[], None], follows_stdin: bool) -> Non
 
 
 def _read_again(node: Node, config: str) -> None:
-    """Have a node go by the tokens that its file has now; a bad file changes nothing."""
+    """Apply the tokens that the node's file now has; a bad file changes nothing."""
     from tidings.broker import load_config, renew
 
     try:
@@ -127,12 +127,12 @@ def _read_again(node: Node, config: str) -> None:
         return
     for one in loaded.warnings:
         remark(one)
-    remark(f"the tokens were read again, and {count_of(count, 'link')} ended for it")
+    remark(f"the tokens were read again; {count_of(count, 'link')} closed as a result")
 
 
 async def _beat(out: int) -> None:
-    """Say to whoever started this node that its loop still turns: an empty line a second. One that
-    does not read them does not stop the node."""
+    """Send an empty line each second, so that the parent process sees that the event loop is alive.
+    A parent that does not read them does not block the node."""
     os.set_blocking(out, False)
     while True:
         with contextlib.suppress(OSError):
@@ -156,8 +156,8 @@ def publish_notification(
 ) -> None:
     """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
 
-    When the command has ended, it is on the disk of the rendezvous point. Without --payload the
-    payload is the JSON itself.
+    When the command ends, the notification is on the disk of the rendezvous point. Without
+    --payload, the payload is the JSON itself.
     """
     from tidings.network import connect
 
@@ -178,7 +178,7 @@ def publish_notification(
                     if attributes != "-":
                         raise
                     await asyncio.gather(*waiting)
-                    sentence = f"line {at}, after {count:,} were published: {problem}"
+                    sentence = f"line {at}, after {count:,} published: {problem}"
                     raise BadInput(sentence) from None
                 told = text if payload is None else payload
                 waiting.append(agent.publish_soon(content, told.encode("utf-8", "surrogateescape")))
@@ -198,7 +198,7 @@ def publish_notification(
 def subscribe_to(
     interest: Annotated[str, typer.Argument(metavar="FILTER", help="What is wanted.", hidden=True)],
     most: Annotated[
-        int | None, typer.Option("--most", metavar="N", min=1, help="End after so many.")
+        int | None, typer.Option("--most", metavar="N", min=1, help="End after N notifications.")
     ] = None,
     router: Router = DEFAULT,
     token: Token = "",
@@ -207,10 +207,9 @@ def subscribe_to(
     authorities: Authorities = None,
     json: options.Json = False,
 ) -> None:
-    """Print the payload of every notification that matches FILTER, as they come, until Ctrl-C.
+    """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
 
-    What could not be had any more is said on stderr. With --json, one object per line: serial,
-    payload.
+    Lost notifications are reported on stderr. With --json, one object per line: serial, payload.
     """
     from tidings.network import connect
     from tidings.routing.clients import Told
@@ -223,7 +222,7 @@ def subscribe_to(
             connect(router, name=name, token=token, authorities=authorities) as agent,
             agent.subscribe(interest) as told,
         ):
-            remark(f"told of {interest}")
+            remark(f"subscribed to {interest}")
             sys.stderr.flush()
             async for one in told:
                 if not isinstance(one, Told):
@@ -243,7 +242,7 @@ def subscribe_to(
 
 
 def choose_token(given: str, file: str | None) -> str:
-    """The token that is given, or that a file has; a file goes before the environment."""
+    """The given token, or that of a file; a file takes precedence over the environment."""
     if file is None:
         return given
     token, warning = read_secret(file)
@@ -256,12 +255,12 @@ def _describe_loss(one: Lost | Break) -> str:
     from tidings.routing.protocol import Break
 
     if isinstance(one, Break):
-        return f"it is not known what came between: {one.reason}"
-    return f"{one.numbers:,} notifications can't be had any more"
+        return f"notifications may have been missed: {one.reason}"
+    return f"{one.numbers:,} notifications are lost"
 
 
 async def _remark_if_slow(work: Awaitable[T]) -> T:
-    """Say after a while that it takes long; whoever waits may want to know."""
+    """Wait for work, and print a note if it takes long."""
     late = asyncio.get_running_loop().call_later(
         PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
     )
@@ -287,7 +286,8 @@ def run_async(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def stdin_lines() -> AsyncIterator[str]:
-    """Lines of stdin as they come: a thread waits for them, and nobody for the thread."""
+    """Lines of stdin as they arrive. A daemon thread reads them, so nothing waits for it at the
+    end."""
     loop = asyncio.get_running_loop()
     found: asyncio.Queue[bytes] = asyncio.Queue(4)
 

@@ -1,4 +1,4 @@
-"""What is seen of a running network: its tree as a table, or as JSON."""
+"""Shows a running network: its tree as a table, or as JSON."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from rich.text import Text
 from tidings.cli.common.screen import count_of, cut, plain_text
 from tidings.routing.protocol import messages as m
 
-SILENT = 5_000  # milliseconds after which a node is said to be silent
-AGENTS = 3  # of one node that are shown
-NAME = 20  # letters of a name with its branches
-LEAST = 8  # letters of a name, however deep
+SILENT = 5_000  # milliseconds without a report after which a node counts as silent
+AGENTS = 3  # shown for each node
+NAME = 20  # characters of a name with its branches
+LEAST = 8  # characters of a name, however deep
 NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
 
 Path = tuple[str, ...]
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Notifications per second; None while that is not known."""
+    """Notifications per second; None while not known."""
 
     into: float | None = None
     out: float | None = None
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What was counted when."""
+    """Counters at some time."""
 
     uptime: int
     into: int
@@ -40,7 +40,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class ShownNode(msgspec.Struct):
-    """A node as it is drawn: its report, or why there is none."""
+    """A node of the drawing, with its report if there is one."""
 
     name: str
     path: Path
@@ -50,13 +50,13 @@ class ShownNode(msgspec.Struct):
 
 
 class NetworkView:
-    """The latest report of a network, and what it says beside the one before."""
+    """The latest report of a network, and the rates since the one before."""
 
     def __init__(
         self, every: bool = False, expected: Iterable[tuple[str, str | None]] = ()
     ) -> None:
-        """With `every`, all agents are shown. `expected` are the names of nodes, and of those above
-        them, that are shown even if nobody reports them, each after the one above it."""
+        """With `every`, all agents are shown. `expected` has (name, parent) of nodes that are shown
+        even without a report; parents come first."""
         self.every = every
         self._expected = [*expected]
         self.trees: list[ShownNode] = []
@@ -77,7 +77,7 @@ class NetworkView:
                     seen[*one.path, f"{link.kind} {link.name}"] = sample
         for path, new in seen.items():
             old = self._samples.get(path, new)
-            if new.uptime != old.uptime:  # or the node above said again what it knew
+            if new.uptime != old.uptime:  # otherwise the node above repeated an old report
                 self._rates[path] = _rates_between(old, new)
         self._rates = {path: rates for path, rates in self._rates.items() if path in seen}
         self._samples = seen
@@ -87,7 +87,7 @@ class NetworkView:
 
     @property
     def has_rates(self) -> bool:
-        """Are the rates of all nodes known that are not silent?"""
+        """Whether the rates of all nodes that are not silent are known."""
         reported = (one for one in _all(self.trees) if one.status is not None)
         return all(one.path in self._rates for one in reported if one.status.age <= SILENT)  # type: ignore[union-attr]
 
@@ -102,7 +102,7 @@ class NetworkView:
     # -- for programs --------------------------------------------------------------------------
 
     def record(self) -> dict[str, Any]:
-        """All that is known, with rates, in seconds."""
+        """The whole report with rates; times in seconds."""
         nodes = []
         for one in _all(self.trees):
             status = one.status
@@ -114,7 +114,7 @@ class NetworkView:
             known |= _seconds(known)
             rates = self.rates(*one.path)
             known |= {"in_per_second": rates.into, "out_per_second": rates.out}
-            del known["links"]  # to stand at the end
+            del known["links"]  # to come last
             nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
         return {"nodes": nodes}
 
@@ -130,12 +130,12 @@ class NetworkView:
     # -- for people ----------------------------------------------------------------------------
 
     def draw(self, notes: Mapping[str, str] | None = None) -> RenderableType:
-        """The tree as a table. `notes` say what else is known of nodes, by name."""
+        """Draw the tree as a table. `notes` has further remarks on nodes, by name."""
         made = Table(
             box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, padding=(0, 1, 0, 0),
             pad_edge=False,
         )  # fmt: skip
-        made.add_column("node")  # the one that gives way on a narrow terminal
+        made.add_column("node")  # shrinks on a narrow terminal
         made.add_column("where", no_wrap=True)
         for name in NUMBERS:
             made.add_column(name, justify="right", no_wrap=True)
@@ -158,7 +158,7 @@ class NetworkView:
     def _rows(
         self, made: Table, one: ShownNode, before: str, after: str, notes: Mapping[str, str]
     ) -> None:
-        """`before` is what stands in front of the node, `after` in front of those below it."""
+        """Add the rows of a node. `before` is its prefix, `after` that of nodes below it."""
         status = one.status
         where, style = "", "bold"
         if status is not None:
@@ -212,7 +212,7 @@ class NetworkView:
 
 @contextmanager
 def draw_in_place() -> Iterator[Callable[[RenderableType], None]]:
-    """A function that draws a picture on the terminal, in the place of the one before."""
+    """Yield a function that draws a picture on the terminal, replacing the previous one."""
     from rich.live import Live
 
     console = Console(highlight=False, markup=False)
@@ -221,7 +221,7 @@ def draw_in_place() -> Iterator[Callable[[RenderableType], None]]:
 
 
 def _build_trees(report: m.Report) -> list[ShownNode]:
-    """The tree of a report, which has each node before those below it."""
+    """The tree of a report, which lists each node before those below it."""
     trees: list[ShownNode] = []
     line: list[ShownNode] = []  # from the top to the last one
     for status in report.nodes:
@@ -251,13 +251,13 @@ def _into(status: m.NodeStatus) -> int:
 
 
 def _others(status: m.NodeStatus) -> int:
-    """Neighbours below that are no agents. Routers are listed first, so all are there, unless
+    """Neighbours below that are not agents. Routers are listed first, so all are included unless
     there are very many."""
     return sum(link.kind in ("router", "watcher") for link in status.links)
 
 
 def _rates_between(old: Sample, new: Sample) -> Rates:
-    if new.uptime < old.uptime or new.into < old.into or new.out < old.out:  # it began anew
+    if new.uptime < old.uptime or new.into < old.into or new.out < old.out:  # it restarted
         return Rates()
     seconds = (new.uptime - old.uptime) / 1000
     return Rates(round((new.into - old.into) / seconds, 3), round((new.out - old.out) / seconds, 3))
@@ -278,7 +278,7 @@ def _cells(nodes: int, rates: Rates, link: m.LinkStatus | None) -> list[Text]:
 
 
 def _name_cell(before: str, name: str, style: str) -> Text:
-    if len(before) > NAME - LEAST:  # a deep tree: its nearest branches are those that help
+    if len(before) > NAME - LEAST:  # a deep tree: keep the nearest branches
         before = "…" + before[LEAST + 1 - NAME :]
     text = Text(before, no_wrap=True, overflow="ellipsis")
     return text.append_text(plain_text(cut(name, NAME - len(before)), style))
@@ -291,7 +291,7 @@ def _rate(rate: float | None) -> str:
 
 
 def _count(count: int) -> str:
-    """At most six letters, as far as anybody counts."""
+    """A count in at most six characters."""
     if count < 100_000:
         return f"{count:,}"
     return _in_units(count, ("", " k", " M", " G", " T"))

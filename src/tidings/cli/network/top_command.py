@@ -1,4 +1,4 @@
-"""`tidings top`: a running network, as it is now."""
+"""`tidings top`: shows a running network."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     Watching = AbstractAsyncContextManager[network.Watching]
 
-AGAIN = 1.0  # seconds before it is tried to connect again
-REPORTS = 4  # within which rates are known
+AGAIN = 1.0  # seconds before reconnecting
+REPORTS = 4  # after which --once no longer waits for rates
 
 Once = Annotated[bool, typer.Option("--once", help="Show it once, and end.")]
 
@@ -48,11 +48,11 @@ def show_network(
     every: Annotated[bool, typer.Option("--all", help="Show every agent.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Show a node of a running network and all that are below it, each second, until Ctrl-C.
+    """Show a node of a running network and everything below it, each second, until Ctrl-C.
 
-    A row is a node or an agent: the nodes of the content graph that it holds or is subscribed to;
-    notifications per second that come to it and go out from it; what waits to be sent to it, and
-    notifications that were dropped because it was too slow.
+    A row is a node or an agent, with the number of content-graph nodes that it holds or is
+    subscribed to; notifications per second in and out; bytes waiting to be sent to it; and
+    notifications dropped because it was too slow.
 
     With --json, one object for each second: nodes, each with its links, rates and counters.
     """
@@ -78,9 +78,9 @@ def show_network(
                 try:
                     await _feed_view(view, watching(), lambda: drawn(view.draw()), once)
                 except EnvironmentProblem as problem:
-                    if not view.trees:  # nobody was ever there
+                    if not view.trees:  # never connected
                         raise
-                    note = plain_text(f"{problem}; it is tried again", "yellow")
+                    note = plain_text(f"{problem}; retrying", "yellow")
                     drawn(Group(view.draw(), plain_text(""), note))
                 await asyncio.sleep(AGAIN)
 

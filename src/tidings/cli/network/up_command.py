@@ -1,4 +1,4 @@
-"""`tidings up`: a whole tree of routers from one file."""
+"""`tidings up`: starts a whole tree of routers from one file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tidings.cli.network.network_view import NetworkView
 
 NAMES = ("network.toml", "tidings.toml")
-SENTENCES = 5  # that are shown
+SENTENCES = 5  # shown below the table
 EACH = 0.5  # seconds between two drawings
-AGAIN = 1.0  # seconds before the rendezvous point is asked again for reports
+AGAIN = 1.0  # seconds before reconnecting to the rendezvous point for reports
 
 
 def start_tree(
@@ -33,14 +33,14 @@ def start_tree(
         str | None, typer.Argument(metavar="[FILE]", help="The tree's file.", hidden=True)
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only read FILE, and say what is in it.")
+        bool, typer.Option("--check", help="Only read FILE, and show what it describes.")
     ] = False,
 ) -> None:
-    """Start the rendezvous point and all routers that FILE describes, each a process of its own.
+    """Start the rendezvous point and all routers that FILE describes, each in its own process.
 
-    They run until Ctrl-C or SIGTERM; those that die, or give no sign of life any more, are started
-    again. On SIGHUP the tokens in FILE are read again. Without FILE it is network.toml or
-    tidings.toml in this folder.
+    They run until Ctrl-C or SIGTERM; those that die or stop responding are restarted. On SIGHUP,
+    the tokens in FILE are read again. By default, FILE is network.toml or tidings.toml in the
+    current folder.
     """
     from tidings.broker import load_tree
 
@@ -72,7 +72,7 @@ def _show_plan(tree: Tree) -> None:
 
 
 async def _run(tree: Tree) -> None:
-    """The tree, until somebody ends it."""
+    """Run the tree until it is asked to end."""
     from tidings.broker import RunningTree, load_tree
 
     screen = _Screen(sys.stdout.isatty())
@@ -101,7 +101,7 @@ async def _run(tree: Tree) -> None:
 
 
 async def _start_and_show(running: RunningTree, screen: _Screen) -> None:
-    """Start the tree, and show it for as long as this goes on."""
+    """Start the tree, and show it while it runs."""
     from tidings.cli.network.network_view import NetworkView
 
     members = running.tree.members
@@ -127,12 +127,12 @@ async def _start_and_show(running: RunningTree, screen: _Screen) -> None:
 
 
 async def _feed(running: RunningTree, view: NetworkView) -> None:
-    """Have the view know what the rendezvous point reports."""
+    """Feed the reports of the rendezvous point to the view."""
     from tidings.network import watch
 
     while True:
         address, name, token = running.watched()
-        with contextlib.suppress(TidingsError):  # it may be down; it is started again
+        with contextlib.suppress(TidingsError):  # it may be down, and will be restarted
             async with watch(address, name=name, token=token) as reports:
                 async for report in reports:
                     view.feed(report)
@@ -152,7 +152,7 @@ async def _draw(running: RunningTree, view: NetworkView, screen: _Screen) -> Non
 
 
 def _notes(running: RunningTree) -> dict[str, str]:
-    """What is to be said of nodes that do not run."""
+    """Remarks on nodes that are not running."""
     from tidings.broker import State
 
     notes = {}
@@ -166,7 +166,7 @@ def _notes(running: RunningTree) -> dict[str, str]:
 
 
 class _Screen:
-    """Where sentences go: beneath the table, or out as they are."""
+    """Shows sentences below the table, or prints them."""
 
     def __init__(self, live: bool) -> None:
         self.live = live

@@ -1,4 +1,4 @@
-"""`tidings snapshot`: subscriptions compiled into a folder, and what is in it."""
+"""`tidings snapshot`: compiles subscriptions into a folder, and inspects such folders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Folder = Annotated[str, typer.Argument(metavar="DIR", help="The snapshot.", hidd
 
 @snapshot.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Compile subscriptions into a folder that is mapped into memory; look into one."""
+    """Compile subscriptions into a folder that is mapped into memory; inspect such a folder."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -50,7 +50,7 @@ def build_snapshot(
     ],
     folder: Folder,
     number: Annotated[
-        int, typer.Option("--number", metavar="N", min=0, help="The version that it stands for.")
+        int, typer.Option("--number", metavar="N", min=0, help="The version of the snapshot.")
     ] = 1,
     types: options.Types = None,
     others: options.Others = False,
@@ -60,9 +60,8 @@ def build_snapshot(
 ) -> None:
     """Compile the subscriptions of a file into the folder DIR.
 
-    SUBSCRIPTIONS is a file that tidings match reads as --filters. DIR is made, or replaced if it is
-    a snapshot. Filters that say the same become one node; nodes are put in order by which covers
-    which.
+    SUBSCRIPTIONS is a file as for `tidings match --filters`. DIR is created, or replaced if it is a
+    snapshot. Equal filters become one node; nodes are ordered by covering.
 
     With --json, one object: version, subscriptions, nodes, edges, roots, index_bytes.
     """
@@ -104,11 +103,11 @@ def show_snapshot(
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Say what is in a snapshot.
+    """Show what is in a snapshot.
 
-    The largest nodes are those that most subscribe to; the columns are those that filters look at,
-    with what they are compared with. A node that several nodes cover is drawn below each of them,
-    and what it covers below the first; deep graphs are drawn as several trees.
+    The largest nodes are those with the most subscriptions; the columns are those that filters
+    test, with what they are compared with. A node that several nodes cover is drawn below each of
+    them, and the nodes below it are drawn once; deep graphs are drawn as several trees.
 
     With --json, one object: version, subscriptions, nodes, edges, roots, depth, index_bytes,
     deepest (numbers of nodes), largest (node, subscriptions, filter), columns (names with
@@ -179,21 +178,21 @@ def show_snapshot(
 def verify_snapshot(
     folder: Folder,
     sample: Annotated[
-        int, typer.Option("--sample", metavar="N", min=1, help="Nodes to look at.")
+        int, typer.Option("--sample", metavar="N", min=1, help="Nodes to check.")
     ] = 200,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="What the sample is drawn from.")
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sample.")
     ] = 1,
     json: options.Json = False,
 ) -> int:
-    """Check that a snapshot is whole, and that its edges are right.
+    """Check that a snapshot is intact, and that its edges are right.
 
-    All bytes are compared with their checksums. For a sample of nodes it is worked out again what
-    covers what.
+    All bytes are compared with their checksums. For a sample of nodes, the coverings are computed
+    again.
 
-    With --json, one object: nodes, edges, pairs (that were looked at), problems.
+    With --json, one object: nodes, edges, pairs (that were checked), problems.
 
-    Exit code: 0 when all is well, 1 when the snapshot is damaged or wrong, 2 when there is none.
+    Exit code: 0 if the snapshot is sound, 1 if it is damaged or wrong, 2 if there is none.
     """
     if not (Path(folder) / "manifest.json").exists():
         raise BadInput(f"'{folder}' is not a snapshot: it has no manifest.json")
@@ -205,7 +204,7 @@ def verify_snapshot(
         with report_steps() as note:
             note("comparing checksums")
             opened = Snapshot.open(folder)
-            note("working out coverings")
+            note("computing coverings")
             found = verify_nodes(opened, sample, seed)
     except SnapshotError as problem:
         found = Verification(0, 0, 0, [str(problem)])

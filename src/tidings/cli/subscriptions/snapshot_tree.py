@@ -1,4 +1,4 @@
-"""The content graph of a snapshot, drawn as a tree."""
+"""Draws the content graph of a snapshot as a tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def show_tree(opened: Snapshot, shape: Shape, every: bool = False) -> None:
-    """Draw the graph of a snapshot from its top; the whole of it with `every`."""
+    """Draw the graph of a snapshot from its roots; all of it with `every`."""
     stats = opened.stats()
     title = (
         f"{count_of(stats['nodes'], 'node')}, {count_of(stats['subscriptions'], 'subscription')}"

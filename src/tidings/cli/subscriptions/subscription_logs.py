@@ -1,4 +1,4 @@
-"""Which log of subscriptions a command means, and what ids are in it."""
+"""Finds the log of subscriptions that a command means, and converts ids to its kind."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tidings.store import LOCK, ChangeLog
 
 
 class LogPlace(msgspec.Struct, frozen=True):
-    """Where a log is or is to be, and what its filters are checked against.
+    """Where a log is or will be, and what its filters are checked against.
 
-    Nothing is written until it is opened, so that what is refused before leaves nothing behind.
+    Nothing is written until it is opened, so a refused filter leaves nothing behind.
     """
 
     path: Path
     attributes: Attributes | None
-    columns: list[str] | None = None  # of a source that has its own
+    columns: list[str] | None = None  # of a source that defines its own
 
     def check(self, filter_: Filter, where: str) -> None:
-        """Refuse a filter on a column that the source does not have: it would match nothing."""
+        """Refuse a filter that tests a column that the source lacks: it would never match."""
         for path in sorted(attributes_of(filter_.expression)):
             if self.columns is not None and path[0] not in self.columns:
                 near = difflib.get_close_matches(path[0], self.columns, n=3)
@@ -40,27 +40,27 @@ class LogPlace(msgspec.Struct, frozen=True):
                 raise BadInput(f"{where}: the source has no column '{path[0]}'; {hint}")
 
     def open(self) -> ChangeLog:
-        """The log, which is made when it is not there."""
+        """Open the log; create it if it does not exist."""
         return ChangeLog(self.path, self.attributes)
 
 
 def open_log(where: str) -> ChangeLog:
-    """The log of a folder or of a pipeline file; BadInput where there is none."""
+    """Open the log of a folder or of a pipeline file; raise BadInput if there is none."""
     return find_log(where, make=False).open()
 
 
 def find_log(
     where: str, types: str | None = None, others: bool = False, *, make: bool = True
 ) -> LogPlace:
-    """Where the log of a folder or of a pipeline file is; BadInput where there can be none, or
-    where there is none and it is not to be made."""
+    """Find the log of a folder or of a pipeline file. Raise BadInput if there can't be one, or if
+    there is none and `make` is false."""
     path = Path(where)
     columns: list[str] | None = None
     declared = read_types(types, others).attributes
     if path.is_file():
         if types is not None:
             raise BadInput(
-                f"{where}: the columns of a pipeline file are its own; leave out --types"
+                f"{where}: a pipeline file declares its own columns; leave out --types"
             )
         from tidings.spark.pipeline import known_columns, load_settings
 
@@ -68,7 +68,7 @@ def find_log(
         columns = known_columns(settings)
         if settings.subscriptions.log is None:
             raise BadInput(
-                f"{where}: its subscriptions are a snapshot, which stays as it is; expected a log"
+                f"{where}: its subscriptions are a snapshot, which can't be changed; expected a log"
             )
         path, declared = settings.at(settings.subscriptions.log), settings.attributes
     elif path.suffix == ".toml" and not path.exists():
@@ -86,7 +86,7 @@ def find_log(
 
 
 def _compiled_attributes(path: Path) -> Attributes | None:
-    """The attributes that a pipeline compiled the log with: whoever writes must have the same."""
+    """The attributes that a pipeline compiled the log with, which writers must use, too."""
     if not (path / "snapshots").is_dir():
         return None
     from tidings.spark.loading import home_of, latest_attributes
@@ -99,14 +99,14 @@ def convert_id(log: ChangeLog, who: str) -> Id:
 
 
 def convert_ids(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
-    """The pairs with ids of the kind that the log has; where nobody subscribes any more, any."""
+    """Convert ids to the kind of the log's ids; a log without subscriptions takes either kind."""
     kind = log.id_kind or _common_kind(id_ for id_, _ in pairs)
     numbers = all(re.fullmatch("-?[0-9]+", str(id_)) for id_, _ in pairs)
     if kind is str or (not numbers and not log.subscriptions()):
         return [(str(id_), text) for id_, text in pairs]
     made: list[tuple[Id, str]] = []
     for id_, text in pairs:
-        # Python reads no integer of more than some thousand digits
+        # Python refuses integers with thousands of digits
         if not re.fullmatch("-?[0-9]{1,1000}", str(id_)):
             raise BadInput(f"found the id '{id_}', but the ids of {log.path} are integers")
         made.append((int(id_), text))

@@ -1,4 +1,4 @@
-"""`tidings subscriptions`: who wants what, in a log that pipelines follow while they run."""
+"""`tidings subscriptions`: changes the log of subscriptions that running pipelines follow."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ Who = Annotated[str, typer.Argument(metavar="ID", help="The id of the subscripti
 def about(context: typer.Context) -> None:
     """Change and read the subscriptions that pipelines follow.
 
-    They lie in a folder, as a log of changes; every change has a version, and a pipeline takes the
-    latest version at the start of each batch. In place of FOLDER a pipeline file can be given: then
-    it is the log that the file names, with the columns that it declares.
+    They are stored in a folder, as a log of changes. Every change has a version, and a pipeline
+    takes the latest version at the start of each batch. FOLDER may also be a pipeline file, which
+    stands for its log, with the columns that it declares.
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -59,10 +59,10 @@ def add_subscription(
     others: options.Others = False,
     json: options.Json = False,
 ) -> None:
-    """Give the subscription ID the filter FILTER, its first or another.
+    """Add the subscription ID with the filter FILTER, or replace its filter.
 
-    Once the command has ended, the change is on the disk and has the version that it printed. A
-    FOLDER that is not there is made, unless the filter is refused.
+    When the command ends, the change is on disk and has the printed version. FOLDER is created if
+    it does not exist, unless the filter is refused.
 
     With --json, one object: version, id, filter.
     """
@@ -92,9 +92,9 @@ def load_subscriptions(
     others: options.Others = False,
     json: options.Json = False,
 ) -> None:
-    """Put all subscriptions of FILE into the log: all of them, or none when one is refused.
+    """Add all subscriptions of FILE to the log, or none if one is refused.
 
-    FILE is one that tidings match reads as --filters. Subscriptions with other ids stay.
+    FILE is as for `tidings match --filters`. Subscriptions with other ids stay.
 
     With --json, one object: version, subscriptions (how many were put).
     """
@@ -132,19 +132,19 @@ def list_subscriptions(
     at: Annotated[
         int | None,
         typer.Option(
-            "--at", metavar="VERSION", help="As they were at a version.", show_default=False
+            "--at", metavar="VERSION", help="List them at this version.", show_default=False
         ),
     ] = None,
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """List the subscriptions, as they are or as they were.
+    """List the current subscriptions, or those at a version.
 
-    A node is a distinct filter: subscriptions that say the same have the same one. Those that a
-    pipeline set aside, because their filters are refused now, are named with the reason.
+    A node is a distinct filter: subscriptions with equal filters share it. Subscriptions that a
+    pipeline set aside, because their filters are refused now, are listed with the reason.
 
-    With --json, one line per subscription: id, node, filter, and refused (the reason) for one that
-    is set aside.
+    With --json, one line per subscription: id, node, filter, and refused (the reason) if it is set
+    aside.
     """
     log = open_log(where)
     version = log.version if at is None else at
@@ -168,7 +168,7 @@ def list_subscriptions(
 
 def _list_set_aside(log: ChangeLog) -> Sequence[Aside]:
     if not (log.path / "snapshots").is_dir():
-        return ()  # no pipeline has looked at it
+        return ()  # no pipeline has used it
     from tidings.spark.loading import list_set_aside
 
     return list_set_aside(log)
@@ -179,13 +179,13 @@ def show_log(
     after: Annotated[
         int | None,
         typer.Option(
-            "--after", metavar="VERSION", help="Changes after this one.", show_default=False
+            "--after", metavar="VERSION", help="Only later changes.", show_default=False
         ),
     ] = None,
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Show what was changed, version by version: the last changes, or those after a version.
+    """Show changes, version by version: the last ones, or those after a version.
 
     With --json, one line per change: version, id, node, filter (null: the subscription ended).
     """
@@ -206,11 +206,11 @@ def show_log(
 
 
 def repair_log(where: Where, json: options.Json = False) -> None:
-    """Go on with a log that is damaged: keep what is good, and say what was lost.
+    """Repair a damaged log: keep what is intact, and report what was lost.
 
-    What is not good is moved into a folder beside, never removed. Versions and nodes that may have
-    been given are not given again. A pipeline whose batch began with a version that was lost says
-    so and ends. A log that is whole is left as it is.
+    Damaged files are moved into a folder beside the log, never removed. Versions and nodes that may
+    have been assigned are not assigned again. A pipeline whose batch began with a lost version
+    reports this and ends. An intact log is left unchanged.
 
     With --json, one object: version, problems, lost (pairs of first and last version), aside.
     """
@@ -219,16 +219,16 @@ def repair_log(where: Where, json: options.Json = False) -> None:
         emit(done)
         return
     if not done.problems and not done.lost:
-        say(f"nothing is wrong with it; the latest version is {done.version}")
+        say(f"the log is intact; the latest version is {done.version}")
         return
     for problem in done.problems:
         say(f"found: {problem}")
     for first, last in done.lost:
         say(f"lost: {f'version {first}' if first == last else f'versions {first} to {last}'}")
     if not done.lost:
-        say("lost: no change that is known of")
-    say(f"kept aside: {done.aside}")
-    say(f"version {done.version}: what is good; put again what `subscriptions list` misses")
+        say("lost: no known change")
+    say(f"moved aside: {done.aside}")
+    say(f"version {done.version} is intact; add again whatever `subscriptions list` lacks")
 
 
 def _row(one: Change) -> tuple[object, ...]:

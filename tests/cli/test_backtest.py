@@ -54,7 +54,7 @@ def lines(write: Write) -> str:
 def test_one_filter_is_shown(run: Run, lines: str) -> None:
     done = run("backtest", "delay > 150", "--on", lines, "--time", "at")
     assert done.code == 0, done.err
-    assert "the types of columns are those that Spark infers: at string, delay bigint" in done.err
+    assert "Spark inferred the types of the columns: at string, delay bigint" in done.err
     said = done.out.splitlines()
     assert said[0].split() == [
         "filter", "fired", "per", "day", "most", "rows", "first", "last", "over", "time",
@@ -146,9 +146,9 @@ def test_bad_options(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for args, message in (
         (["--on", table], "expected filters as arguments or in a file"),
-        (["a > 1", "--filters", "x.txt", "--on", table], "one of the two"),
+        (["a > 1", "--filters", "x.txt", "--on", table], "either as arguments or in a file"),
         (["a > 1", "--on", "/nowhere"], "/nowhere: there is no such file or folder"),
-        (["a > 1", "--on", write("x.xyz", "x")], "expected a file of .parquet, .csv or .jsonl"),
+        (["a > 1", "--on", write("x.xyz", "x")], "expected a .parquet, .csv or .jsonl file"),
         (["a > 1", "--on", table, "--format", "xml"], "--format: found 'xml'"),
         (["a > 1", "--on", table, "--every", "eon"], "expected minute, hour, day"),
         (["a > 1", "--on", table, "--png", "x.png"], "pip install 'tidings[plot]'"),

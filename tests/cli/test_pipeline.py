@@ -243,7 +243,7 @@ def test_check(run: Run, folder: Path) -> None:
     assert "2 subscriptions, 2 nodes, version 2" in result.out
     assert "dep_delay   bigint   number" in result.out
     assert "2 rows of a.json read, 1 refused" in result.out
-    assert "note: the first row that was refused: column 'flight'" in result.err
+    assert "note: the first refused row: column 'flight'" in result.err
     commit(Outbox(folder / "out"), 0)
     [found] = run("pipeline", "check", str(folder / "p.toml"), "--json").records
     assert (found["batches"], found["version"]) == (1, 2)
@@ -256,7 +256,7 @@ def test_check_remarks_that_nobody_is_there(run: Run, folder: Path) -> None:
     log.drop("Newark")
     result = run("pipeline", "check", str(folder / "p.toml"))
     assert (result.code, result.err) == (
-        0, "note: there are no subscriptions, so nobody would be told anything\n",
+        0, "note: there are no subscriptions, so nothing would match\n",
     )  # fmt: skip
 
 

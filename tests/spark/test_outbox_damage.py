@@ -236,9 +236,7 @@ def test_what_no_commit_names_is_moved_aside_and_never_removed(
         folder.mkdir(parents=True)
         (folder / "part.parquet").write_bytes(b"rows")
     work = outbox.work_folder(8, outbox.begin_attempt(8))
-    assert verified(outbox).problems == [
-        f"{late / 'part.parquet'} exists, but no commit names it"
-    ]
+    assert verified(outbox).problems == [f"{late / 'part.parquet'} exists, but no commit names it"]
     take_outbox(outbox, checkpoint)
     assert not work.exists()
     there = sorted(str(path.relative_to(path.parents[2]))

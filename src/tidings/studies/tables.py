@@ -1,4 +1,4 @@
-"""Measurements as tables for people."""
+"""Formats measurements as tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
 
 
 def machine_lines(machine: Machine) -> list[str]:
-    """Where it was measured, and on a line of its own with what."""
+    """A line on the machine, and one on the software."""
     load = "" if machine.load is None else f", load {machine.load:.1f} at the start"
     named = f" {machine.processor}" if machine.processor else ""
     return [
@@ -36,7 +36,7 @@ def machine_lines(machine: Machine) -> list[str]:
 
 
 def match_sections(report: MatchReport) -> list[tuple[str, Table]]:
-    """All tables of a report, each with a line that says what is in it and in which unit."""
+    """All tables of a report, each with a heading on its contents and unit."""
     run = report.runs[0]
     sections = [
         (
@@ -94,7 +94,7 @@ def single_table(report: MatchReport) -> Table:
 
 
 def index_table(report: MatchReport) -> Table:
-    """What filters cost: one row per number of filters."""
+    """The cost of filters: one row per number of filters."""
     table = plain_table(
         "workload", "filters#", "build s#", "filters/s#", "first batch s#", "index MB#",
         "bytes/filter#",
@@ -126,7 +126,7 @@ def growth_table(report: MatchReport) -> Table:
 
 
 def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
-    """All tables on building graphs, each with a line that says what is in it."""
+    """All tables on building graphs, each with a heading."""
     steps = list(report.runs[0].steps)
     graphs = plain_table("workload", "filters#", "nodes#", "edges#", "coverings#", "looked at#",
                     "filters/s#", "MB#", "before#")  # fmt: skip
@@ -165,7 +165,7 @@ def graph_growth_table(report: GraphReport) -> Table:
 
 
 def checked_line(report: MatchReport) -> str:
-    """What was held against the reference before anything was measured."""
+    """A line on what was checked before anything was measured."""
     asked = sum(run.checked_evaluations for run in _distinct(report))
     return (
         f"checked first: all matches of {report.runs[0].checked_events:,} events per row, "
@@ -212,7 +212,7 @@ def compare_table(report: Comparison) -> Table:
 
 
 def compare_lines(report: Comparison) -> list[str]:
-    """What the table of a comparison rests on, and what it comes to."""
+    """Lines on the basis and the outcome of a comparison."""
     sure = {one.rounds: one.confidence for one in report.verdicts}
     told = ", ".join(f"{100 * sure[count]:.0f} % sure from {count}" for count in sorted(sure))
     words = Counter(one.word for one in report.verdicts)
@@ -227,7 +227,7 @@ def compare_lines(report: Comparison) -> list[str]:
 
 
 def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
-    """All tables on changes, each with a line that says what is in it and in which unit."""
+    """All tables on changes, each with a heading on its contents and unit."""
     changes = plain_table(
         "workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#"
     )
@@ -258,7 +258,7 @@ def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
 
 
 def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
-    """Ways on Spark, run by run: how many rows per second, and how that is to the first way."""
+    """The ways of each run on Spark: rows per second, also relative to the first way."""
     sections = []
     for run in dict.fromkeys(way.run for way in report.ways):
         ways = [way for way in report.ways if way.run == run]
@@ -274,7 +274,7 @@ def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
 
 
 def stream_sections(report: StreamReport) -> list[tuple[str, Table]]:
-    """A pipeline that ran for a while."""
+    """Tables of a measured pipeline."""
     latency = plain_table("notifications#", "told#", "p50#", "p99#", "most#")
     latency.add_row(
         f"{report.notifications:,}", f"{report.told:,}", number(report.p50), number(report.p99),
@@ -324,7 +324,7 @@ def _short(revision: Revision) -> str:
 
 
 def number(value: float | None) -> str:
-    """Three digits that count."""
+    """A number with about three significant digits."""
     if value is None:
         return ""
     if abs(value) >= 100:

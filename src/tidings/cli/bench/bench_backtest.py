@@ -49,7 +49,7 @@ def bench_backtest(
         typer.Option(
             "--folder",
             metavar="DIR",
-            help="Where the flights are written, and kept; executors elsewhere must see it. "
+            help="Where the flights are written and kept; all executors must see it. "
             "[default: the user's cache]",
             show_default=False,
         ),
@@ -59,17 +59,16 @@ def bench_backtest(
     ] = "local[2]",
     seed: Annotated[
         int,
-        typer.Option("--seed", metavar="N", min=0, help="What filters and flights are drawn from."),
+        typer.Option("--seed", metavar="N", min=0, help="Seed of filters and flights."),
     ] = 1,
     json: options.Json = False,
 ) -> None:
     """Measure a backtest: many filters on many flights.
 
-    The flights are those of the demo, again and again over ten years, with dates and delays
-    shifted; a million takes some 15 MB on disk. They are written when they are first asked for.
+    The flights are those of the demo, repeated over ten years with shifted dates and delays; a
+    million takes some 15 MB on disk. They are written on first use.
 
-    The memory is the most that each process has had: the driver, Spark's Java, the Python worker
-    that had most.
+    Memory is the peak of each process: the driver, Spark's Java, and the largest Python worker.
 
     With --json, one object: rows, filters, stretches, fired, never_fired, seconds,
     rows_per_second, written_seconds, bytes, memory (driver, java, worker).
@@ -117,7 +116,7 @@ def bench_backtest(
 
 
 def _java(spark: Any) -> str:
-    """The process of Spark's Java; one that is not there when Spark runs elsewhere."""
+    """The id of Spark's Java process; no such process exists here if Spark runs elsewhere."""
     return str(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 
 

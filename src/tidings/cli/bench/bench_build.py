@@ -1,4 +1,4 @@
-"""`tidings bench build`: compile very many subscriptions on Spark, with time and memory."""
+"""`tidings bench build`: measures compiling many subscriptions on Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class BuildRun(msgspec.Struct, frozen=True):
-    """What was measured. Bytes are the most that were in use."""
+    """The measurements. Bytes are peaks."""
 
     workload: str
     filters: int
@@ -31,18 +31,18 @@ class BuildRun(msgspec.Struct, frozen=True):
     edges: int
     seconds: float
     processor: float
-    """The same in seconds of processors, all processes together: on a machine that others use
-    too, half of it is what two cores would take at the least."""
+    """Processor time of all processes together: on a busy machine, half of it is a lower bound for
+    two idle cores."""
     steps: dict[str, tuple[float, float]]
-    """Both for each step."""
+    """Both times for each step."""
     together_bytes: int
-    """All processes at one moment, shared pages counted once for each."""
+    """All processes at one moment; shared pages are counted for each."""
     driver_bytes: int
     java_bytes: int
     worker_bytes: list[int]
     """The largest workers."""
     same: bool | None
-    """Whether the nodes and edges are those of `ContentGraph.build`; null if that was not asked."""
+    """Whether nodes and edges equal those of `ContentGraph.build`; null if not checked."""
 
 
 def bench_build(
@@ -57,13 +57,13 @@ def bench_build(
         str, typer.Option("--heap", metavar="SIZE", help="Memory of the Java process.")
     ] = "2g",
     check: Annotated[
-        bool, typer.Option("--check", help="Hold the graph against ContentGraph.build.")
+        bool, typer.Option("--check", help="Compare the graph with ContentGraph.build.")
     ] = False,
     json: options.Json = False,
 ) -> None:
     """Measure compiling the subscriptions of a table into a snapshot, on Spark on this machine.
 
-    The table is written first, and is not part of what is measured; nor is the start of Spark.
+    Writing the table and starting Spark are not measured.
     """
     count = read_amount(filters, "--filters")
     load_pyarrow()

@@ -1,4 +1,4 @@
-"""`tidings bench`: how fast it is here, and whether a change made it faster or slower."""
+"""`tidings bench`: measures speed on this machine, and compares revisions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 bench = typer.Typer(rich_markup_mode=None)
 
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="What filters and events are drawn from.")
+    int, typer.Option("--seed", metavar="N", min=0, help="Seed of filters and events.")
 ]
 
 Workloads = Annotated[
@@ -49,7 +49,7 @@ Sizes = Annotated[
 
 @bench.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Measure how fast filters are matched, changed and put in order; compare two revisions."""
+    """Measure matching, changes and graph building; compare two revisions."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -80,7 +80,7 @@ def bench_match(
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", min=1, help="Times that each is measured.")
+        int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions of each measurement.")
     ] = 5,
     sample: Annotated[
         int,
@@ -97,10 +97,10 @@ def bench_match(
     tests on strings), ranges (3 to 6 on doubles), prefix (parts of paths), flights (real flights,
     subscriptions of six kinds). A seed gives the same filters and events everywhere.
 
-    Matches are checked before anything is measured. Then batches are matched to pairs of event and
-    filter, to lists of ids, and from JSON lines, in turn; then single events, given as dict and as
-    JSON text. With several --filters, a table shows how the time grows; with several --threads, one
-    column shows the speed-up over the first.
+    Matches are checked before anything is measured. Then batches are matched, in turn: to pairs of
+    event and filter, to lists of ids, and from JSON lines; then single events, as dict and as JSON
+    text. With several --filters, a table shows how time grows; with several --threads, a column
+    shows the speed-up over the first.
 
     With --json, one object: machine, runs, growth. Times are in microseconds per event.
     """
@@ -132,17 +132,16 @@ def bench_updates(
     workload: Workloads = None,
     filters: Sizes = None,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", min=1, help="Merges that are measured.")
+        int, typer.Option("--rounds", metavar="N", min=1, help="Number of measured merges.")
     ] = 7,
     seed: Seed = 1,
     json: options.Json = False,
 ) -> None:
-    """Measure what changes cost.
+    """Measure the cost of changes.
 
-    Filters are loaded from text at once, then some are added and removed one by one; each must be
-    found by the very next match. Then single events are matched, with nothing else going on and
-    while a thread merges a twentieth more filters in, in turn. Last, a snapshot is saved and
-    opened.
+    Filters are loaded from text in bulk, then some are added and removed one by one; the very next
+    match must find each. Then single events are matched, alternately with nothing else running and
+    while a thread merges in a twentieth more filters. Finally a snapshot is saved and opened.
 
     slowdown: p99 of a match while a merge runs, over p99 without one.
 
@@ -175,8 +174,8 @@ def bench_graph(
 ) -> None:
     """Measure building a content graph in bulk.
 
-    Filters are parsed first; their forms are part of what is measured. The join is made once more
-    with one thread, and the parents of some nodes are held against the definition.
+    Filters are parsed first; their canonical forms are part of the measurement. The join is
+    repeated with one thread, and the parents of some nodes are checked against the definition.
 
     With --json, one object: machine, runs, growth. Times are in seconds.
     """
@@ -220,36 +219,34 @@ def bench_compare(
     ] = "65536",
     rounds: Annotated[
         int,
-        typer.Option("--rounds", metavar="N", min=5, help="How often each is measured."),
+        typer.Option("--rounds", metavar="N", min=5, help="Measurements of each revision."),
     ] = 10,
     builds: Annotated[
         int,
         typer.Option(
-            "--builds", metavar="N", min=0, help="In how many rounds filters are loaded anew."
+            "--builds", metavar="N", min=0, help="Rounds in which filters are loaded again."
         ),
     ] = 5,
     threshold: Annotated[
         float,
-        typer.Option(
-            "--threshold", metavar="PERCENT", min=0, help="Changes up to this do not matter."
-        ),
+        typer.Option("--threshold", metavar="PERCENT", min=0, help="Smaller changes are ignored."),
     ] = 3.0,
     seed: Seed = 1,
     json: options.Json = False,
 ) -> int:
     """Compare the speed of two revisions, and say which differences are noise.
 
-    REV1 and REV2 are revisions as git has them (a tag, a branch, HEAD~1); . is the working tree
-    with all changes. Both are measured on the same filters and events, one right after the other,
-    round after round. The sources are copied to a temporary folder, and nothing is left behind.
+    REV1 and REV2 are revisions of git (a tag, a branch, HEAD~1); . is the working tree with all
+    changes. Both are measured on the same filters and events, one right after the other, round
+    after round. The sources are copied to a temporary folder, which is removed at the end.
 
-    For each measure: the median of the ratios REV2 / REV1, and an interval that it surely lies in.
+    For each measure: the median of the ratios REV2 / REV1, and its confidence interval.
     improvement or regression: the whole interval is beyond --threshold; noise: it is not; too few:
     fewer than 5 ratios. Revisions that find different matches are not compared.
 
     With --json, one object: machine, workload, first, second, verdicts.
 
-    Exit code: 0 when nothing got worse, 1 when there is a regression, 2 on bad input.
+    Exit code: 0 if nothing got worse, 1 if there is a regression, 2 on bad input.
     """
     names = _workloads([workload], several=False)
     sizes = read_amount(filters, "--filters"), read_amount(events, "--events")
@@ -295,7 +292,7 @@ def _sizes(filters: list[str] | None) -> list[int]:
 
 
 def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str) -> None:
-    """A report: where it was measured, its tables, and lines below them."""
+    """Show a report: the machine, its tables, and lines below them."""
     show(*_machine(machine), "")
     for heading, table in sections:
         show(plain_text(heading, "bold"), table, "", whole=True)
@@ -317,7 +314,7 @@ def _remark_load(machine: Machine) -> None:
     if machine.load is not None and machine.load > machine.processors / 2:
         remark(
             f"the machine was busy (load {machine.load:.1f} on {machine.processors} processors): "
-            "times are longer than they could be, and vary more"
+            "times are longer and vary more than on an idle machine"
         )
 
 

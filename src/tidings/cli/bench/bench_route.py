@@ -1,4 +1,4 @@
-"""`tidings bench route`: how fast the network is here, beside mosquitto and nats-server."""
+"""`tidings bench route`: measures the network, next to mosquitto and nats-server."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def bench_route(
     ] = None,
     seconds: Annotated[
         float,
-        typer.Option("--seconds", metavar="N", min=0.05, max=10, help="Of each round."),
+        typer.Option("--seconds", metavar="N", min=0.05, max=10, help="Length of each round."),
     ] = 1.0,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", min=1, help="Times that each is measured.")
+        int, typer.Option("--rounds", metavar="N", min=1, help="Repetitions of each measurement.")
     ] = 5,
     peers: Annotated[
         bool, typer.Option("--peers/--no-peers", help="Measure mosquitto and nats-server too.")
@@ -38,14 +38,14 @@ def bench_route(
 ) -> None:
     """Measure the network on this machine: routers, and peers that do the same.
 
-    forward: notifications of 200 bytes through one process to one or ten neighbours, as fast as it
-    takes them; mosquitto and nats-server in turn with it. latency: through one, two and three
-    routers, at half of what goes through them, and at 20,000/s. durable: publications to a
-    rendezvous point, each acknowledged from its disk. lookup: what a router does for a header and
-    for a subscription, without a network, for up to a million subscribers. modes: what labels,
-    lists and the choice between them take, in graphs of different shapes.
+    forward: notifications of 200 bytes through one process to one or ten neighbours, at full speed,
+    alternating with mosquitto and nats-server. latency: through one, two and three routers, at half
+    their throughput, and at 20,000/s. durable: publications to a rendezvous point, each
+    acknowledged after it is on disk. lookup: a router's work for a header and for a subscription,
+    without a network, for up to a million subscribers. modes: the cost of labels, of lists and of
+    choosing between them, in graphs of different shapes.
 
-    Everything that is sent must be received, or there is an error and no figure.
+    If anything sent is not received, there is an error and no figure.
 
     With --json, one object: machine, forward, latency, durable, lookup, modes.
     """

@@ -1,4 +1,4 @@
-"""`tidings bench spark` and `bench stream`: tagging against joins; pipelines from end to end."""
+"""`tidings bench spark` and `bench stream`: measure tagging against joins, and pipelines."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tidings.cli.common.screen import emit, report_steps
 
 def bench_spark(
     filters: Annotated[
-        str, typer.Option("--filters", metavar="N", help="Filters, where there are many.")
+        str, typer.Option("--filters", metavar="N", help="Filters in the large runs.")
     ] = "100k",
     rows: Annotated[
-        str, typer.Option("--rows", metavar="N", help="Rows to tag, where nothing is joined.")
+        str, typer.Option("--rows", metavar="N", help="Rows to tag in the run without joins.")
     ] = "2M",
     few: Annotated[
-        str, typer.Option("--few", metavar="N", help="Filters of many shapes, to be joined.")
+        str, typer.Option("--few", metavar="N", help="Filters of many shapes, for the join.")
     ] = "1k",
     join_rows: Annotated[
-        str, typer.Option("--join-rows", metavar="N", help="Rows to tag, where there are joins.")
+        str, typer.Option("--join-rows", metavar="N", help="Rows to tag in runs with joins.")
     ] = "1M",
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", min=1, help="Times that each is measured.")
+        int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions of each measurement.")
     ] = 3,
     cores: options.Cores = 2,
     seed: Seed = 1,
@@ -37,8 +37,8 @@ def bench_spark(
 ) -> None:
     """Measure tagging on Spark, from Parquet to Parquet.
 
-    Against the bare engine on two threads; and against what one does without it: a nested-loop join
-    with a table of bounds, and, for filters of one shape, a broadcast hash join. All ways take
+    Compared with the bare engine on two threads, and with the alternatives in Spark: a nested-loop
+    join with a table of bounds, and, for filters of one shape, a broadcast hash join. All ways take
     turns, and must find the same pairs of row and filter.
 
     With --json, one object: machine, ways.
@@ -76,16 +76,16 @@ def bench_stream(
     ] = 60,
     every: Annotated[
         float,
-        typer.Option("--every", metavar="SECONDS", min=0, help="Trigger; 0: as soon as it can."),
+        typer.Option("--every", metavar="SECONDS", min=0, help="Trigger interval; 0: no pause."),
     ] = 0,
     cores: options.Cores = 2,
     seed: Seed = 1,
     json: options.Json = False,
 ) -> None:
-    """Measure a pipeline: JSON lines in a folder, matched, numbered, in the outbox.
+    """Measure a pipeline from JSON lines in a folder to the outbox.
 
-    Latency is from the making of a notification to the commit of its batch on the disk. A
-    subscription is changed each second. Memory is taken early on and at the end.
+    Latency is the time from the creation of a notification to the commit of its batch on disk. A
+    subscription is changed each second. Memory is measured early on and at the end.
 
     With --json, one object. Times are in seconds.
     """

@@ -125,6 +125,4 @@ def _need_columns(names: Collection[str], where: str) -> None:
     for column in ("id", "filter"):
         if column not in names:
             found = ", ".join(names) or "nothing"
-            raise BadInput(
-                f"{where}: found {found}; expected id, filter and optionally subscriber"
-            )
+            raise BadInput(f"{where}: found {found}; expected id, filter and optionally subscriber")

@@ -77,9 +77,7 @@ class Watch:
         """End what is left of the command and of its descendants."""
         if os.getppid() == self.pid:
             self.family = descendants_of(self.pid)
-        send(
-            list_alive(self.family), signal.SIGTERM
-        )  # killing some leaves files behind
+        send(list_alive(self.family), signal.SIGTERM)  # killing some leaves files behind
         latest = time.monotonic() + (LAST if self.pressed < 2 else AT_ONCE)
         while list_alive(self.family) and time.monotonic() < latest:
             time.sleep(AT_ONCE / 3)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 NOISIEST = 10  # rows of the table, without --all
 FEW = 3  # filters whose samples are all shown
-LINE = 16  # letters of a line over time
-CHART = 90  # letters of a chart
+LINE = 16  # characters of a sparkline
+CHART = 90  # characters of a chart
 
 
 def run_backtest(
@@ -54,7 +54,7 @@ def run_backtest(
         typer.Option(
             "--time",
             metavar="COLUMN",
-            help="The column of times; needed where the table has several.",
+            help="The column of times; needed if the table has several.",
         ),
     ] = None,
     every: Annotated[
@@ -66,10 +66,10 @@ def run_backtest(
         ),
     ] = "day",
     samples: Annotated[
-        int, typer.Option("--samples", metavar="N", min=0, help="Rows to show of each filter.")
+        int, typer.Option("--samples", metavar="N", min=0, help="Rows to show for each filter.")
     ] = 5,
     png: Annotated[
-        Path | None, typer.Option("--png", metavar="OUT", help="Draw a picture, too.")
+        Path | None, typer.Option("--png", metavar="OUT", help="Also draw a picture.")
     ] = None,
     master: Annotated[
         str, typer.Option("--master", metavar="URL", help="Where Spark runs.")
@@ -88,7 +88,7 @@ def run_backtest(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="Format of the table: parquet, csv or json; otherwise by the extension.",
+            help="Format of the table: parquet, csv or json; by default from the extension.",
             show_default=False,
         ),
     ] = None,
@@ -96,17 +96,17 @@ def run_backtest(
     all_: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Count how often filters would have fired on a table of the past.
+    """Count how often filters would have fired on a table of past events.
 
-    The table is Parquet, CSV with a header, or JSON lines, a file or a folder of files; of CSV and
-    JSON, Spark infers the types of columns. The word flights stands for the flights of the demo.
+    The table is a file or a folder of Parquet, CSV with a header, or JSON lines; Spark infers the
+    column types of CSV and JSON. The word flights stands for the flights of the demo.
 
-    Shows for each filter how often it fired, per stretch of time and at most, on what share of the
-    rows, first and last, and a line over time; then a chart of one filter, or of all together, and
-    samples. Times are in UTC. Rows without a time are counted apart.
+    For each filter, shows how often it fired, the mean and maximum per stretch of time, the share
+    of rows, the first and last time, and a sparkline; then a chart of one filter, or of all
+    together, and samples. Times are in UTC. Rows without a time are counted separately.
 
-    Where --master has executors on other machines, they read the table and the compiled filters:
-    --shared names a folder that all of them see at the same path. What is put there is removed.
+    If --master has executors on other machines, they must read the table and the compiled filters:
+    --shared names a folder that all of them see at the same path. Files put there are removed.
 
     With --json, one line for the whole (rows, untimed, time, every, stretches, seconds), and one
     for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
@@ -156,7 +156,7 @@ def run_backtest(
 
 def _read_filters(texts: list[str], file: str | None, given: str | None) -> list[Subscription]:
     if bool(texts) == (file is not None):
-        raise BadInput("expected filters as arguments or in a file by --filters, one of the two")
+        raise BadInput("expected filters either as arguments or in a file with --filters")
     if file is not None:
         found = list(read_subscriptions(file, given))
         if len({type(one.id) for one in found}) > 1:
@@ -174,7 +174,7 @@ def _time(on: str, given: str | None) -> str | None:
 
 
 def _need_matplotlib() -> None:
-    """Before an hour of counting, not after it."""
+    """Fail before an hour of counting, not after it."""
     from tidings.spark.backtests import load_matplotlib
 
     load_matplotlib()
@@ -243,7 +243,7 @@ def _show(found: Backtest, texts: dict[Any, str], seconds: float, most: int | No
 
 
 def _name(id_: Any, texts: dict[Any, str]) -> str:
-    """The id that someone gave a filter, or else its text."""
+    """The id of a filter if a user gave one, or else its text."""
     return texts[id_] if isinstance(id_, int) else str(id_)
 
 

@@ -1,4 +1,4 @@
-"""Tables of the past for a backtest, read by Spark: Parquet, CSV, JSON lines, or the flights."""
+"""Opens the table of a backtest with Spark: Parquet, CSV, JSON lines, or the demo's flights."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 FLIGHTS = "flights"
 FORMATS = ("parquet", "csv", "json")
 _SETTINGS = {
-    "spark.driver.maxResultSize": "0",  # counts of tasks are added up as they come
-    "spark.sql.files.maxPartitionBytes": "32m",  # so that there are steps for the bar
+    "spark.driver.maxResultSize": "0",  # the driver adds up counts as they arrive
+    "spark.sql.files.maxPartitionBytes": "32m",  # small enough for the bar to move
 }
-_MOST_TYPES = 12  # columns whose types are told
+_MOST_TYPES = 12  # columns whose types are shown
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def open_session(master: str) -> Iterator[SparkSession]:
         raise
     except Exception as problem:
         raise BadInput(f"--master {master}: Spark does not start: {_first_line(problem)}") from None
-    spark.sparkContext.setLogLevel("OFF")  # what goes wrong is told in a line, not in a hundred
+    spark.sparkContext.setLogLevel("OFF")  # errors are shown in one line, not in a hundred
     try:
         yield spark
     finally:
@@ -46,10 +46,10 @@ def open_session(master: str) -> Iterator[SparkSession]:
 
 
 def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
-    """Where files for executors go: nowhere in particular where all of them are on this machine.
+    """The folder for files that executors read; None if all of them run on this machine.
 
-    Others are refused without a folder that they see, before Spark starts: what is written for a
-    backtest would lie in a temporary folder of this machine.
+    Executors elsewhere are refused, before Spark starts, unless there is a folder that they see:
+    they could not read temporary folders of this machine.
     """
     from tidings.spark.session import is_local_master
 
@@ -57,7 +57,7 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
         return None
     if given is None:
         raise BadInput(
-            f"--master {master}: executors may be on other machines; expected {option} with a "
+            f"--master {master}: executors may run on other machines; expected {option} with a "
             "folder that all of them see at the same path"
         )
     if not given.is_dir():
@@ -67,7 +67,7 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
 
 @contextmanager
 def compile_filters(filters: Mapping[Any, Filter | str], shared: Path | None) -> Iterator[Any]:
-    """The filters as a backtest takes them: as they are, or compiled in a shared folder."""
+    """The filters for a backtest: unchanged, or compiled into a shared folder."""
     if shared is None:
         yield filters
         return
@@ -80,7 +80,7 @@ def compile_filters(filters: Mapping[Any, Filter | str], shared: Path | None) ->
 
 @contextmanager
 def _scratch_folder(shared: Path | None) -> Iterator[Path]:
-    """A folder for a while. A shared one can be read by others, whom executors may run as."""
+    """A temporary folder. A shared one is readable by other users, as executors may run as such."""
     if shared is None:
         folder = Path(tempfile.mkdtemp(prefix="tidings-"))
     else:
@@ -94,7 +94,7 @@ def _scratch_folder(shared: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def name_table_in_errors(path: str) -> Iterator[None]:
-    """What Spark refuses to read, in one line that names the table."""
+    """Turn Spark's errors into one line that names the table."""
     try:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -112,7 +112,7 @@ def name_table_in_errors(path: str) -> Iterator[None]:
 def table_of(
     spark: SparkSession, path: str, form: str, shared: Path | None = None
 ) -> Iterator[DataFrame]:
-    """The table of a path; what had to be written for it is removed at the end."""
+    """The table at a path; files written for it are removed at the end."""
     if path == FLIGHTS and not Path(path).exists():
         with _scratch_folder(shared) as folder:
             yield spark.read.parquet(_write_flights(folder))
@@ -125,14 +125,14 @@ def table_of(
         shown = [f"{one.name} {one.dataType.simpleString()}" for one in df.schema.fields]
         more = f" and {len(shown) - _MOST_TYPES} more" if len(shown) > _MOST_TYPES else ""
         remark(
-            f"{path}: the types of columns are those that Spark infers: "
+            f"{path}: Spark inferred the types of the columns: "
             f"{', '.join(shown[:_MOST_TYPES])}{more}"
         )
     yield df
 
 
 def format_of(path: str, given: str | None) -> str:
-    """The format of a file, or of the first file in a folder that has one."""
+    """The format of a file, or of the first known file in a folder."""
     if given is not None:
         if given not in FORMATS:
             raise BadInput(f"--format: found '{given}', expected one of {', '.join(FORMATS)}")
@@ -149,7 +149,7 @@ def format_of(path: str, given: str | None) -> str:
     if place.is_dir() or "://" in path:
         return "parquet"
     raise BadInput(
-        f"{path}: expected a file of .parquet, .csv or .jsonl, a folder of them, the word "
+        f"{path}: expected a .parquet, .csv or .jsonl file, a folder of such files, the word "
         f"{FLIGHTS}, or --format {', '.join(FORMATS)}"
     )
 
@@ -166,7 +166,7 @@ def _write_flights(folder: Path) -> str:
 
 
 def _first_line(problem: Exception) -> str:
-    """What matters of a long story: the first line, and of one told by Java the second."""
+    """The essential line of a long message: the first, or for an error of Java the second."""
     lines = [line.strip(": ") for line in str(problem).splitlines() if line.strip(": ")]
     told = lines[1:2] if lines and lines[0].startswith("An error occurred while") else lines[:1]
     return (told or [type(problem).__name__])[0][:300]

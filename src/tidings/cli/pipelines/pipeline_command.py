@@ -1,4 +1,4 @@
-"""`tidings pipeline`: run what a pipeline file describes, check it, see how it stands."""
+"""`tidings pipeline`: runs and checks the pipeline that a file describes."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from tidings.spark.pipeline import Settings
 
 LOOK = 0.25  # seconds between two looks at the query
-GRACE = 3.0  # seconds for the running batch, when it is to end
+GRACE = 3.0  # seconds for the running batch after a request to end
 
 pipeline = typer.Typer(rich_markup_mode=None)
 
 
 @pipeline.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Run a stream of notifications past subscriptions, on Spark, as a pipeline file says."""
+    """Match a stream of notifications against subscriptions on Spark, as a pipeline file says."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -51,21 +51,20 @@ def about(context: typer.Context) -> None:
 def run_pipeline(
     file: File,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Let Spark print its errors, with their stacks.")
+        bool, typer.Option("--verbose", help="Let Spark print its errors, with stack traces.")
     ] = False,
     json: options.Json = False,
 ) -> None:
     """Run the pipeline that FILE describes, until Ctrl-C.
 
-    On Ctrl-C or SIGTERM the running batch is finished, if that takes no more than 3 seconds, and no
-    other begins; a second Ctrl-C does not wait. Started again, the pipeline goes on where it was,
-    and does a batch again that was not finished. With trigger.available_now it ends by itself when
-    all is read.
+    On Ctrl-C or SIGTERM, the running batch may finish within 3 seconds, and no other begins; a
+    second Ctrl-C does not wait. Started again, the pipeline continues where it stopped, and repeats
+    an unfinished batch. With trigger.available_now it ends by itself when everything is read.
 
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
-    nodes, after the batch), seconds. A sink that is the console then writes to stderr.
+    nodes, after the batch), seconds. A console sink then writes to stderr.
 
-    Exit code: 0 when it was ended, 2 when it failed or could not start, 130 after a second Ctrl-C.
+    Exit code: 0 if it was ended, 2 if it failed or could not start, 130 after a second Ctrl-C.
     """
     settings = settings_of(file)
     from tidings.spark.outbox import Outbox
@@ -78,7 +77,7 @@ def run_pipeline(
     view = PipelineView(settings.name, json)
     outbox = Outbox(settings.at(settings.outbox.path))
     with wrap_spark_errors(), ExitStack() as stack:
-        with outbox.locked():  # refused now, and not when Spark has been started
+        with outbox.locked():  # fail now, not after Spark has started
             pass
         with report_steps() as note:
             note("starting Spark")
@@ -93,7 +92,7 @@ def run_pipeline(
 
 
 def _watch(watched: Any, view: PipelineView) -> str:
-    """Follow a query to its end; TidingsError when it failed."""
+    """Follow a query to its end; raise TidingsError if it failed."""
     asked = threading.Event()
     handle_end_signals(asked.set)
     query = watched.start()
@@ -111,7 +110,7 @@ def _watch(watched: Any, view: PipelineView) -> str:
 
 @contextmanager
 def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession]:
-    """A session of the settings; one that was there before is left running."""
+    """The session of a pipeline; one that existed before is left running."""
     from tidings.spark.pipeline import session_for
     from tidings.spark.session import prepare_environment
 
@@ -122,7 +121,7 @@ def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession
     spark = session_for(settings)
     try:
         if not there and not verbose and settings.spark.remote is None:
-            spark.sparkContext.setLogLevel("OFF")  # what fails is said in one sentence
+            spark.sparkContext.setLogLevel("OFF")  # failures are reported in one sentence
         yield spark
     finally:
         if not there:
@@ -133,17 +132,16 @@ def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession
 
 
 def check_pipeline(file: File, json: options.Json = False) -> None:
-    """Say what the pipeline of FILE would find, without starting it.
+    """Show what the pipeline of FILE would find, without starting it.
 
-    Reads the file, opens the source and the subscriptions, and checks that filters can be asked of
-    the columns. The first rows of the first JSON file are decoded. Nothing is written, but for the
-    compiled subscriptions where there are none yet.
+    Reads the file, opens the source and the subscriptions, and checks that the filters fit the
+    columns. The first rows of the first JSON file are decoded. Nothing is written, except the
+    compiled subscriptions if there are none yet.
 
     With --json, one object: name, source, path, columns (name, type, compared_with), version,
-    subscriptions, nodes, outbox, batches (that are committed), sample (file, rows, refused,
-    reason).
+    subscriptions, nodes, outbox, batches (committed ones), sample (file, rows, refused, reason).
 
-    Exit code: 0 when it can be run, 2 when it can't.
+    Exit code: 0 if it can run, 2 if it can't.
     """
     settings = settings_of(file)
     from tidings.spark.pipeline import inspect
@@ -182,9 +180,9 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
         )
     )
     if found.sample is not None and found.sample.reason is not None:
-        remark(f"the first row that was refused: {found.sample.reason}")
+        remark(f"the first refused row: {found.sample.reason}")
     if not found.subscriptions:
-        remark("there are no subscriptions, so nobody would be told anything")
+        remark("there are no subscriptions, so nothing would match")
 
 
 def _describe_families(families: list[str] | None) -> str:

@@ -1,4 +1,4 @@
-"""The pipeline file that a command is given."""
+"""The pipeline file that commands take as an argument."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="The pipeline file.", 
 
 
 def settings_of(file: str) -> Settings:
-    """What a pipeline file says."""
+    """The settings in a pipeline file."""
     load_pyarrow()
     from tidings.spark.pipeline import load_settings
 

@@ -1,4 +1,4 @@
-"""`tidings pipeline status`: how a pipeline stands, from its files."""
+"""`tidings pipeline status`: shows the status of a pipeline, from its files."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ SICK = 10  # feeds that are shown
 
 
 def show_status(file: File, every: options.All = False, json: options.Json = False) -> None:
-    """Say how the pipeline of FILE stands, from its files; it may be running.
+    """Show the status of the pipeline of FILE, from its files; it may be running.
 
-    Counters say how many notifications each node was the lowest match of. An open pin is a batch
-    that began and is not committed: it is being worked on, or will be done again.
+    The counter of a node is the number of notifications of which it was a lowest match. An open pin
+    is a batch that was begun but not committed: it is running, or will be repeated.
 
     With --json, one object: name, outbox, totals (batches, rows, matched, told, refused), last (the
     last commit), latest (version of the subscriptions now), subscriptions, snapshots, open_pins,
     notifications, counters (node, number, filter), nodes, dead_letters (reason, rows, batch, raw),
-    damaged (file, problem: dead letters that can't be read), feeds (what is wrong with those that
-    could not be read when they were last looked at), aside (subscriptions whose filters are refused
-    now, and left out: id, filter, reason).
+    damaged (file, problem: dead letters that can't be read), feeds (problems of feeds that could
+    not be read the last time), aside (subscriptions that are left out because their filters are
+    refused now: id, filter, reason).
     """
     settings = settings_of(file)
     from tidings.spark.pipeline import read_status
@@ -105,7 +105,7 @@ def _show_pipeline(found: PipelineStatus) -> None:
 
 
 def show_aside(found: Sequence[Aside]) -> None:
-    """The subscriptions that are left out, and why."""
+    """Show the subscriptions that are left out, and why."""
     if found:
         rows = [(one.id, one.reason, cut(one.filter, 200)) for one in found[:MOST_ROWS]]
         show("", table(["set aside", "refused now, because", "filter"], rows))

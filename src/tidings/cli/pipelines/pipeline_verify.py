@@ -1,4 +1,4 @@
-"""`tidings pipeline verify`: whether an outbox is whole, commit by commit and file by file."""
+"""`tidings pipeline verify`: checks that an outbox is intact, commit by commit, file by file."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tidings.model import TidingsError
 
 
 def verify_pipeline(file: File, every: options.All = False, json: options.Json = False) -> int:
-    """Check the outbox of the pipeline of FILE whole; it may be running.
+    """Check the whole outbox of the pipeline of FILE; it may be running.
 
-    Commits must follow each other without a gap up to the end that was acknowledged; the files that
-    they name must be there, byte for byte; every node must count 1, 2, 3 and so on through all of
-    them; and nothing else may be there. Nothing is changed.
+    Commits must have no gap up to the acknowledged end; the files that they name must exist,
+    unchanged byte for byte; every node must count 1, 2, 3 and so on through all of them; and there
+    must be no other files. Nothing is changed.
 
     With --json, one object: outbox, batches, files, bytes, notifications, nodes, without_digest
-    (files that were there before files had digests), aside (attempts that are not committed),
-    problems (sentences).
+    (files from before digests were introduced), aside (uncommitted attempts), problems
+    (sentences).
 
-    Exit code: 0 when all is well, 1 when something is wrong, 2 when there is no outbox.
+    Exit code: 0 if the outbox is sound, 1 if something is wrong, 2 if there is no outbox.
     """
     settings = settings_of(file)
     from tidings.spark.outbox import Outbox, OutboxCheck

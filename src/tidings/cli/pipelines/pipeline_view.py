@@ -1,4 +1,4 @@
-"""What is seen of a running pipeline: a table that is drawn anew, or a line for each batch."""
+"""Shows a running pipeline: a table that is redrawn, or a line for each batch."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 SHOWN = 8  # batches
 NODES = 5  # counters
 ALL = 0  # the counter of all notifications, see numbering.py
-EACH_SECOND = 4  # how often the table is drawn
-SLACK = 1.1  # a stream that reads all it can comes out a little above 1
+EACH_SECOND = 4  # drawings of the table
+SLACK = 1.1  # the ratio of input to processing may be slightly above 1 without falling behind
 
 COLUMNS = ["batch#", "version#", "rows#", "rows/s#", "matched#", "told#", "refused#", "seconds#"]
 
 
 class PipelineView:
-    """Batches and rates as they come. The stream's thread tells of batches, another one draws."""
+    """Batches and rates. The stream's thread reports batches, another thread draws."""
 
     def __init__(self, name: str, json: bool = False) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class PipelineView:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Draw the table while the block lasts, if there is a terminal."""
+        """Keep the table drawn while the block runs, if stdout is a terminal."""
         if not self._live:
             yield
             return
@@ -59,12 +59,12 @@ class PipelineView:
             yield
 
     def batch_done(self, done: Commit, seconds: float) -> None:
-        """A batch is there."""
+        """Take in a finished batch."""
         with self._lock:
             self._batches.append((done, seconds))
             self._counters.update(done.counters)
-            # Counters only grow, so one that did not change has not overtaken any. To look at all
-            # of them would take longer than the time between two drawings.
+            # Counters only grow, so an unchanged one has not overtaken any other. Comparing all of
+            # them would take longer than the time between two drawings.
             nodes = {node for _, node in self._highest} | done.counters.keys() - {ALL}
             self._highest = nlargest(NODES, ((self._counters[node], node) for node in nodes))
             self.batches += 1
@@ -79,7 +79,7 @@ class PipelineView:
         sys.stdout.flush()
 
     def end(self, how: str) -> None:
-        """The last line: what it all came to."""
+        """Print the last line, a summary."""
         if not self._json:
             say(f"{how}: {self.summary()}")
 
@@ -90,7 +90,7 @@ class PipelineView:
         )
 
     def draw(self) -> RenderableType:
-        """The screen as it is now."""
+        """Draw the current state."""
         with self._lock:
             batches, counters = list(self._batches), self._counters_line()
         spent = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._began))
@@ -156,7 +156,7 @@ def _rate(progress: Mapping[str, Any], name: str) -> float | None:
 
 
 def _behind(progress: Mapping[str, Any]) -> int | None:
-    """Rows that a source says are there and not read; Kafka does."""
+    """Unread rows, if the source reports them, as Kafka does."""
     try:
         found = [one["metrics"]["maxOffsetsBehindLatest"] for one in progress["sources"]]
         return sum(int(one) for one in found)

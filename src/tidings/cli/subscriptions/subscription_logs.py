@@ -59,9 +59,7 @@ def find_log(
     declared = read_types(types, others).attributes
     if path.is_file():
         if types is not None:
-            raise BadInput(
-                f"{where}: a pipeline file declares its own columns; leave out --types"
-            )
+            raise BadInput(f"{where}: a pipeline file declares its own columns; leave out --types")
         from tidings.spark.pipeline import known_columns, load_settings
 
         settings = load_settings(path)

@@ -178,9 +178,7 @@ def show_log(
     where: Where,
     after: Annotated[
         int | None,
-        typer.Option(
-            "--after", metavar="VERSION", help="Only later changes.", show_default=False
-        ),
+        typer.Option("--after", metavar="VERSION", help="Only later changes.", show_default=False),
     ] = None,
     every: options.All = False,
     json: options.Json = False,

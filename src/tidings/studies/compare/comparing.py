@@ -3,9 +3,9 @@
     files of the workload ---+--> worker of the first revision  <--- a line: what to measure
     (written by this code)   +--> worker of the second          ---> a line: the figures
 
-A worker stays up and is measured over and over; the order of the two is A B, B A, A B, ... so that
-neither is always the one that comes first. Both have a cache of their own for compiled kernels.
-All of it is in a temporary folder, which goes when the comparison ends, however it ends.
+Workers stay up and are measured repeatedly, in the order A B, B A, A B, ... so that neither always
+comes first. Each has its own cache for compiled kernels. Everything is in a temporary folder, which
+is removed when the comparison ends, however it ends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIGURES = {
     ("dict", "p99"): Measure("one dict, p99", "µs"),
     ("json", "p50"): Measure("one JSON, p50", "µs"),
 }
-"""By what a worker is asked for and the name of the value in its answer."""
+"""By (request to a worker, name of the value in its answer)."""
 
 LEAST_SECONDS = 0.25  # of a measurement
 PATIENCE = 3600.0  # seconds for one answer; a million filters take their time to build
@@ -60,12 +60,12 @@ class Comparison(msgspec.Struct, frozen=True):
     first: Revision
     second: Revision
     matches: int
-    """Found in all events, the same by both."""
+    """In all events; the same for both revisions."""
     verdicts: list[Verdict]
 
 
 class Disagreement(EnvironmentProblem):
-    """Two revisions that find different matches; which one is faster means nothing."""
+    """Two revisions find different matches, so comparing their speed means nothing."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -123,8 +123,8 @@ def compare_revisions(
     threshold: float = 0.03,
     note: Note = lambda _: None,
 ) -> Comparison:
-    """Measure two revisions of the checkout that a folder is in. `note` is told what is being
-    done. `builds`: in how many of the rounds filters are loaded anew."""
+    """Measure two revisions of the checkout that contains a folder. `note` is called with each
+    step. `builds` is the number of rounds in which filters are loaded again."""
     checkout = checkout_of(folder)
     revisions = [find_revision(checkout, name) for name in (first, second)]
     where = describe_machine()
@@ -222,6 +222,6 @@ def _environment(source: Path, cache: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONHASHSEED": "0",  # the order of sets is no difference between revisions
         "TIDINGS_CACHE_DIR": str(cache),
-        # Set by this process when it has loaded a matcher; it would go before the other.
+        # This process sets it when it loads a matcher, and it would override the other.
         "NUMBA_CACHE_DIR": str(cache / "kernels"),
     }

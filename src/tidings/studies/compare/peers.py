@@ -1,8 +1,8 @@
-"""Runs tidings and its peers on the same filters and events, in turn, in one run.
+"""Runs tidings and its peers on the same filters and events, in turn.
 
-A peer is a folder with a `peer.toml` and a driver. What it needs is fetched and built the first
-time, into a cache folder outside the repository. A peer that can't be fetched, built or run, or
-that can't express the workload, is left out, and one line says why.
+A peer is a folder with a `peer.toml` and a driver. Its dependencies are fetched and built on first
+use, in a cache folder outside the repository. A peer that can't be fetched, built or run, or can't
+express the workload, is left out, and one line says why.
 
     runner                                driver
     filters.jsonl, events.jsonl  ------>  loads them, builds its index
@@ -10,8 +10,8 @@ that can't express the workload, is left out, and one line says why.
     one JSON line                <------  how many matches, how long
     another line, later          ------>  another pass
 
-Drivers stay up between passes, so that rounds alternate between systems without building anew. The
-matches of every pass are held against the workload's own answers.
+Drivers stay up between passes, so that rounds can alternate between systems without building again.
+The matches of every pass are checked against the workload's own answers.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from tidings.studies.workloads.answers import match_counts
 from tidings.studies.workloads.workloads import Workload, make_workload
 
 HOME = "tidings"
-"""The folder of the driver that the others are compared with; it always takes part."""
+"""The folder of our own driver, which always takes part."""
 
 BUILD_LIMIT = 900.0  # seconds for fetching and building a peer
 
 
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `peer.toml` says. `{python}`, `{folder}`, `{build}` and `{peers}` stand for paths."""
+    """The contents of `peer.toml`. `{python}`, `{folder}`, `{build}` and `{peers}` are paths."""
 
     about: str
     operators: list[str]
-    """The tests that it can express; a workload with others is not for it."""
+    """The tests that it can express; it skips workloads with others."""
     run: list[str]
     without: str = ""
     """Why it can't express the others."""
@@ -60,7 +60,7 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     build: list[list[str]] = []
     environment: dict[str, str] = {}
     variants: dict[str, list[str]] = {}
-    """System by system, further arguments of the driver; without, the folder's name is the one."""
+    """Further arguments of the driver, by system; by default one system, named after the folder."""
 
 
 class Pass(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class Pass(msgspec.Struct, frozen=True):
     version: str
     filters: int
     events: int
-    """Those that were done when the time was up."""
+    """Events done when the time was up."""
     matches: int
     build_seconds: float
     seconds: float
@@ -80,7 +80,7 @@ class Pass(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a system did. `status`: ok, wrong (matches), failed, cut (too slow) or skipped."""
+    """The result of a system. `status`: ok, wrong (matches), failed, cut (too slow) or skipped."""
 
     system: str
     status: str
@@ -116,14 +116,14 @@ class PeerReport(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How long is measured, and how often."""
+    """Duration and number of measurements."""
 
     rounds: int = 3
     warm_up: float = 5.0
     limit: float = 20.0
     """Seconds of a pass."""
     patience: float = 900.0
-    """Seconds for loading the filters; a system that takes longer is cut."""
+    """Seconds for loading filters; a slower system is cut off."""
 
 
 def read_peers(folder: Path) -> dict[str, Peer]:
@@ -163,9 +163,9 @@ def compare_peers(
     settings: Settings | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> PeerReport:
-    """Run tidings and the chosen peers or systems, all when none are named, on a workload.
+    """Run tidings and the chosen peers or systems, by default all, on a workload.
 
-    `note` is told what is being done, and why a peer is left out.
+    `note` is called with each step, and with the reason if a peer is left out.
     """
     folder = folder or peers_folder()
     settings = settings or Settings()
@@ -209,7 +209,7 @@ def compare_peers(
 def prepare(
     name: str, peer: Peer, folder: Path, note: Callable[[str], None] = lambda _: None
 ) -> Path:
-    """Build a peer in the cache, unless it is there already, and return where."""
+    """Build a peer in the cache, unless it exists already; return its folder."""
     for program in peer.needs:
         if shutil.which(program) is None:
             raise Unavailable(f"{program} is not on PATH")
@@ -245,7 +245,7 @@ def prepare(
 def _choose_systems(
     peers: dict[str, Peer], chosen: Sequence[str] | None
 ) -> dict[str, dict[str, list[str]]]:
-    """Peers with those of their systems that are asked for, tidings first and always.
+    """The chosen systems of each peer; tidings is always first.
 
     The name of a peer stands for all its systems.
     """
@@ -342,7 +342,7 @@ def _refuse_inexpressible(peer: Peer, workload: Workload) -> None:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Changes with any file of a peer, so that it is built anew."""
+    """A digest of a peer's files: if one changes, the peer is built again."""
     digest = hashlib.sha256(sys.version.encode())
     for file in sorted(folder.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:

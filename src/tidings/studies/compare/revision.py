@@ -1,4 +1,4 @@
-"""Revisions of a checkout of tidings, taken out of it without leaving anything there."""
+"""Extracts revisions of a checkout of tidings, without changing the checkout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGE = "src/tidings/__init__.py"
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """What was asked for, and which commit that is; empty for the working tree."""
+    """The requested name, and its commit; empty for the working tree."""
 
     name: str
     commit: str
@@ -32,7 +32,7 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 def checkout_of(folder: Path) -> Path:
-    """The top of the checkout that a folder is in."""
+    """The top folder of the checkout that contains a folder."""
     if not folder.is_dir():
         raise EnvironmentProblem(f"There is no folder {folder}.")
     found = _git(folder, "rev-parse", "--show-toplevel")
@@ -42,12 +42,12 @@ def checkout_of(folder: Path) -> Path:
 
 
 def find_revision(checkout: Path, name: str) -> Revision:
-    """The revision of that name; one that has no tidings in it is refused."""
+    """Find a revision by name; one without tidings is refused."""
     if name == WORKING_TREE:
         revision = Revision(name, "")
         there = (checkout / PACKAGE).is_file()
     else:
-        # A name that starts with a dash would be taken for an option.
+        # git would take a name that starts with a dash for an option.
         found = None if name.startswith("-") else _git(
             checkout, "rev-parse", "--verify", "--quiet", "--short", f"{name}^{{commit}}"
         )  # fmt: skip
@@ -64,7 +64,7 @@ def find_revision(checkout: Path, name: str) -> Revision:
 
 
 def take_out(checkout: Path, revision: Revision, folder: Path) -> Path:
-    """Copy the sources of a revision into a folder; what to put on PYTHONPATH."""
+    """Copy the sources of a revision into a folder; return the path for PYTHONPATH."""
     if not revision.commit:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(checkout / "src", folder / "src", ignore=ignored)
@@ -81,7 +81,7 @@ def take_out(checkout: Path, revision: Revision, folder: Path) -> Path:
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
-    """What git prints, or None when it refuses."""
+    """The output of git, or None if it fails."""
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments],

@@ -3,8 +3,8 @@
     python -P revision_worker.py FOLDER SECONDS
 
 FOLDER holds filters.jsonl ([id, text]), events.arrow and events.jsonl. A measurement that takes
-less than SECONDS is repeated, and the median taken. For each line on standard
-input, one line of JSON is printed: {"values": {...}}, or {"failed": "why"} and the end.
+less than SECONDS is repeated, and the median is used. For each line on standard input, it prints
+one line of JSON: {"values": {...}}, or {"failed": "why"}, and then ends.
 
     import     where the package comes from
     build      a new matcher with all filters, warmed up: how long that took, and its matches
@@ -12,7 +12,7 @@ input, one line of JSON is printed: {"values": {...}}, or {"failed": "why"} and 
     lists      microseconds per event, to lists of ids
     dict json  microseconds of single events, percentiles
 
-This file may import nothing of tidings but what every revision has: Matcher, with add_many, match,
+This file may use only what every revision of tidings has: Matcher, with add_many, match,
 match_pairs and match_batch.
 """
 
@@ -81,7 +81,7 @@ class Worker:
         for batch in self.batches:
             matcher.match_pairs(batch)
         if hasattr(matcher, "merge"):
-            matcher.merge()  # what the background would do now, and not while we measure
+            matcher.merge()  # finish background work before measuring
         stats = matcher.stats() if hasattr(matcher, "stats") else {}
         return {
             "seconds": seconds,
@@ -90,7 +90,7 @@ class Worker:
         }
 
     def matches(self) -> Values:
-        """How many, each way, and a digest of which."""
+        """The number of matches, each way, and a digest of them."""
         digest = hashlib.blake2b(digest_size=16)
         pairs = lists = 0
         for batch in self.batches:
@@ -135,7 +135,7 @@ class Worker:
 
 
 def _repeat(one_pass: Callable[[], float], least: float) -> list[float]:
-    """Times of passes that take `least` seconds together."""
+    """Repeat a pass until it took `least` seconds in total; return the times."""
     gc.collect()
     times = [one_pass()]
     while sum(times) < least and len(times) < MOST_PASSES:
@@ -144,7 +144,7 @@ def _repeat(one_pass: Callable[[], float], least: float) -> list[float]:
 
 
 def main() -> int:
-    # Whatever a revision prints must not be taken for an answer.
+    # Output of the revision must not be taken for an answer.
     out, sys.stdout = sys.stdout, sys.stderr
     worker: Worker | None = None
     for line in sys.stdin:

@@ -1,10 +1,11 @@
-"""Whether one revision is faster than another, or whether that is noise. No I/O, no chance.
+"""Decides whether one revision is faster than another, or the difference is noise. Deterministic,
+and without I/O.
 
-Each round measures both revisions, one right after the other, and gives one ratio. A busy minute
-of the machine falls on both, so ratios vary less than times do. The interval is that of the median
-by order statistics: of n sorted ratios, the true median lies between the k-th from below and the
-k-th from above unless fewer than k of n fair coins show heads, or fewer than k show tails. It
-assumes nothing of how times are distributed.
+Each round measures both revisions, one right after the other, and gives one ratio. A busy minute of
+the machine affects both, so ratios vary less than times. The confidence interval of the median uses
+order statistics: of n sorted ratios, the true median lies between the k-th lowest and the k-th
+highest, unless fewer than k of n fair coins show heads, or fewer than k show tails. It assumes
+nothing about the distribution of times.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 
-CONFIDENCE = 0.95  # wanted; few rounds give less
-FEWEST = 5  # ratios: of four, chance alone puts all on one side every eighth time
+CONFIDENCE = 0.95  # the goal; few rounds give less
+FEWEST = 5  # ratios: of four, chance puts all on one side every eighth time
 
 Word = Literal["improvement", "regression", "noise", "too few"]
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """Something that is measured, and which way is better."""
+    """A measured quantity, and whether more is better."""
 
     name: str
     unit: str
@@ -52,9 +53,9 @@ class Verdict(msgspec.Struct, frozen=True):
 def judge(
     measure: Measure, first: Sequence[float], second: Sequence[float], threshold: float
 ) -> Verdict:
-    """Compare measurements that were made in pairs. `threshold`: 0.03 for three in a hundred.
+    """Compare measurements that were made in pairs. A `threshold` of 0.03 means 3 percent.
 
-    Changing sides turns an improvement into a regression: a ratio counts as beyond the threshold
+    Swapping the revisions turns an improvement into a regression: a ratio is beyond the threshold
     above 1 + threshold and below 1 / (1 + threshold).
     """
     if not first or min(*first, *second) <= 0:

@@ -1,7 +1,7 @@
 """Measures building a content graph in bulk: seconds of each step, memory, growth.
 
-Filters are parsed first; their forms are part of what is measured. Afterwards the parents of some
-nodes are held against the definition, by asking every filter; a wrong graph is refused.
+Filters are parsed first; their forms are part of the measurement. Afterwards the parents of some
+nodes are checked against the definition, with every filter; a wrong graph is refused.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ STEPS = ("forms", "hulls", "doubts", "order", "join", "nodes")
 
 
 class WrongGraph(TidingsError):
-    """A graph whose edges are not those of the definition; its speed means nothing."""
+    """A graph has wrong edges, so its speed means nothing."""
 
 
 class GraphRun(msgspec.Struct, frozen=True):
-    """What was measured for one number of filters."""
+    """The measurements for one number of filters."""
 
     workload: str
     filters: int
@@ -40,20 +40,19 @@ class GraphRun(msgspec.Struct, frozen=True):
     nodes: int
     edges: int
     candidates: int
-    """Pairs of hulls that the join looked at."""
+    """Pairs of hulls that the join compared."""
     pairs: int
     """Coverings that it found."""
     seconds: float
     steps: dict[str, float]
     """Seconds of each of STEPS."""
     processor: dict[str, float]
-    """The same in seconds of processors, all threads together: less than `steps` on a machine that
-    others use too."""
+    """Processor time of each step, all threads together."""
     join_alone: float
     """Seconds of the step `join` with one thread."""
     filters_per_second: float
     parsed_bytes: int
-    """The most memory that was in use before the graph: mostly the parsed filters."""
+    """Peak memory before the graph was built: mostly the parsed filters."""
     peak_bytes: int
     checked_nodes: int
 
@@ -69,7 +68,7 @@ class GraphGrowth(msgspec.Struct, frozen=True):
 
 
 class GraphReport(msgspec.Struct, frozen=True):
-    """All runs, with how the time grows from the smallest to the largest."""
+    """All runs, and how time grows from the smallest to the largest."""
 
     machine: Machine
     runs: list[GraphRun]
@@ -85,7 +84,7 @@ def bench_graph(
     seed: int = 1,
     note: Callable[[str], None] = lambda _: None,
 ) -> GraphReport:
-    """Measure each workload with each number of filters. `note` is told what is being done."""
+    """Measure each workload with each number of filters. `note` is called with each step."""
     where = describe_machine()
     warm_up()
     runs: list[GraphRun] = []
@@ -102,7 +101,7 @@ def bench_graph(
 
 
 def warm_up() -> None:
-    """Have all kernels compiled."""
+    """Compile all kernels."""
     ContentGraph.build([parse(text) for text in ("x > 1", "x > 2", "x = 3 OR y = 3", "a < b")])
 
 
@@ -151,7 +150,7 @@ def measure(
 
 
 class _Clock:
-    """Seconds between notes, by what was noted first."""
+    """Measures the seconds between notes, under the name of the first."""
 
     def __init__(self) -> None:
         self.steps: dict[str, float] = {}
@@ -168,9 +167,9 @@ class _Clock:
 
 
 def _parse_filters(name: str, size: int, seed: int) -> list[Filter]:
-    """New filters, whose forms are not made yet."""
+    """Parse filters without computing their forms."""
     gc.collect()
-    gc.disable()  # it would go through a million filters again and again
+    gc.disable()  # it would traverse a million filters again and again
     try:
         return [parse(text) for _, text in make_workload(name, size, 1, seed).texts()]
     finally:
@@ -178,16 +177,16 @@ def _parse_filters(name: str, size: int, seed: int) -> list[Filter]:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has ever had in use."""
+    """The peak memory of this process."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def check_graph(graph: ContentGraph, sample: int, seed: int) -> int:
-    """Refuse a graph in which a sampled node has other parents than the definition gives it.
+    """Raise WrongGraph if a sampled node does not have the parents of the definition.
 
-    Half of the sample are nodes that have parents. Exact for filters of one box, between which
-    `covers` finds everything.
+    Half of the sample are nodes with parents. The check is exact for filters of one box, for which
+    `covers` is complete.
     """
     nodes = list(graph)
     rng = random.Random(seed)

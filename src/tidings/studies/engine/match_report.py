@@ -1,4 +1,4 @@
-"""What is known after a measurement of matching, as data."""
+"""The results of measuring matching, as data."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class MatchRun(msgspec.Struct, frozen=True):
-    """What was measured for one number of filters on one number of threads.
+    """The measurements for one number of filters and threads.
 
-    Filling the engine and single events take one thread; runs that differ in the number of threads
-    alone share these figures.
+    Filling the engine and matching single events use one thread; runs that differ only in threads
+    share these figures.
     """
 
     workload: str
     filters: int
     events: int
     batch: int
-    """Events that are handed over at once for each thread."""
+    """Events per call and thread."""
     threads: int
     repeats: int
     seed: int
     build_seconds: float
     filters_per_second: float
     first_batch_seconds: float
-    """The first batch of all, kernels' compilation included."""
+    """The very first batch, including the compilation of kernels."""
     index_bytes: int | None
     bytes_per_filter: float | None
     matches_per_event: float
@@ -50,13 +50,13 @@ class MatchRun(msgspec.Struct, frozen=True):
     lists: Timing
     """The same with a list of ids per event."""
     counts: Timing | None
-    """Only how many match, where the engine can tell: the cost without writing matches out."""
+    """Only counting, if the engine supports it: the cost without writing matches."""
     json_batches: Timing
     """Pairs again, with JSON lines parsed to record batches first."""
     one_dict: Latency
     one_json: Latency
     checked_events: int
-    """Those whose matches were held against the reference semantics."""
+    """Events whose matches were checked against the reference semantics."""
     checked_evaluations: int
 
 
@@ -74,7 +74,7 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 class MatchReport(msgspec.Struct, frozen=True):
-    """All runs, with how the time grows from the smallest to the largest."""
+    """All runs, and how time grows from the smallest to the largest."""
 
     machine: Machine
     runs: list[MatchRun]

@@ -1,8 +1,8 @@
 """Measures the matching engine on a workload: build, batches, single events, memory, growth.
 
-Every run checks the engine's matches first; one that is wrong is not measured. Times are medians
-over repeats, in microseconds per event, after a warm-up in which kernels are compiled and the
-engine sees what the events are like.
+Every run checks the engine's matches first; a wrong engine is not measured. Times are medians over
+repeats, in microseconds per event, after a warm-up that compiles kernels and lets the engine adapt
+to the events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WARM_SINGLE = 200
 
 
 class Engine(Protocol):
-    """What is measured: the public face of tidings.Matcher."""
+    """The measured interface: that of tidings.Matcher."""
 
     def add_many(self, pairs: Iterable[tuple[Hashable, str]]) -> Any: ...
 
@@ -57,7 +57,7 @@ def bench_matching(
 ) -> MatchReport:
     """Measure each workload with each number of filters, on each number of threads.
 
-    Without `events`, there is a batch for each thread. `note` is told what is being done.
+    By default there is one batch for each thread. `note` is called with each step.
     """
     where = describe_machine()
     make = engine or new_matcher
@@ -92,10 +92,10 @@ def measure(
     sample: int,
     note: Callable[[str], None] = lambda _: None,
 ) -> list[MatchRun]:
-    """Fill an engine with the filters of a workload, check it, and measure it: a run for each
-    number of threads.
+    """Fill an engine with the filters of a workload, check it, and measure a run for each number of
+    threads.
 
-    With several threads the engine is handed that many batches at once.
+    With several threads, each call has that many batches.
     """
     count = workload.events.num_rows
     note("asking the reference")
@@ -163,7 +163,7 @@ def _prefix_note(note: Callable[[str], None], run: str) -> Callable[[str], None]
 
 
 def _counter_of(engine: Engine) -> Callable[..., Any] | None:
-    """How an engine counts matches without writing them out, if it can."""
+    """The engine's function that only counts matches, if it has one."""
     return getattr(engine, "match_counts", None)
 
 
@@ -206,7 +206,7 @@ def _fill_engine(engine: Engine, workload: Workload) -> float:
 def check_engine(
     engine: Engine, workload: Workload, reference: Reference, threads: int = 1
 ) -> None:
-    """Refuse an engine whose matches are not the expected ones, in any of the ways to ask."""
+    """Raise WrongMatches unless all ways of matching give the expected matches."""
     piece = workload.batches(len(reference.events))[0]
     events, ids = engine.match_pairs(piece, threads=threads)
     grouped: list[list[object]] = [[] for _ in reference.events]
@@ -252,7 +252,7 @@ def new_matcher() -> Engine:
 
 
 def settle(engine: Engine) -> None:
-    """Have an engine do now what it would do in the background."""
+    """Make an engine finish its background work."""
     merge = getattr(engine, "merge", None)
     if merge is not None:
         merge()
@@ -261,9 +261,9 @@ def settle(engine: Engine) -> None:
 def _time_in_turn(
     ways: Sequence[Callable[[], None]], repeats: int, events: int, note: Callable[[str], None]
 ) -> list[Timing]:
-    """Time each way in turn, so that a busy minute of the machine falls on all of them.
+    """Time each way in turn, so that a busy minute of the machine affects all of them.
 
-    Each is done once before: the first result of a size takes its memory from the system.
+    Each runs once before: the first result of a size has to allocate memory from the system.
     """
     spent: list[list[float]] = [[] for _ in ways]
     for way in ways:

@@ -1,4 +1,4 @@
-"""Measures what changes cost: loading, single additions, matching while a merge runs, snapshots."""
+"""Measures the cost of changes: loading, single additions, matching during a merge, snapshots."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.workloads import make_workload
 
 SINGLE = 500  # filters that are added one by one
-SHARE = 20  # of so many filters one more is added before each merge
+SHARE = 20  # one filter per SHARE is added before each merge
 EVENTS = 4096
-LEAST_SEALED = 1024  # so many at once become a part of their own
+LEAST_SEALED = 1024  # filters that, added at once, become a segment of their own
 
 
 class Latencies(msgspec.Struct, frozen=True):
@@ -35,18 +35,18 @@ class Latencies(msgspec.Struct, frozen=True):
 
 
 class UpdateRun(msgspec.Struct, frozen=True):
-    """What was measured for one number of filters."""
+    """The measurements for one number of filters."""
 
     workload: str
     filters: int
     seed: int
     filters_per_second: float
-    """Loaded from text at once."""
+    """Loaded from text in bulk."""
     add: Latencies
-    """One filter from text, when all others are there; the next match had to find it."""
+    """One filter from text, after all others; the next match had to find it."""
     remove: Latencies
     quiet: Latencies
-    """One event, nothing else going on. Of several rounds the one with the median p99."""
+    """One event, with nothing else running; the round with the median p99."""
     merging: Latencies
     """One event while a thread merges; the same events and rounds."""
     merge_seconds: float
@@ -58,7 +58,7 @@ class UpdateRun(msgspec.Struct, frozen=True):
 
     @property
     def slowdown(self) -> float:
-        """How many times as long the slowest of a hundred matches takes while a merge runs."""
+        """p99 during a merge over p99 without one."""
         return self.merging.p99 / self.quiet.p99
 
 
@@ -75,7 +75,7 @@ def bench_updates(
     seed: int = 1,
     note: Callable[[str], None] = lambda _: None,
 ) -> UpdateReport:
-    """Measure each workload with each number of filters. `note` is told what is being done."""
+    """Measure each workload with each number of filters. `note` is called with each step."""
     where = describe_machine()
     runs = []
     for name in names:
@@ -131,7 +131,7 @@ def _measure(
 def _examples(
     texts: Sequence[tuple[Any, str]], table: Any, events: Sequence[Any]
 ) -> dict[Any, Any]:
-    """An event that matches, by id; only for those that some event matches."""
+    """A matching event for each id that has one."""
     from tidings.matching import Matcher
 
     alone = Matcher(background=False)
@@ -165,7 +165,7 @@ def _time_matches(
     events: Sequence[Any],
     go_on: Callable[[], bool] = lambda: True,
 ) -> list[int]:
-    """Nanoseconds of each match, until all are done or it is time to stop."""
+    """Nanoseconds of each match, until all are done or `go_on` is false."""
     clock = time.perf_counter_ns
     spent = []
     for event in events:

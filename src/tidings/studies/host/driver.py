@@ -1,4 +1,4 @@
-"""A program that measures when it is asked to: a line to it, a line of JSON from it."""
+"""Runs a program that measures on request: it reads a line and answers with a line of JSON."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Unavailable(EnvironmentProblem):
-    """A program that can't take part."""
+    """A program can't take part."""
 
 
 class Driver:
-    """A running driver. It is started by the first request, and ends with the context."""
+    """A driver program. The first request starts it, and it ends with the context."""
 
     def __init__(
         self, system: str, command: list[str], environment: dict[str, str], scratch: Path
@@ -61,7 +61,7 @@ class Driver:
             raise Unavailable(f"the driver failed: {said}") from None
 
     def peak_bytes(self) -> int | None:
-        """The most memory that it has had, where the system tells."""
+        """Its peak memory, if the system tells."""
         with contextlib.suppress(OSError, AttributeError, IndexError, ValueError):
             status = Path(f"/proc/{self._process.pid}/status").read_text()  # type: ignore[union-attr]
             return int(status.split("VmHWM:")[1].split()[0]) * 1024
@@ -99,8 +99,8 @@ class Driver:
 
 
 def telling_line(output: str) -> str:
-    """The line of a failed program's output that says most: not one that is set in, as the lines
-    of a stack are."""
+    """The most informative line of a failed program's output; indented lines, as in stack traces,
+    don't count."""
     lines = [line.rstrip() for line in _ESCAPES.sub("", output).splitlines() if line.strip()]
     telling = [line for line in lines if not line[0].isspace() and _TELLING.search(line)]
     return (telling or lines[-1:] or ["it said nothing"])[0].strip()[:200]

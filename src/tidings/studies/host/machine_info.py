@@ -1,4 +1,4 @@
-"""Where something was measured, and how busy it was there."""
+"""Describes the machine of a measurement, and how busy it was."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Machine(msgspec.Struct, frozen=True):
     numpy: str
     pyarrow: str
     load: float | None
-    """Processes that wanted to run during the last minute, at the start."""
+    """The load average of the last minute, at the start."""
 
 
 def describe_machine() -> Machine:

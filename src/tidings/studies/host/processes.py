@@ -1,6 +1,4 @@
-"""The memory and the processor time of this process and of all that it started. Linux only: the
-figures are those of /proc.
-"""
+"""Memory and processor time of this process and its descendants. Linux only: from /proc."""
 
 from __future__ import annotations
 
@@ -17,17 +15,17 @@ EVERY = 0.5  # seconds between two looks
 
 
 class Peaks(msgspec.Struct):
-    """The most memory that was in use, in bytes."""
+    """Peak memory, in bytes."""
 
     together: int = 0
-    """Of all processes at one moment. Pages that several share are counted once for each."""
+    """Of all processes at one moment. Shared pages are counted for each process."""
     by_name: dict[str, list[int]] = {}
-    """Of each process by itself (VmHWM), by the name of its program; this one is `driver`."""
+    """Of each process (VmHWM), by the name of its program; this process is `driver`."""
 
 
 @contextmanager
 def watch_peaks() -> Iterator[Peaks]:
-    """Watch while the block runs; the peaks are complete at its end."""
+    """Record peaks while the block runs; they are complete at its end."""
     peaks, highest, done = Peaks(), dict[tuple[str, int], int](), threading.Event()
 
     def look() -> None:
@@ -58,7 +56,7 @@ def watch_peaks() -> Iterator[Peaks]:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it started, and they in turn."""
+    """A process and its descendants."""
     found = [pid]
     for one in found:
         with contextlib.suppress(OSError):
@@ -68,7 +66,7 @@ def family(pid: int) -> list[int]:
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process and all that it started have used of processors, those that ended with it."""
+    """Processor time of a process and its descendants, including finished ones."""
     ticks = 0
     for one in family(pid):
         with contextlib.suppress(OSError):
@@ -78,8 +76,8 @@ def processor_seconds(pid: int) -> float:
 
 
 def running_seconds(pid: int) -> float:
-    """What the threads of a process have used of processors, to the nanosecond where the system
-    tells; without those that ended."""
+    """Processor time of the running threads of a process, in nanosecond precision if the system
+    tells."""
     spent = 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -90,7 +88,7 @@ def running_seconds(pid: int) -> float:
 
 
 def resident_memory(pid: int) -> tuple[str, int]:
-    """The name of a process, and the bytes of memory that it has now."""
+    """The name of a process, and its current memory in bytes."""
     found = _status(pid)
     return found.get("Name", ""), _bytes(found.get("VmRSS"))
 

@@ -1,5 +1,5 @@
-"""The network measured: forwarding and its latency beside mosquitto and nats-server, publishing
-that is acknowledged from the disk, and look-ups of headers alone.
+"""Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
+publishing, and header look-ups alone.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ PARTS = ("forward", "latency", "durable", "lookup", "modes")
 HOME = "tidings"
 PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
-PUBLISHING = 2_000  # publications under way
-BLOCK = 2_000  # notifications that are encoded before
-STEADY = 20_000.0  # notifications per second that every machine has room for
+PUBLISHING = 2_000  # publications in flight
+BLOCK = 2_000  # notifications encoded in advance
+STEADY = 20_000.0  # notifications per second that every machine can handle
 HOPS = (1, 2, 3)
 Note = Callable[[str], None]
 
 
 class Case(msgspec.Struct, frozen=True):
-    """What is forwarded to whom."""
+    """A setup: labels, and neighbours to forward to."""
 
     name: str
     labels: int = 1
     neighbours: int = 1
-    relabelled: bool = False  # of two neighbours, one gets other labels; peers have no such thing
+    relabelled: bool = False  # one of two neighbours gets other labels; peers can't do that
 
 
 CASES = (
@@ -58,15 +58,15 @@ class ForwardRun(msgspec.Struct, frozen=True):
     rate: float  # notifications per second
     least: float
     most: float
-    per_core: float  # notifications per second of the forwarding process' processor time
-    busy: float  # seconds of processors per second
-    notifications: int  # all of them, every one received by every neighbour
-    ratio: float | None  # the median of tidings' rate over this one, round by round
+    per_core: float  # notifications per second of the forwarding process's processor time
+    busy: float  # processor seconds per second
+    notifications: int  # in total; every neighbour received every one
+    ratio: float | None  # the median over rounds of tidings' rate over this one
     ratio_per_core: float | None
 
 
 class LatencyRun(msgspec.Struct, frozen=True):
-    """Milliseconds, from when a notification was due to be sent until it was received."""
+    """Milliseconds from the time at which a notification was due until it was received."""
 
     system: str
     hops: int
@@ -76,7 +76,7 @@ class LatencyRun(msgspec.Struct, frozen=True):
     p99: float
     most: float
     notifications: int
-    processes: int  # that want a processor, the client with them
+    processes: int  # that need a processor, including the client
 
 
 class RouteReport(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ def bench_route(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> RouteReport:
-    """Measure some parts. `note` is told what is being done."""
+    """Measure some parts. `note` is called with each step."""
     where = describe_machine()
     there = [name for name in PROGRAMS if peers and program(name) is not None]
     absent = [
@@ -131,7 +131,7 @@ def bench_route(
 def _forward(
     case: Case, peers: Sequence[str], seconds: float, rounds: int, seed: int, note: Note
 ) -> list[ForwardRun]:
-    """All systems in turn, round after round."""
+    """Measure all systems in turn, round after round."""
     names = [HOME] if case.relabelled else [HOME, *peers]
     found: dict[str, list[Throughput]] = {name: [] for name in names}
     with contextlib.ExitStack() as stack:
@@ -147,7 +147,7 @@ def _forward(
 
 
 def _warm(system: System, seconds: float) -> None:
-    """What is first is slow; a router that is busy loads its kernels."""
+    """Warm up: first runs are slow, and a busy router loads its kernels."""
     for _ in range(3 * len(system.pids) if system.name == HOME else 1):
         pump(system, seconds, WINDOW)
 
@@ -186,7 +186,7 @@ def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> lis
 
 @contextlib.contextmanager
 def run_system(name: str, case: Case, seed: int, hops: int = 1) -> Iterator[System]:
-    """A system, ready to forward."""
+    """Run a system that is ready to forward."""
     chance = random.Random(seed)
     payloads = [chance.randbytes(PAYLOAD) for _ in range(BLOCK)]
     topics = [chance.randrange(case.labels) for _ in range(BLOCK)]
@@ -209,6 +209,6 @@ def _tidings(
     if not case.relabelled:
         wants = [wanted] * case.neighbours
         return start_tidings(folder, nodes, payloads, wants, hops=hops)
-    above = case.labels + 1  # one node over all others, which one neighbour wants alone
+    above = case.labels + 1  # a node above all others, the only one that a neighbour wants
     parents = dict.fromkeys(wanted, (above,))
     return start_tidings(folder, nodes, payloads, [wanted, [above]], parents=parents, hops=hops)

@@ -1,11 +1,11 @@
-"""Publishing that is acknowledged from the disk, through a real rendezvous point.
+"""Measures durable publishing through a real rendezvous point.
 
     agent ──Publish──> [rendezvous point, journal] ──Notification──> a receiver that counts
           <─Published─
 
-What is told apart: an agent as applications have it, many publications under way; a raw socket with
-publications that were encoded before, so that the rendezvous point is all that is slow; and one
-publication at a time, beside what a sync of the same disk costs.
+Three measurements: an agent, as applications use it, with many publications in flight; a raw socket
+with publications encoded in advance, so that only the rendezvous point limits the rate; and one
+publication at a time, next to the cost of a sync on the same disk.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from tidings.studies.network.route_peers import connect_to, end_process
 from tidings.studies.network.route_tidings import Peer, start_node
 
 PATIENCE = 20.0
-ALIVE = 4.0  # seconds between two words of the receiver: who is silent is taken for gone
-SYNC = 4096  # bytes that are written before each sync that is timed alone
+ALIVE = 4.0  # seconds between two signs of life of the receiver, or it would be dropped
+SYNC = 4096  # bytes written before each measured sync
 
 
 class Durable(msgspec.Struct, frozen=True):
-    """What was measured; times in milliseconds."""
+    """The measurements; times in milliseconds."""
 
     agent_rates: list[float]  # acknowledged per second, by an agent
     raw_rates: list[float]  # by a raw socket
-    root_per_core: float  # publications per second of the rendezvous point's processor, of the raw
+    root_per_core: float  # raw publications per second of the rendezvous point's processor time
     alone_p50: float
     alone_p99: float
     sync_p50: float
     sync_p99: float
     window: int
-    told: int  # notifications that the receiver got: all
+    told: int  # notifications that the receiver got, which is all of them
 
 
 def measure_durable(
@@ -70,7 +70,7 @@ def measure_durable(
         agents, raws, spent, count = [], [], 0.0, 0
         syncs = sync_times(folder, 50)
         alone = asyncio.run(_publish_alone(port, payload, max(20, int(100 * seconds))))
-        syncs += sync_times(folder, 50)  # on both sides: disks have their moods
+        syncs += sync_times(folder, 50)  # before and after, as disks vary
         total = len(alone)
         for number in range(rounds):
             note(f"durable: round {number + 1} of {rounds}")
@@ -99,7 +99,7 @@ def percentiles(milliseconds: Sequence[float]) -> tuple[float, float]:
 
 
 def sync_times(folder: Path, count: int) -> list[float]:
-    """Milliseconds of a write and a sync each."""
+    """Milliseconds of writes with a sync each."""
     spent = []
     descriptor = os.open(folder / "sync", os.O_WRONLY | os.O_CREAT)
     try:
@@ -114,7 +114,7 @@ def sync_times(folder: Path, count: int) -> list[float]:
 
 
 async def _publish_alone(port: int, payload: bytes, count: int) -> list[float]:
-    """Milliseconds of publications one at a time."""
+    """Milliseconds of publications, one at a time."""
     spent = []
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
         for number in range(count):
@@ -127,7 +127,7 @@ async def _publish_alone(port: int, payload: bytes, count: int) -> list[float]:
 async def _publish_by_agent(
     port: int, payload: bytes, window: int, seconds: float
 ) -> tuple[int, float]:
-    """How many were acknowledged, and in how many seconds."""
+    """Publish by an agent; return the number of acknowledged publications and the seconds."""
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
         start = time.perf_counter()
         waiting: deque[asyncio.Future[int]] = deque()
@@ -146,7 +146,7 @@ async def _publish_by_agent(
 def _publish_raw(
     port: int, name: str, payload: bytes, window: int, seconds: float
 ) -> tuple[int, float]:
-    """The same with frames that are made a window ahead, at little cost."""
+    """The same with frames that are encoded a window ahead, at little cost."""
     peer = _greet(port, name)
     encoded = itertools.count(1)
     content = b'{"n": 1}'
@@ -184,7 +184,7 @@ def _greet(port: int, name: str) -> Peer:
 
 
 class _Counter:
-    """A receiver of everything, which only counts, in a thread of its own."""
+    """A receiver that counts all notifications, in its own thread."""
 
     def __init__(self, port: int) -> None:
         self._peer = _greet(port, "counter")
@@ -223,7 +223,7 @@ class _Counter:
                 self._peer.say(self._alive)
 
     def wait_for(self, count: int) -> None:
-        """Until so many have come; Missing where they do not."""
+        """Wait until that many have arrived; raise Missing if they do not."""
         deadline = time.monotonic() + PATIENCE
         while len(self._seen) < count and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -232,4 +232,4 @@ class _Counter:
         self._thread.join()
         self._peer.link.close()
         if found != count:
-            raise Missing(f"the receiver was told of {found:,} notifications, expected {count:,}")
+            raise Missing(f"the receiver got {found:,} notifications, expected {count:,}")

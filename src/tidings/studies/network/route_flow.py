@@ -1,11 +1,11 @@
-"""Notifications through a running system, as fast as it takes them or at a given rate.
+"""Sends notifications through a running system, at full speed or at a given rate.
 
     client ──block, again and again──> forwarding processes ──> client, at one socket per neighbour
 
-One process sends and receives, with large buffers that were encoded before, so the client costs
-every system the same and little. All notifications of a system have one length on the way in and
-one on the way out: bytes that are counted are notifications that are counted, exactly. What is in
-flight is bounded, so nobody has a reason to drop anything; whoever does is found out.
+One process sends and receives, with large buffers encoded in advance, so the client costs every
+system the same, and little. All notifications of a system have one length on the way in and one on
+the way out, so counting bytes counts notifications exactly. The number in flight is bounded, so no
+system has a reason to drop any, and drops are detected.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import numpy.typing as npt
 from tidings.model import EnvironmentProblem
 from tidings.studies.host.processes import running_seconds
 
-CHUNK = 1 << 20  # bytes that are read at once
-PATIENCE = 10.0  # seconds without a byte, after which what is missing is lost
+CHUNK = 1 << 20  # bytes read at once
+PATIENCE = 10.0  # seconds without a byte after which missing notifications count as lost
 TICK = 0.001  # seconds between two bursts of a paced sender
 
 
 class Missing(EnvironmentProblem):
-    """A system did not deliver exactly what it was given."""
+    """A system did not deliver exactly what it got."""
 
 
 class Receiver(msgspec.Struct):
@@ -46,7 +46,7 @@ class System(msgspec.Struct):
     """A running system, ready to forward."""
 
     name: str
-    pids: list[int]  # of all processes that forward
+    pids: list[int]  # of all forwarding processes
     sender: socket.socket
     receivers: list[Receiver]
     block: bytes  # whole notifications
@@ -62,7 +62,7 @@ class System(msgspec.Struct):
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """What went through."""
+    """The result of a run at full speed."""
 
     notifications: int
     seconds: float
@@ -79,7 +79,7 @@ class Throughput(msgspec.Struct, frozen=True):
 
 
 def pump(system: System, seconds: float, window: int) -> Throughput:
-    """As many notifications as go through, with at most `window` in flight."""
+    """Send at full speed, with at most `window` notifications in flight."""
     system.rest()
     sender, receivers, size = system.sender, system.receivers, system.size
     block, length, room = memoryview(system.block), len(system.block), memoryview(bytearray(CHUNK))
@@ -96,11 +96,11 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
                     goal = sent // size
                 if arrived == goal:
                     break
-                allowed = -sent % size if goal < 0 else 0  # what is begun is sent
+                allowed = -sent % size if goal < 0 else 0  # finish a begun notification
             else:
                 allowed = (arrived + window) * size - sent
                 if allowed < window * size // 4:
-                    allowed = 0  # no dribbling
+                    allowed = 0  # avoid small writes
             if allowed:
                 at = sent % length
                 with contextlib.suppress(BlockingIOError):
@@ -111,8 +111,8 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
                     heard = now
             if now - heard > PATIENCE:
                 raise Missing(
-                    f"{system.name}: {arrived:,} notifications came of {sent // size:,} that were "
-                    "sent, and no more for too long"
+                    f"{system.name}: {arrived:,} of {sent // size:,} notifications arrived, and no "
+                    "more for too long"
                 )
         took = time.perf_counter() - start
     used = _processor(system) - before
@@ -121,9 +121,11 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
 
 
 def send_paced(system: System, rate: float, seconds: float, window: int) -> npt.NDArray[np.float64]:
-    """The milliseconds that each notification took, at a steady rate: bursts, one a millisecond,
-    each stamped with the time at which it was due, whether or not it was sent late. It is, when
-    `window` of them are in flight."""
+    """Send at a steady rate; return the milliseconds that each notification took.
+
+    A burst is due each millisecond and carries the time at which it was due, even if it is sent
+    late. It is sent late if `window` notifications are in flight.
+    """
     system.rest()
     sender, size = system.sender, system.size
     stamps = {id(one): _Stamps(one) for one in system.receivers}
@@ -170,7 +172,7 @@ def send_paced(system: System, rate: float, seconds: float, window: int) -> npt.
 
 
 class _Stamps:
-    """How long notifications took."""
+    """Collects how long notifications took."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
@@ -199,7 +201,7 @@ Selectors = tuple[selectors.BaseSelector, selectors.BaseSelector]
 
 @contextlib.contextmanager
 def _selectors(system: System) -> Iterator[Selectors]:
-    """Two: what can be read; and that, or whether the sender can send."""
+    """Two selectors: for reading only, and for reading or sending."""
     ends = [system.sender, *(one.socket for one in system.receivers)]
     with selectors.DefaultSelector() as reading, selectors.DefaultSelector() as both:
         both.register(system.sender, selectors.EVENT_WRITE)
@@ -227,7 +229,7 @@ def _read(system: System, source: socket.socket, room: memoryview) -> int:
 
 
 def _check(system: System, count: int) -> None:
-    """Nothing may come after the last one."""
+    """Check that nothing arrives after the last notification."""
     time.sleep(0.01)
     for one in system.receivers:
         one.socket.setblocking(False)
@@ -236,6 +238,6 @@ def _check(system: System, count: int) -> None:
         one.socket.setblocking(True)
         if one.received != count * one.size:
             raise Missing(
-                f"{system.name}: {one.received:,} bytes came, expected {count * one.size:,}: "
+                f"{system.name}: {one.received:,} bytes arrived, expected {count * one.size:,} for "
                 f"{count:,} notifications"
             )

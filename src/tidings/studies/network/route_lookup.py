@@ -1,8 +1,8 @@
-"""Forwarding without a network: what a router does for a header, and for a subscription.
+"""Measures a router's work for a header and for a subscription, without a network.
 
-One router with ten neighbours; subscribers come from random ones of them. As in study 2 of the
-dissertation, with what its preprocessor does left out: where a topic belongs is told to the router.
-Times are those of the processor, so a busy machine does not count.
+One router has ten neighbours, and subscribers are behind random ones of them. As in study 2 of the
+dissertation, but without the preprocessor's work: the router is told where a topic belongs. Times
+are processor times, so a busy machine does not matter.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ FLAT_FROM = 1000  # subscribers
 
 
 class Lookup(msgspec.Struct, frozen=True):
-    """What was measured for one number of subscribers; microseconds."""
+    """The measurements for one number of subscribers, in microseconds."""
 
     scenario: str
     subscribers: int
-    topics: int  # that are subscribed to
-    ids: float  # of a notification, in the mean
-    subscription: float  # each, of all so far
-    fresh: float  # the look-up of a header that is not known
-    known: float  # of one that is, by its bytes, as a router does it
-    frame: float  # of the frame, with labels that are known
+    topics: int  # with subscribers
+    ids: float  # per notification, on average
+    subscription: float  # each, over all so far
+    fresh: float  # the look-up of an unknown header
+    known: float  # of a known one, by its bytes, as in a router
+    frame: float  # of a whole frame with known labels
     table_bytes: int
 
 
@@ -59,7 +59,7 @@ def look_up(
 
 
 class _Filling:
-    """A router that gets more and more subscriptions."""
+    """A router that receives more and more subscriptions."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.scenario = scenario
@@ -74,7 +74,7 @@ class _Filling:
         count = size - self.subscribers
         topics = scenario.subscriptions(self.chance, count).tolist()
         senders = self.chance.integers(0, NEIGHBOURS, count).tolist()
-        aside = 0.0  # what the preprocessor would do
+        aside = 0.0  # the preprocessor's work, not measured
         start = clock()
         for topic, sender in zip(topics, senders, strict=True):
             if topic not in graph.nodes:
@@ -122,7 +122,7 @@ class _Filling:
 
 
 def _frames(labels: Sequence[Sequence[m.Label]]) -> tuple[bytes, list[int], list[int]]:
-    """A buffer of notifications, and where each begins and ends."""
+    """A buffer of notifications, with their starts and ends."""
     buffer = b"".join(
         frames.encode(
             m.Notification(1, number, tuple(m.Mark(one[0], 1, one) for one in its), bytes(200))
@@ -134,7 +134,7 @@ def _frames(labels: Sequence[Sequence[m.Label]]) -> tuple[bytes, list[int], list
 
 
 def _micros(work: Callable[[], object], count: int, rounds: int = 15) -> float:
-    """The median of some rounds; each of them does something for so many."""
+    """The median over rounds of the microseconds per item; a round handles `count` items."""
     work()
     spent = []
     for _ in range(rounds):
@@ -145,7 +145,7 @@ def _micros(work: Callable[[], object], count: int, rounds: int = 15) -> float:
 
 
 def deep_size(root: object) -> int:
-    """The bytes of an object and of all that only it leads to: numbers and texts count once."""
+    """The bytes of an object and everything reachable from it, each object once."""
     seen: set[int] = set()
     todo: list[object] = [root]
     total = 0
@@ -170,16 +170,16 @@ def _within(one: object) -> Iterator[object]:
 
 
 class Flatness(msgspec.Struct, frozen=True):
-    """How many times as long a header takes with the most subscribers as with 1,000."""
+    """The time for a header with the most subscribers, over that with 1,000."""
 
     scenario: str
-    known: float  # one that is known
-    notification: float  # one that is new
-    id: float  # of a header that has more of them when there are more topics
+    known: float  # of a known header
+    notification: float  # of a new header
+    id: float  # per id, as headers have more ids if there are more topics
 
 
 def flatness(found: Sequence[Lookup]) -> list[Flatness]:
-    """By scenario, of those that were measured with 1,000 subscribers and with more."""
+    """By scenario, if it was measured with 1,000 subscribers and with more."""
     flat = []
     for name in dict.fromkeys(one.scenario for one in found):
         some = [one for one in found if one.scenario == name and one.subscribers >= FLAT_FROM]

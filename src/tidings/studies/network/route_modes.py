@@ -1,9 +1,9 @@
-"""What adaptive forwarding brings: the same notifications through a router in each of its modes.
+"""Measures adaptive forwarding: the same notifications through a router in each of its modes.
 
     root ──frames──> [router] ──> 10 neighbours        measured: the router's forwarding alone
 
-Graphs are flat (categories that do not cover each other), shallow (3 levels), deep (a chain), or of
-one neighbour that wants everything. Headers come as the root of that mode writes them.
+Graphs are flat (no coverings), shallow (3 levels), deep (a chain), or have one neighbour that wants
+everything. Headers arrive as a root of that mode writes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FRAMES = 2000
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A content graph by the parents of its nodes, and how often a neighbour wants a node."""
+    """A content graph, by parents of nodes, and the share of nodes that a neighbour wants."""
 
     parents: dict[int, list[int]]
     wanted: float
@@ -33,13 +33,13 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class ModeRow(msgspec.Struct, frozen=True):
-    """What one mode takes, for notifications that come as they do in that mode."""
+    """The cost of one mode, for notifications as they arrive in that mode."""
 
     shape: str
     mode: str
-    microseconds: float  # for a notification
-    bytes_out: float  # for a notification, to all neighbours
-    ratio: float  # of the time that labels take; below 1 it pays
+    microseconds: float  # per notification
+    bytes_out: float  # per notification, to all neighbours
+    ratio: float  # to the time with labels; below 1 the mode is faster
 
 
 def shapes() -> dict[str, Shape]:
@@ -60,7 +60,7 @@ def shapes() -> dict[str, Shape]:
 def measure_modes(
     rounds: int = 7, seed: int = 1, note: Callable[[str], None] = lambda _: None
 ) -> list[ModeRow]:
-    """Each shape in each mode, in turn; medians."""
+    """Measure each shape in each mode, in turn; medians."""
     costs = measure_costs()
     rows: list[ModeRow] = []
     for name, shape in shapes().items():
@@ -79,7 +79,7 @@ def measure_modes(
 
 
 class _Run:
-    """A router of one mode, and frames as they come to it from a root of that mode."""
+    """A router of one mode, and frames as they arrive from a root of that mode."""
 
     def __init__(self, shape: Shape, forwarding: Forwarding, seed: int) -> None:
         chance = random.Random(seed)

@@ -1,6 +1,6 @@
-"""mosquitto and nats-server, ready to forward: as they are installed here, nothing durable.
+"""Starts mosquitto and nats-server, as installed here and without durability.
 
-Their clients are raw sockets that speak just enough of MQTT 3.1.1 and of the protocol of NATS.
+Their clients are raw sockets that speak just enough of MQTT 3.1.1 and of the NATS protocol.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOPICS = 10_000  # at most; their names have one length
 
 
 def program(name: str) -> str | None:
-    """Where a peer is installed."""
+    """The path of a peer's program, if it is installed."""
     return shutil.which(PROGRAMS[name], path=None) or shutil.which(
         PROGRAMS[name], path="/usr/sbin:/usr/local/sbin:/usr/local/bin"
     )
@@ -36,7 +36,7 @@ def topic(number: int) -> str:
 
 
 def mqtt_packet(head: int, body: bytes) -> bytes:
-    """A control packet: its first byte, its length in groups of seven bits, its body."""
+    """A control packet: first byte, length in groups of seven bits, body."""
     length, size = len(body), bytearray()
     while True:
         length, low = length >> 7, length & 127
@@ -51,7 +51,7 @@ def mqtt_text(text: str) -> bytes:
 
 
 def mqtt_connect(name: str) -> bytes:
-    """A clean session that need not say that it is alive."""
+    """A clean session without keep-alive."""
     return mqtt_packet(0x10, mqtt_text("MQTT") + bytes((4, 2, 0, 0)) + mqtt_text(name))
 
 
@@ -68,7 +68,7 @@ def mqtt_publish(topic: str, payload: bytes) -> bytes:
 def start_mosquitto(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
-    """mosquitto, with so many receivers of all topics. `topics` are those of the payloads."""
+    """Start mosquitto with some receivers of all topics. `topics` are those of the payloads."""
     port = free_port()
     file = folder / "mosquitto.conf"
     file.write_text(
@@ -123,7 +123,7 @@ def nats_message(topic: str, number: int, payload: bytes) -> bytes:
 def start_nats(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
-    """nats-server, with so many receivers of all topics."""
+    """Start nats-server with some receivers of all topics."""
     port = free_port()
     file = folder / "nats.conf"
     file.write_text(f'listen: "127.0.0.1:{port}"\nping_interval: "1h"\nmax_pending: 256MB\n')
@@ -140,7 +140,7 @@ def start_nats(
 
     def receiving() -> socket.socket:
         link = joined()
-        # numbers of one length, so that all messages have one
+        # numbers of one length, so that all messages have one length
         link.sendall(b"".join(nats_subscribe(topic(one), TOPICS + one) for one in distinct))
         link.sendall(b"PING\r\n")
         _until(link, b"PONG\r\n", "nats")
@@ -157,7 +157,7 @@ def start_nats(
         lambda _: Receiver(receiving(), out, out - after), receivers, frames,
         len(frames[0]) - after,
     )  # fmt: skip
-    for link in links:  # the server asks each of them once, two seconds after it came
+    for link in links:  # the server pings each once, two seconds after it connected
         _until(link, b"PING\r\n", "nats")
         link.sendall(b"PONG\r\n")
     return system
@@ -176,7 +176,7 @@ def free_port() -> int:
 
 
 def connect_to(port: int, patience: float = 10.0) -> socket.socket:
-    """A connection to a process that is starting."""
+    """Connect to a process that is starting."""
     deadline = time.monotonic() + patience
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Measurements of the network as tables for people."""
+"""Formats measurements of the network as tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Section = tuple[str, Table]
 
 
 def route_sections(report: RouteReport) -> list[Section]:
-    """All tables of a report, each with a line that says what is in it and in which unit."""
+    """All tables of a report, each with a heading on its contents and unit."""
     sections: list[Section] = []
     if report.forward:
         sections.append(
@@ -57,7 +57,7 @@ def route_sections(report: RouteReport) -> list[Section]:
 
 
 def route_lines(report: RouteReport) -> list[str]:
-    """What is to be known beside the tables."""
+    """Notes for below the tables."""
     lines = list(report.absent)
     if report.forward:
         total = sum(run.notifications * run.neighbours for run in report.forward)

@@ -1,5 +1,5 @@
-"""Routers of tidings, ready to forward: real processes between a client that plays the rendezvous
-point and neighbours that are raw sockets.
+"""Starts routers of tidings: real processes between a client that plays the rendezvous point and
+neighbours that are raw sockets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.studies.network.route_peers import connect_to, end_process
 EPOCH = 7
 PUBLISHER = "publisher-1"
 PATIENCE = 20.0  # seconds until all must be ready
-CALM = 3600.0  # seconds: nobody is taken for silent while something is measured
+CALM = 3600.0  # seconds: no neighbour counts as silent during a measurement
 
 
 class Peer:
@@ -34,7 +34,7 @@ class Peer:
         self.link.sendall(b"".join(map(frames.encode, messages)))
 
     def receive(self) -> list[m.Message]:
-        """What has come, at least a part of a message."""
+        """Wait for data; return the complete messages in it."""
         data = self.link.recv(1 << 20)
         if not data:
             raise EnvironmentProblem("a router ended the connection")
@@ -45,7 +45,7 @@ class Peer:
 
 
 class Above(Peer):
-    """It plays the rendezvous point: every node is there, each beneath the parents given."""
+    """Plays the rendezvous point: every node exists, below the given parents."""
 
     def __init__(self, link: socket.socket, parents: Mapping[int, m.Label]) -> None:
         super().__init__(link)
@@ -62,7 +62,7 @@ class Above(Peer):
         self.say(m.Beat(EPOCH, 0, {}, digest(self.wanted), 0))
 
     def answer(self) -> None:
-        """Tell where nodes belong that are wanted."""
+        """Tell the router where wanted nodes belong."""
         for message in self.receive():
             if isinstance(message, (m.Subscribe, m.Wanted)) and message.epoch == EPOCH:
                 for node in message.nodes:
@@ -81,8 +81,8 @@ def start_tidings(
     parents: Mapping[int, m.Label] | None = None,
     hops: int = 1,
 ) -> System:
-    """A chain of routers, with a receiver for each list of nodes that are wanted; `nodes` are those
-    of the payloads."""
+    """Start a chain of routers, with a receiver for each list in `wants`; `nodes` are those of the
+    payloads."""
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(PATIENCE)
     processes: list[subprocess.Popen[bytes]] = []
@@ -124,7 +124,7 @@ def start_tidings(
 
 
 def _start(file: Path, name: str, above: int, processes: list[subprocess.Popen[bytes]]) -> int:
-    """Run a router beneath the one at a port; the port at which it listens."""
+    """Run a router below the one at a port; return the port at which it listens."""
     file.write_text(
         f'name = "{name}"\nlisten = "127.0.0.1:0"\nupstream = "127.0.0.1:{above}"\n'
         f"[times]\nsilent = {CALM}\nexpire = {CALM}\nresubscribe = {CALM}\n"
@@ -133,7 +133,7 @@ def _start(file: Path, name: str, above: int, processes: list[subprocess.Popen[b
 
 
 def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
-    """Run the node that a file describes; the port at which it listens."""
+    """Run the node that a file describes; return the port at which it listens."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tidings", "router", "--config", str(file)],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -147,7 +147,7 @@ def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
 
 
 def _settle(above: Above, peers: Sequence[Peer], wants: Sequence[Sequence[int]]) -> None:
-    """Subscribe everybody; the routers of a chain may not know of the epoch yet."""
+    """Subscribe all receivers; repeat, as routers of a chain may not know the epoch yet."""
     missing = {id(peer): set(nodes) for peer, nodes in zip(peers, wants, strict=True)}
     by_link = {peer.link: peer for peer in peers}
     deadline, again = time.monotonic() + PATIENCE, 0.0
@@ -180,8 +180,8 @@ def _frame(node: int, payload: bytes) -> bytes:
 
 
 def _receivers(above: Above, peers: Sequence[Peer], given: Sequence[bytes]) -> list[Receiver]:
-    """Send each notification once, and look at all of what comes."""
-    time.sleep(0.3)  # what the routers still have to say to each other
+    """Send each notification once, and check everything that arrives."""
+    time.sleep(0.3)  # let the routers finish talking to each other
     expected = [frames.decode(one) for one in given]
     found: list[list[m.Notification]] = [[] for _ in peers]
     for at, one in enumerate(given, start=1):

@@ -1,4 +1,4 @@
-"""Measures tagging on Spark against the bare engine, and against what a Spark user does without it.
+"""Measures tagging on Spark against the bare engine, and against joins in Spark.
 
 Three runs, each from Parquet to Parquet:
 
@@ -7,7 +7,7 @@ Three runs, each from Parquet to Parquet:
     one shape      many filters `symbol = ? AND price > ? AND volume BETWEEN ? AND ?`: against a
                    broadcast hash join on the symbol
 
-All ways of a run must give the same pairs of row and filter; one that does not is not reported.
+All ways of a run must give the same pairs of row and filter; otherwise there is no report.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def bench_spark(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> SparkReport:
-    """Measure all runs; files go to a folder that is there."""
+    """Measure all runs; files go to an existing folder."""
     where = describe_machine()
     bench = _Bench(spark, folder, repeats, note)
     ways = bench.tagging(filters, rows, seed)
@@ -188,7 +188,7 @@ class _Bench:
     def _measure(
         self, run: str, filters: int, rows: int, ways: Mapping[str, Callable[[str], int]]
     ) -> list[SparkWay]:
-        """Each way in turn, round after round; the first round is for warming up."""
+        """Measure each way in turn, round after round; the first round is a warm-up."""
         spent: dict[str, list[float]] = {way: [] for way in ways}
         found: dict[str, int] = {}
         for number in range(self.repeats + 1):
@@ -217,13 +217,13 @@ class _Bench:
         return self._checksum(out)
 
     def _count_told(self, out: str) -> int:
-        """How many pairs there are in lists; the clock stops before they are counted."""
+        """The number of pairs in the lists; the clock stops before they are counted."""
         self._ended = time.perf_counter()
         found = self.spark.read.parquet(out).selectExpr("sum(size(subscriptions)) AS n").first()
         return int(found["n"]) if found is not None and found["n"] is not None else 0
 
     def _checksum(self, out: str) -> int:
-        """A number that tells sets of pairs apart; the clock stops before it is made."""
+        """A checksum of the pairs; the clock stops before it is computed."""
         self._ended = time.perf_counter()
         made = "bigint(count(*)) + sum(pmod(xxhash64(row, pairs), 1000003)) * 1000000 AS n"
         found = self.spark.read.parquet(out).selectExpr(made).first()
@@ -233,7 +233,7 @@ class _Bench:
         return self.spark.read.parquet(source)
 
     def _write(self, name: str, events: pa.Table) -> str:
-        """Rows as four Parquet files, with their number."""
+        """Write rows as four Parquet files, with their numbers."""
         folder = self.folder / f"{name}-in"
         folder.mkdir()
         rows = events.append_column("row", pa.array(np.arange(len(events))))
@@ -250,7 +250,7 @@ class _Bench:
         return Snapshot.open(path)
 
     def _bounds(self, filters: Conjunctions) -> DataFrame:
-        """A table with a row for each filter: what each column must be, or between."""
+        """A table with a row for each filter: the value or bounds of each column."""
         columns: dict[str, list[Any]] = {}
         kinds = {attribute.name: attribute.kind for attribute in filters.attributes}
         for name, kind in kinds.items():

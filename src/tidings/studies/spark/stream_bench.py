@@ -1,9 +1,9 @@
-"""Measures a running pipeline: how long from a file to the outbox, and whether memory stays.
+"""Measures a running pipeline: latency from a file to the outbox, and whether memory is stable.
 
-A process of its own writes JSON lines at a steady rate, each with the moment of its making; the
-pipeline matches them against `mixed` filters. The latency of a notification is from that moment to
-the moment at which the commit of its batch was on the disk. What was made in the first seconds,
-while workers start and kernels are loaded, is not counted.
+A separate process writes JSON lines at a steady rate, each with the time of its creation; the
+pipeline matches them against `mixed` filters. The latency of a notification ends when the commit of
+its batch is on disk. Notifications from the first seconds, while workers start and kernels are
+loaded, are not counted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES_PER_SECOND = 10
-POOL = 65_536  # distinct events, which are sent again and again
+POOL = 65_536  # distinct events, which are repeated
 _FILE = """
 name = "bench"
 [source]
@@ -64,14 +64,14 @@ class StreamReport(msgspec.Struct, frozen=True):
     filters: int
     rate: int
     seconds: float
-    warm: float  # seconds at the start that are not counted
+    warm: float  # seconds at the start, not counted
     every: float
     notifications: int
     told: int
     batches: int
     batch_p50: float  # seconds
     batch_p99: float
-    p50: float  # seconds from making to commit
+    p50: float  # seconds from creation to commit
     p99: float
     most: float
     early: Memory
@@ -91,7 +91,7 @@ def bench_stream(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> StreamReport:
-    """Run a pipeline for some seconds; `changes` subscriptions are changed each second."""
+    """Run a pipeline for some seconds; `changes` subscriptions are changed per second."""
     where = describe_machine()
     note("loading subscriptions")
     work = make_workload("mixed", filters, POOL, seed)
@@ -160,8 +160,8 @@ def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:
 
 
 def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
-    """Seconds from making to commit of all notifications that were made after a moment, and the
-    pairs of the batches with them."""
+    """Seconds from creation to commit of all notifications created after `since`, and the number of
+    pairs in their batches."""
     found: list[npt.NDArray[Any]] = [np.zeros(0)]
     told = 0
     for batch in outbox.commits():
@@ -178,7 +178,7 @@ def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
 
 
 def _memory() -> Memory:
-    """Resident memory of this process and of what it started."""
+    """Resident memory of this process and its descendants."""
     sizes = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
     for pid in family(os.getpid()):
         name, size = resident_memory(pid)

@@ -1,9 +1,9 @@
-"""The right answers of a workload, worked out from its tests alone.
+"""Computes the correct matches of a workload from its tests alone.
 
-It shares nothing with the engine or with the peers, and serves to check all of them. Each column of
-events is made one of ordered codes; a test is a range of codes, except the suffix and LIKE tests,
-which are looked at one by one. For each filter the test that fewest events pass gives the
-candidates, and the other tests are held against those.
+It shares no code with the engine or the peers, and serves to check all of them. Each column of
+events is converted to ordered codes; a test is a range of codes, except suffix and LIKE tests,
+which are evaluated one by one. For each filter, the most selective test yields the candidates, and
+the other tests are applied to these.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _pairs(workload: Workload, events: int | None) -> Iterator[tuple[Array, Arra
     tests = _Tests(workload.filters, columns)
     offsets = workload.filters.offsets
     size = tests.stop - tests.start
-    # The first of the smallest tests of every filter.
+    # The most selective test of every filter.
     by_size = np.lexsort((size, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
     access = by_size[offsets[:-1]]
     ends = np.cumsum(size[access])
@@ -121,7 +121,7 @@ class _Tests:
         self._filters = filters
         self._columns = columns
         self.codes = np.stack([column.codes for column in columns])
-        # Open ends: -1 is the code of null strings, NaN that of null numbers; neither passes.
+        # For open ends: null strings have the code -1, null numbers NaN; neither passes.
         self.low = np.where(np.isnan(filters.low), -np.inf, filters.low)
         self.high = np.where(np.isnan(filters.high), np.inf, filters.high)
         self.loose = (filters.operator == SUFFIX) | (filters.operator == LIKE)

@@ -1,4 +1,4 @@
-"""Checks of what an engine found, against the workload's answers and the reference semantics."""
+"""Checks the matches of an engine against the workload's answers and the reference semantics."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ MOST_EVALUATIONS = 200_000
 
 
 class WrongMatches(TidingsError):
-    """An engine that found other matches than the reference semantics; its speed means nothing."""
+    """An engine found other matches than the reference semantics, so its speed means nothing."""
 
 
 class Reference:
     """The matches that the first `sample` events of a workload must have.
 
-    They come from the workload's tests. The reference semantics, `Filter.matches`, is then asked
-    about all of them, and about filters that should not match: every one when there are few, else
-    as many at random as MOST_EVALUATIONS allows.
+    They come from the workload's tests. The reference semantics, `Filter.matches`, then confirms
+    all of them, and that other filters do not match: all others if they are few, or else a random
+    choice within MOST_EVALUATIONS.
     """
 
     def __init__(self, workload: Workload, sample: int) -> None:
@@ -34,7 +34,7 @@ class Reference:
         self.evaluations = self._ask(workload)
 
     def check(self, found: Sequence[Sequence[object]], way: str) -> None:
-        """Refuse matches, one list of ids per sampled event, that are not the expected ones."""
+        """Raise WrongMatches unless these are the expected ids of each sampled event."""
         for number, (ids, expected) in enumerate(zip(found, self._expected, strict=True)):
             if len(ids) == len(expected) and set(ids) == expected:
                 continue

@@ -1,4 +1,4 @@
-"""Filters of a workload: conjunctions of tests, held as columns, written as SQL or JSON or lists.
+"""Filters of a workload: conjunctions of tests, stored in columns, written as SQL, JSON or lists.
 
 A test is on one attribute:
 
@@ -8,8 +8,8 @@ A test is on one attribute:
     suffix   the text ends with the value
     like     the text fits the value as a pattern of LIKE
 
-A million filters are some five million tests, so nothing here loops over them in Python: texts are
-put together by Arrow, block by block.
+A million filters have some five million tests, so nothing here loops over them in Python: Arrow
+builds the texts, block by block.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Conjunctions:
     """Many filters. The tests of filter i are those from `offsets[i]` up to `offsets[i + 1]`.
 
     `attribute` (int16) is an index into `attributes`, `operator` (int8) one into OPERATORS. `text`
-    is an Arrow array of strings, null where the value is a number; `low` and `high` are float64,
-    NaN where there is no bound; a number to be equal to is in both.
+    is an Arrow array of strings, null if the value is a number; `low` and `high` are float64, NaN
+    for no bound, and equal for an equality.
     """
 
     attributes: tuple[Attribute, ...]
@@ -97,7 +97,7 @@ class Conjunctions:
         )
 
     def operators(self) -> set[str]:
-        """The operators that are used, which tells who can take part."""
+        """The operators in use, which decide which peers can take part."""
         return {OPERATORS[code] for code in np.unique(self.operator)}
 
     def sql(self) -> Iterator[str]:
@@ -166,7 +166,7 @@ class Conjunctions:
         return _in_order(pieces)
 
     def _groups(self) -> Iterator[tuple[Array, str, Kind, int, Any, Array, Array]]:
-        """The tests that are written alike: rows, attribute, kind, operator, text, low, high."""
+        """Tests grouped by syntax: rows, attribute, kind, operator, text, low, high."""
         open_ends = np.isnan(self.low) * 2 + np.isnan(self.high)
         shape = (self.attribute.astype(np.int64) * 8 + self.operator) * 4 + open_ends
         for key in np.unique(shape):
@@ -183,7 +183,7 @@ _LIKE = {PREFIX: ("", "%"), SUFFIX: ("%", "")}
 
 
 class ConjunctionBuilder:
-    """Tests of many filters, put down group by group and sorted by filter at the end."""
+    """Collects the tests of many filters, group by group, and sorts them by filter at the end."""
 
     def __init__(self, attributes: tuple[Attribute, ...]) -> None:
         self._attributes = attributes
@@ -209,7 +209,7 @@ class ConjunctionBuilder:
         self._add(rows, attribute, BETWEEN, None, low, high)
 
     def pattern(self, rows: Array, attribute: str, operator: int, texts: Any) -> None:
-        """Add a test on the start, the end or the form of a text."""
+        """Add a prefix, suffix or LIKE test."""
         self._add(rows, attribute, operator, texts, None, None)
 
     def filters(self, count: int) -> Conjunctions:
@@ -258,7 +258,7 @@ def concatenate(pieces: list[Conjunctions]) -> Conjunctions:
 
 
 def sql_of_tests(tests: Sequence[AttributeTest]) -> str:
-    """A conjunction as a text of the default dialect; for many at once there is `sql()`."""
+    """A conjunction as a text of the default dialect; `sql()` is faster for many."""
     return " AND ".join(_sql_of_test(test) for test in tests)
 
 
@@ -278,7 +278,7 @@ def _sql_of_test(test: AttributeTest) -> str:
 
 
 def event_lines(events: pa.Table) -> list[bytes]:
-    """Each event as a JSON object; what is null is left out."""
+    """Each event as a JSON object; null attributes are left out."""
     lines: list[bytes] = []
     for batch in events.to_batches(max_chunksize=BLOCK):
         fields = []
@@ -291,7 +291,7 @@ def event_lines(events: pa.Table) -> list[bytes]:
 
 
 def json_strings(texts: Any) -> Any:
-    """Strings as JSON writes them. Each distinct one is escaped once."""
+    """Strings as JSON. Each distinct string is escaped once."""
     coded = texts.dictionary_encode()
     escaped = [msgspec.json.encode(text).decode() for text in coded.dictionary.to_pylist()]
     return pa.array(escaped, pa.string()).take(coded.indices)
@@ -317,7 +317,7 @@ def _as_text(column: Any) -> Any:
 
 
 def glue(*parts: Any) -> Any:
-    """Texts made of texts side by side; a part is an Arrow array or one text for all."""
+    """Concatenate texts row by row; a part is an Arrow array or one text for all rows."""
     return pc.binary_join_element_wise(*parts, "")
 
 
@@ -328,7 +328,7 @@ def _join_tests(offsets: Array, texts: Any, between: str) -> Any:
 
 
 def _in_order(pieces: list[tuple[Array, Any]]) -> Any:
-    """One array of pieces that each hold the values of some rows."""
+    """Assemble one array from pieces that hold the values of some rows each."""
     if not pieces:
         return pa.array([], pa.string())
     rows = np.concatenate([rows for rows, _ in pieces])

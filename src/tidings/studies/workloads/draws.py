@@ -1,7 +1,7 @@
-"""Random draws that can be repeated: one seed gives the same values, however many are wanted.
+"""Reproducible random draws: a seed gives the same values, however many are drawn.
 
-Values are drawn in blocks, each from a generator of its own, so that the first 10,000 filters of a
-workload are the same whether 10,000 or a million are made.
+Values are drawn in blocks, each from its own generator, so the first 10,000 filters of a workload
+are the same whether 10,000 or a million are drawn.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ BLOCK = 65_536
 
 
 def blocks(count: int, *key: int) -> Iterator[tuple[np.random.Generator, int]]:
-    """(generator, how many of its block are wanted) until `count` is reached.
+    """Yield (generator, how many values of its block are needed) until `count` is reached.
 
-    A block is always drawn whole, `BLOCK` values, and cut by the caller.
+    The caller always draws a whole block of `BLOCK` values, and cuts it.
     """
     for number, start in enumerate(range(0, count, BLOCK)):
         yield np.random.default_rng([*key, number]), min(BLOCK, count - start)
 
 
 def draw_zipf(rng: np.random.Generator, exponent: float, values: int, size: int) -> Array:
-    """Ranks 0 to `values` - 1 by Zipf's law; the tail counts as the last of them."""
+    """Draw ranks 0 to `values` - 1 by Zipf's law; the tail counts as the last rank."""
     drawn = rng.zipf(exponent, size)
     return np.minimum(drawn - 1, values - 1)
 
 
 def draw_distinct(rng: np.random.Generator, weights: Array, most: int, size: int) -> Array:
-    """`size` rows of `most` different indexes each, drawn one after the other by weight.
+    """Draw `size` rows of `most` different indexes each, by weight and without replacement.
 
-    The index with the smallest of exponential times, one per index with its weight as the rate, is
-    the first draw, the next smallest the second: the same law as drawing without putting back.
+    Each index gets an exponential time with its weight as rate; the indexes with the smallest times
+    are the draws, in order. This has the same distribution as drawing one after the other.
     """
     times = rng.standard_exponential((size, len(weights))) / weights
     return np.argsort(times, axis=1)[:, :most]
 
 
 def lengths_to_offsets(lengths: Array) -> Array:
-    """Where each of some runs starts, and where the last one ends."""
+    """The start of each run, and the end of the last one."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

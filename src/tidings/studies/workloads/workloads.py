@@ -6,7 +6,7 @@
     prefix    paths: a prefix, a suffix or a LIKE pattern, and an equality or two
     flights   flights that left New York in 2013, with subscriptions of six kinds
 
-`mixed` and `equality` are the ones that figures are quoted for; do not change them.
+Published figures use `mixed` and `equality`; do not change them.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class Workload:
 
 
 def make_workload(name: str, filters: int, events: int, seed: int = 1) -> Workload:
-    """A workload of RECIPES with that many filters and events.
+    """Make the workload of a name, with that many filters and events.
 
-    A smaller one of the same seed is the start of a larger one.
+    With the same seed, a smaller workload is the beginning of a larger one.
     """
     recipe = RECIPES.get(name)
     if recipe is None:
@@ -189,7 +189,7 @@ def _ranges_attributes() -> tuple[Attribute, ...]:
 
 
 def _readings(rng: np.random.Generator, attribute: int, count: int) -> Array:
-    """Even attributes are spread evenly, odd ones around the middle."""
+    """Even attributes are distributed uniformly, odd ones around the middle."""
     if attribute % 2:
         drawn = np.clip(rng.normal(RANGES_TOP / 2, RANGES_TOP / 8, count), 0, RANGES_TOP)
     else:

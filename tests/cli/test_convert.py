@@ -44,7 +44,7 @@ def test_what_sql_cannot_say_is_refused_with_its_line(run: Run, write: Write) ->
     assert result.out == ""
     assert result.err.splitlines()[0] == (
         f"error: {path}, line 2: found attributes that may be nested, detail.state, source, which "
-        "sql can't say; expected --types with single values, or --single"
+        "sql can't express; expected --types with single values, or --single"
     )
     assert "line 5" in result.err
 

@@ -42,7 +42,7 @@ def show_graph(
     """Show which filter of a file covers which.
 
     FILE is as for `tidings match --filters`. A node is one distinct filter, whatever the number of
-    its subscriptions; its depth is the length of the longest path from a filter that nothing covers.
+    its subscriptions; its depth is the longest path to it from a filter that nothing covers.
 
     With --svg, a picture in layers: boxes with the beginning of each filter, or dots if there are
     many. Point at one to read it.

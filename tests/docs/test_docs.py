@@ -380,7 +380,7 @@ def test_setting_of_a_pipeline_file_is_listed(name: str) -> None:
 
 def test_what_is_said_of_pipeline_files_is_so() -> None:
     page = (TOP / "docs" / "pipelines.md").read_text()
-    taken = page.split("These names are taken by the outbox:")[1].split(".\n", maxsplit=1)[0]
+    taken = page.split("The outbox reserves these names:")[1].split(".\n", maxsplit=1)[0]
     assert re.findall(r"`(\w+)`", taken) == list(RESERVED_COLUMNS)
     assert f"`master` (`{settings.SparkSettings().master}`" in page
 

@@ -145,7 +145,7 @@ def test_bad_options(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) ->
     table = write("some.jsonl", "{}\n")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for args, message in (
-        (["--on", table], "expected filters as arguments or in a file"),
+        (["--on", table], "expected filters either as arguments or in a file"),
         (["a > 1", "--filters", "x.txt", "--on", table], "either as arguments or in a file"),
         (["a > 1", "--on", "/nowhere"], "/nowhere: there is no such file or folder"),
         (["a > 1", "--on", write("x.xyz", "x")], "expected a .parquet, .csv or .jsonl file"),

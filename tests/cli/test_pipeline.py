@@ -161,7 +161,7 @@ def test_a_signal_ends_it_after_the_batch(
 
     def send() -> None:
         deadline = time.monotonic() + 120
-        while outbox.pinned(1) is None and time.monotonic() < deadline:
+        while outbox.read_pin(1) is None and time.monotonic() < deadline:
             time.sleep(0.02)
         os.kill(os.getpid(), which)
 
@@ -175,7 +175,7 @@ def test_a_signal_ends_it_after_the_batch(
     done = len(outbox.commits())
     assert 2 <= done < 6
     assert result.out.splitlines()[-1].startswith(f"ended: {done} batches")
-    assert outbox.pinned(done) is None  # the next was not begun
+    assert outbox.read_pin(done) is None  # the next was not begun
     (folder / "p.toml").write_text(FILE.format(trigger=NOW))
     again = run("pipeline", "run", str(folder / "p.toml"))
     assert again.out.splitlines()[0].startswith(f"batch {done}: ")

@@ -37,7 +37,7 @@ def grow(log: ChangeLog, upto: int) -> None:
 
 
 def members(followed: FollowedSubscriptions, version: int) -> list[str]:
-    view = view_of(followed.pinned(version))
+    view = view_of(followed.pin(version))
     return sorted(view.ids.to_pylist())
 
 
@@ -49,8 +49,8 @@ def test_a_batch_goes_on_when_the_log_forgot_the_changes_since_the_snapshot(log:
     with pytest.raises(LogError):
         log.changes(3, 35)
     assert members(followed, 35) == sorted(map(str, log.subscriptions(35)))
-    assert followed.pinned(35).changes == ()
-    assert [c.version for c in followed.pinned(37).changes] == [36, 37]
+    assert followed.pin(35).changes == ()
+    assert [c.version for c in followed.pin(37).changes] == [36, 37]
 
 
 def test_a_version_that_the_log_forgot_is_had_from_its_snapshot_or_not_at_all(
@@ -64,7 +64,7 @@ def test_a_version_that_the_log_forgot_is_had_from_its_snapshot_or_not_at_all(
     assert members(followed, 3) == before
     for version in (2, 20):
         with pytest.raises(LogError, match="was forgotten"):
-            followed.pinned(version)
+            followed.pin(version)
 
 
 def test_a_version_that_was_lost_is_noticed_and_later_ones_go_on(log: ChangeLog) -> None:
@@ -79,13 +79,13 @@ def test_a_version_that_was_lost_is_noticed_and_later_ones_go_on(log: ChangeLog)
         _ = followed.version
     assert ChangeLog(log.path).repair().lost[-1][1] == 9
     with pytest.raises(LogError, match="the state at version 9 was lost, and the log repaired"):
-        followed.pinned(9)
+        followed.pin(9)
     assert followed.version == 10
     assert members(followed, 6) == compiled  # it was compiled before, so it can be had
-    assert followed.pinned(10).changes == ()
+    assert followed.pin(10).changes == ()
     assert members(followed, 10) == sorted(map(str, log.subscriptions(10)))
     grow(log, 12)
-    assert [change.version for change in followed.pinned(12).changes] == [11, 12]
+    assert [change.version for change in followed.pin(12).changes] == [11, 12]
 
 
 def test_the_snapshot_that_a_batch_begins_with_is_not_removed(
@@ -100,7 +100,7 @@ def test_the_snapshot_that_a_batch_begins_with_is_not_removed(
     grow(log, 30)
     for version in (1, 10, 20, 25, 30):
         compile_version(log, version, followed.home)
-    pinned = followed.pinned(5)
+    pinned = followed.pin(5)
     assert Snapshot.open(pinned.path).number == 2
     assert [number for number in (1, 2, 10) if number in followed._compiled_versions()] == [2, 10]
 
@@ -120,7 +120,7 @@ def test_a_snapshot_is_removed_at_one_stroke(
     for version in (5, 10, 20):
         compile_version(log, version, followed.home)
     grow(log, 32)
-    followed.pinned(32)
+    followed.pin(32)
     assert followed._compiled_versions() == [10, 20, 30]
     assert members(followed, 7) == sorted(map(str, log.subscriptions(7)))
 
@@ -159,7 +159,7 @@ def test_what_dead_processes_left_goes_after_a_while(
         folder.mkdir()
         os.utime(folder, (time.time() - age,) * 2)
     grow(log, 5)
-    followed.pinned(5)
+    followed.pin(5)
     assert not (followed.home / ".old").exists()
     assert (followed.home / ".new").exists()
 
@@ -168,10 +168,10 @@ def test_a_compilation_of_its_own_process(log: ChangeLog) -> None:
     grow(log, 3)
     followed = FollowedSubscriptions(log.path, rebuild_after=5)
     grow(log, 9)
-    first = followed.pinned(9)
+    first = followed.pin(9)
     assert len(first.changes) == 6
     followed.close()
-    second = followed.pinned(9)
+    second = followed.pin(9)
     assert second.changes == ()
     assert sorted(view_of(first).ids.to_pylist()) == sorted(view_of(second).ids.to_pylist())
 
@@ -194,7 +194,7 @@ def test_a_column_that_is_added(tmp_path: Path) -> None:
     view = followed.view(2)
     assert view.subscriptions(rows).to_pylist() == [["ben"], ["ana"]]
     followed.close()  # what the process beside it compiled has the same columns
-    pinned = followed.pinned(2)
+    pinned = followed.pin(2)
     assert pinned.changes == ()
     assert Snapshot.open(pinned.path).attributes.declared() == MORE.declared()  # type: ignore[union-attr]
     assert view_of(pinned).subscriptions(rows).to_pylist() == [["ben"], ["ana"]]
@@ -203,19 +203,19 @@ def test_a_column_that_is_added(tmp_path: Path) -> None:
 def test_a_column_that_changes_its_type_and_back(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path, WHOLE)
     log.put_many({"gt1": "x > 1", "ge2": "x >= 2", "in": "x IN (1, 2, 3)"})
-    before = FollowedSubscriptions(tmp_path, WHOLE).pinned(3)
+    before = FollowedSubscriptions(tmp_path, WHOLE).pin(3)
     assert Snapshot.open(before.path).numbers.tolist() == [1, 2]
     followed = FollowedSubscriptions(tmp_path, BROKEN)
     expected = [["in"], ["gt1"], ["ge2", "gt1", "in"], ["ge2", "gt1", "in"], ["ge2", "gt1"]]
     assert told(followed, 3) == expected
-    subscribed = Snapshot.open(followed.pinned(3).path).subscribed()
+    subscribed = Snapshot.open(followed.pin(3).path).subscribed()
     assert subscribed["ge2"] == 1
     assert BEYOND <= subscribed["gt1"] != subscribed["in"] >= BEYOND
     # put again, it has a number of the log
     assert ChangeLog(tmp_path, BROKEN).put("gt1", "x > 1") == 4
     assert told(followed, 4) == expected
     assert followed.view(4).nodes(ROWS).to_pylist()[1] == [3]
-    assert FollowedSubscriptions(tmp_path, WHOLE).pinned(3) == before
+    assert FollowedSubscriptions(tmp_path, WHOLE).pin(3) == before
 
 
 def test_a_batch_that_was_begun_with_other_columns_is_done_with_these(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_filters_that_do_not_go_with_the_columns_are_refused_by_name(tmp_path: P
     with pytest.raises(Unfit, match=sentence):
         followed.view(4)
     with pytest.raises(Unfit, match=sentence):
-        followed.pinned(2)
+        followed.pin(2)
     log.put("ben", "x > 2")
     assert told(followed, 5)[3] == ["ana", "ben"]
 
@@ -274,7 +274,7 @@ def test_changes_under_any_columns_are_like_a_fresh_compilation(
         for number, key in zip(snapshot.numbers.tolist(), snapshot.keys, strict=True):
             assert of.setdefault(number, key) == key
 
-    meet(Snapshot.open(followed.pinned(12).path))
+    meet(Snapshot.open(followed.pin(12).path))
     for _ in range(15):
         change()
         version = followed.version
@@ -316,7 +316,7 @@ def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
     log: ChangeLog, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     grow(log, 9)
-    path = Path(FollowedSubscriptions(log.path).pinned(9).path)
+    path = Path(FollowedSubscriptions(log.path).pin(9).path)
     flip(path / name)
     followed = FollowedSubscriptions(log.path)
     assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
@@ -328,7 +328,7 @@ def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
 
 def test_a_worker_refuses_a_snapshot_that_was_altered(log: ChangeLog) -> None:
     grow(log, 9)
-    pinned = FollowedSubscriptions(log.path).pinned(9)
+    pinned = FollowedSubscriptions(log.path).pin(9)
     flip(Path(pinned.path) / "index" / "entry_box.arrow")
     with pytest.raises(SnapshotError, match=r"entry_box\.arrow was altered"):
         view_of(pinned)
@@ -348,7 +348,7 @@ def test_a_snapshot_that_does_not_speak_for_all_of_its_files_is_moved_aside(
     log: ChangeLog,
 ) -> None:
     grow(log, 9)
-    path = Path(FollowedSubscriptions(log.path).pinned(9).path)
+    path = Path(FollowedSubscriptions(log.path).pin(9).path)
     shutil.rmtree(path)
     Snapshot.build({"other": "a > 1"}, number=9).save(path)
     followed = FollowedSubscriptions(log.path)

@@ -42,9 +42,9 @@ def write(folder: Path, rows: int, name: str = "part-0") -> None:
 
 def test_a_pin_never_changes(outbox: Outbox) -> None:
     first = outbox.pin(0, 7, 100, "abc")
-    assert outbox.pin(0, 8, 200, "def") == first == outbox.pinned(0)
-    assert Outbox(outbox.path).pinned(0) == first
-    assert outbox.pinned(1) is None
+    assert outbox.pin(0, 8, 200, "def") == first == outbox.read_pin(0)
+    assert Outbox(outbox.path).read_pin(0) == first
+    assert outbox.read_pin(1) is None
 
 
 def test_commits_follow_each_other(outbox: Outbox) -> None:
@@ -57,7 +57,7 @@ def test_commits_follow_each_other(outbox: Outbox) -> None:
             outbox.commit(commit(wrong, "b"))
     outbox.commit(commit(1))
     assert outbox.commits() == [0, 1]
-    found = outbox.committed(0)
+    found = outbox.read_commit(0)
     assert found is not None
     assert found.attempt == "a"
 
@@ -131,7 +131,7 @@ def test_files_that_were_not_finished_are_passed_over(outbox: Outbox) -> None:
         (outbox.home / kind).mkdir(exist_ok=True)
         (outbox.home / kind / ".00000001.json.0123abcd").write_text('{"ba')
     assert outbox.commits() == [0]
-    assert outbox.pinned(1) is None
+    assert outbox.read_pin(1) is None
     assert outbox.counters() == {0: 1}
     assert outbox.pin(1, 2, 2).version == 2
     outbox.commit(commit(1))
@@ -144,7 +144,7 @@ def test_a_damaged_file_is_named(outbox: Outbox) -> None:
     for wrong in (whole[:-5], whole.replace(b'"version":1', b'"version":7'), b"", b"{}"):
         path.write_bytes(wrong)
         with pytest.raises(TidingsError, match=r"00000000\.json of the outbox was altered"):
-            outbox.pinned(0)
+            outbox.read_pin(0)
     # counters that were altered are had from the commits
     outbox.commit(commit(0, counters={0: 4}))
     outbox.keep_counters(0, {0: 4})

@@ -202,7 +202,7 @@ def test_altered_bytes_of_data_are_found(outbox: Outbox) -> None:
     path = outbox.folder(3, "a3") / "one.parquet"
     flip(path)
     assert verified(outbox).problems == [f"batch 3: {path} was altered: its checksum differs"]
-    done = outbox.committed(3)  # it would be handed over again
+    done = outbox.read_commit(3)  # it would be handed over again
     assert done is not None
     with pytest.raises(DamagedOutbox, match=r"one\.parquet was altered"):
         outbox.need_files(done)
@@ -224,7 +224,7 @@ def test_altered_pins_are_found(outbox: Outbox, checkpoint: SparkCheckpoint) -> 
         path = outbox.pin_path(batch)
         path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":3'))
     with pytest.raises(TidingsError, match="was altered: its checksum differs"):
-        outbox.pinned(8)
+        outbox.read_pin(8)
     assert [one for one in verified(outbox).problems if "00000004.json" in one]
 
 
@@ -263,7 +263,7 @@ def test_a_long_log_is_read_from_where_counters_were_kept(
     take_outbox(outbox, checkpoint)
     assert len(read) == 1  # of eight: 6 was kept
     assert outbox.counters() == {0: 32, 1: 16, 2: 8, 3: 8}
-    first = outbox.committed(0)
+    first = outbox.read_commit(0)
     assert first is not None
     assert first.batch == 0
     put_batch(outbox, 8, outbox.counters())
@@ -372,7 +372,7 @@ def test_the_format_before_is_rewritten(old: Outbox, checkpoint: SparkCheckpoint
     assert old.counters() == {0: 20, 1: 10, 2: 5, 3: 5}
     assert [row["notification"] for row in rows_of(old)] == list(range(1, 21))
     assert [folder.name[:8] for folder in old.dead_folders()] == ["00000001"]
-    pin = old.pinned(5)
+    pin = old.read_pin(5)
     assert pin is not None
     assert (pin.version, pin.offsets) == (9, "abcdef")
     (aside,) = (old.home / "aside" / "before").glob("commits-*")

@@ -131,7 +131,7 @@ def test_changes_count_from_the_next_batch_on(spark: SparkSession, folder: Path)
     assert all(len(set(row["subscriptions"])) == len(row["subscriptions"]) for row in rows)
     check_numbers(rows)
     assert {row["version"] for row in rows} == {3, 6}
-    commits = [Outbox(folder / "out").committed(batch) for batch in range(3)]
+    commits = [Outbox(folder / "out").read_commit(batch) for batch in range(3)]
     assert [commit and (commit.version, commit.rows) for commit in commits] == [
         (3, 40), (6, 40), (6, 40),
     ]  # fmt: skip

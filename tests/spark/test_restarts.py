@@ -104,7 +104,7 @@ def check(folder: Path, batches: int) -> None:
     assert len(found) == len(rows_of(folder))
     counted: dict[int, list[int]] = {0: []}
     for batch in range(batches):
-        pin = outbox.pinned(batch)
+        pin = outbox.read_pin(batch)
         assert pin is not None
         texts = {id_: text for id_, (text, _) in log.subscriptions(pin.version).items()}
         for at in range(10):
@@ -345,7 +345,7 @@ def test_changes_before_the_time_of_a_batch_are_in_its_version(
     pipeline = opened(spark, folder)
     monkeypatch.setattr(FollowedSubscriptions, "version", property(version))
     run(pipeline)
-    pin = Outbox(folder / "out").pinned(0)
+    pin = Outbox(folder / "out").read_pin(0)
     assert pin is not None
     assert pin.micros <= asked[-1]
 

@@ -37,7 +37,7 @@ def stricter(monkeypatch: pytest.MonkeyPatch) -> object:
 
 
 def told(followed: FollowedSubscriptions, version: int) -> list[list[str]]:
-    found = view_of(followed.pinned(version)).subscriptions(ROWS).to_pylist()
+    found = view_of(followed.pin(version)).subscriptions(ROWS).to_pylist()
     return [sorted(ids) for ids in found]
 
 

@@ -26,7 +26,7 @@ def read(out: Path) -> list[tuple[int, Rows, list[str]]] | str:
         outbox = Outbox(out)
         found = []
         for number in outbox.commits():
-            commit = outbox.committed(number)
+            commit = outbox.read_commit(number)
             if commit is None:
                 return f"there is no commit {number}"
             rows, raw = list[dict[str, Any]](), list[str]()

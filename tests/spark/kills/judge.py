@@ -57,7 +57,7 @@ class Judge:
         numbers = self.outbox.commits()
         assert numbers == list(range(len(numbers))), "commits have no gap"
         for number in numbers:
-            pin, commit = self.outbox.pinned(number), self.outbox.committed(number)
+            pin, commit = self.outbox.read_pin(number), self.outbox.read_commit(number)
             assert pin is not None
             assert commit is not None
             assert (pin.batch, pin.version, pin.micros) == (number, commit.version, commit.micros)

@@ -92,7 +92,7 @@ class Run:
             assert self._wait(lambda: bool(self._part(kind))), self._errors()
 
     def _in_batch(self) -> bool:
-        return self.outbox.pinned(len(self.outbox.commits())) is not None
+        return self.outbox.read_pin(len(self.outbox.commits())) is not None
 
     def _progress(self, batches: int) -> None:
         """Wait for commits; a driver that died by itself is started again, and counted."""
@@ -196,7 +196,7 @@ class Run:
         return self.feeder.rows - self._rows_done() < rows
 
     def _rows_done(self) -> int:
-        while (commit := self.outbox.committed(self._commits_seen)) is not None:
+        while (commit := self.outbox.read_commit(self._commits_seen)) is not None:
             self._done += commit.rows + commit.refused
             self._commits_seen += 1
         return self._done

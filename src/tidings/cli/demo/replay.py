@@ -234,7 +234,7 @@ def _result(year: Replay, pipeline: Any) -> dict[str, Any]:
 def _base(pipeline: Any) -> dict[str, int]:
     from tidings.snapshots import Snapshot
 
-    pinned = pipeline.subscriptions.pinned(pipeline.subscriptions.version)
+    pinned = pipeline.subscriptions.pin(pipeline.subscriptions.version)
     return Snapshot.open(pinned.path).stats()
 
 

@@ -127,7 +127,7 @@ def _read_again(node: Node, config: str) -> None:
         return
     for one in loaded.warnings:
         remark(one)
-    remark(f"the tokens were read again; {count_of(count, 'link')} closed as a result")
+    remark(f"the tokens were read again, and {count_of(count, 'link')} ended")
 
 
 async def _beat(out: int) -> None:

@@ -121,13 +121,13 @@ class Outbox:
             write_sealed(path, msgspec.json.encode(found))
         return found
 
-    def pinned(self, batch: int) -> Pin | None:
+    def read_pin(self, batch: int) -> Pin | None:
         return _read(self.pin_path(batch), Pin)
 
     def pin_path(self, batch: int) -> Path:
         return self._file("pins", batch)
 
-    def committed(self, batch: int) -> Commit | None:
+    def read_commit(self, batch: int) -> Commit | None:
         return self.log.read(batch)
 
     def commits(self) -> list[int]:
@@ -155,7 +155,7 @@ class Outbox:
 
     def last(self) -> Commit | None:
         """The latest commit; for readers, as tidings itself has no use for it."""
-        return self.committed(len(self.log) - 1)
+        return self.read_commit(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
         """The folder of a batch's notifications."""

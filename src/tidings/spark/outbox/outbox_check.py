@@ -73,7 +73,7 @@ class OutboxCheck:
         count = len(outbox.log)
         for batch in range(count):
             try:
-                commit = outbox.committed(batch)
+                commit = outbox.read_commit(batch)
             except TidingsError as problem:
                 problems.append(str(problem))
                 return
@@ -110,7 +110,7 @@ class OutboxCheck:
         if commit.batch not in self._pins:
             return  # the commit has the same data
         try:
-            pin = self.outbox.pinned(commit.batch)
+            pin = self.outbox.read_pin(commit.batch)
         except TidingsError as problem:
             self._report(commit.batch, str(problem))
             return

@@ -108,7 +108,7 @@ class Pipeline:
         with self._at_work:
             if self._lock is None:
                 raise TidingsError("the pipeline is closed")
-            done = self.outbox.committed(batch)
+            done = self.outbox.read_commit(batch)
             if done is None:
                 done = self._write(df, self._pin(batch))
             else:
@@ -119,7 +119,7 @@ class Pipeline:
     def _pin(self, batch: int) -> Pin:
         offsets = self._checkpoint.sync_offsets(batch)
         try:
-            known = self.outbox.pinned(batch)
+            known = self.outbox.read_pin(batch)
         except TidingsError as problem:
             raise TidingsError(
                 f"{problem}; restore it, or, as nothing of the batch was handed over, remove it "
@@ -127,7 +127,7 @@ class Pipeline:
             ) from problem
         if known is None:
             micros = time.time_ns() // 1000  # taken first, so the version has all earlier changes
-            version, before = self.subscriptions.version, self.outbox.committed(batch - 1)
+            version, before = self.subscriptions.version, self.outbox.read_commit(batch - 1)
             if (
                 isinstance(self.subscriptions, FollowedSubscriptions)
                 and before
@@ -158,7 +158,7 @@ class Pipeline:
 
     def _need_same(self, done: Commit) -> None:
         """Check that a batch to be handed over again has the committed rows and files."""
-        pin = None if done.offsets else self.outbox.pinned(done.batch)  # in the old format
+        pin = None if done.offsets else self.outbox.read_pin(done.batch)  # in the old format
         self._need_rows(done.batch, done.offsets if pin is None else pin.offsets)
         if self.settings.sinks:
             self.outbox.need_files(done)
@@ -167,7 +167,7 @@ class Pipeline:
         self._need_files(pin.batch)
         attempt = self.outbox.begin_attempt(pin.batch)
         try:
-            pinned = self.subscriptions.pinned(pin.version)
+            pinned = self.subscriptions.pin(pin.version)
         except (LogError, Unfit) as problem:
             raise TidingsError(
                 f"batch {pin.batch} began with version {pin.version} of the subscriptions, which "

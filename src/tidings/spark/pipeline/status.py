@@ -133,7 +133,7 @@ def _feed_problems(settings: Settings) -> list[str]:
 
 def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
     """The pins of batches that were begun but not committed."""
-    found = [outbox.pinned(batch) for batch in outbox.numbers("pins") if batch > last]
+    found = [outbox.read_pin(batch) for batch in outbox.numbers("pins") if batch > last]
     return [pin for pin in found if pin is not None]
 
 

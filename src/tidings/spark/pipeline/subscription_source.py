@@ -63,7 +63,7 @@ class FixedSubscriptions:
         log_set_aside([Aside(None, text, reason) for text, reason in refused])
         self.identity = identity_of(path)
 
-    def pinned(self, version: int) -> Pinned:
+    def pin(self, version: int) -> Pinned:
         if version != self.version:
             raise TidingsError(
                 f"the snapshot {self.path} has version {self.version}, but the repeated batch "
@@ -73,7 +73,7 @@ class FixedSubscriptions:
 
     def view(self, version: int) -> View:
         """The view of a version, in this process."""
-        return view_of(self.pinned(version))
+        return view_of(self.pin(version))
 
     def compile_latest(self) -> None:
         """Do nothing: nothing was dropped since."""
@@ -106,7 +106,7 @@ class FollowedSubscriptions:
         """The latest version that was acknowledged."""
         return self.log.version
 
-    def pinned(self, version: int) -> Pinned:
+    def pin(self, version: int) -> Pinned:
         """A version to send to tasks, based on the latest snapshot that is old enough."""
         base = self._base(version)
         try:
@@ -135,7 +135,7 @@ class FollowedSubscriptions:
 
     def view(self, version: int) -> View:
         """The view of a version, in this process."""
-        return view_of(self.pinned(version))
+        return view_of(self.pin(version))
 
     def compile_latest(self) -> None:
         """Compile the latest version, which lacks the dropped subscriptions."""

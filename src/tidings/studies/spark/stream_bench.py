@@ -165,7 +165,7 @@ def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
     found: list[npt.NDArray[Any]] = [np.zeros(0)]
     told = 0
     for batch in outbox.commits():
-        done = outbox.committed(batch)
+        done = outbox.read_commit(batch)
         if done is None or not done.matched:
             continue
         there = done.ended / 1e6

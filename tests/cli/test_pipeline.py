@@ -360,7 +360,7 @@ def test_check_refuses_a_spool_of_another_checkpoint(run: Run, folder: Path) -> 
     result = run("pipeline", "check", file)
 
     assert result.code == 2
-    assert "belongs to another checkpoint: give this stream a spool of its own" in result.err
+    assert "belongs to another checkpoint: give this stream its own spool" in result.err
 
 
 def test_status_shows_what_is_open_and_what_is_gone(run: Run, folder: Path) -> None:

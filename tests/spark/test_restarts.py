@@ -125,7 +125,7 @@ def check(folder: Path, batches: int) -> None:
 def stop_at(pipeline: Pipeline, step: str, when: str, patch: pytest.MonkeyPatch) -> None:
     """Have a pipeline stop before or after a step of the first batch that it has to do anew."""
     owner: Any = module if step in ("run_stage", "file_rows") else pipeline.outbox
-    owner = pipeline if step in ("_hand_over", "told") else owner
+    owner = pipeline if step in ("_hand_over", "on_batch") else owner
     real: Callable[..., Any] = getattr(owner, step)
 
     def stopping(*arguments: Any) -> Any:
@@ -140,9 +140,9 @@ def stop_at(pipeline: Pipeline, step: str, when: str, patch: pytest.MonkeyPatch)
 
 
 STEPS = [
-    ("pin", "before"), ("pin", "after"), ("attempt", "after"), ("run_stage", "after"),
+    ("pin", "before"), ("pin", "after"), ("begin_attempt", "after"), ("run_stage", "after"),
     ("file_rows", "after"), ("place", "after"), ("commit", "before"), ("commit", "after"),
-    ("keep_counters", "after"), ("_hand_over", "before"), ("told", "before"),
+    ("keep_counters", "after"), ("_hand_over", "before"), ("on_batch", "before"),
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tidings.broker import Address, Door, RootNode
 from tidings.network.agent import Agent, connect
-from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol.times import Times
 
 TIMES = Times(expire=600, silent=300)
 FILTERS = int(os.environ.get("TIDINGS_FILTERS", "1500"))

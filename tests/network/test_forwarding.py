@@ -50,7 +50,7 @@ def test_against_the_router(seed: int, mode: Mode) -> None:
         expected = defaultdict(list)
         for one in given:
             router.forward(one)
-            for to, message in router.taken():
+            for to, message in router.drain_outgoing():
                 expected[to].append(message)
         sent = forwarder.forward(buffer, starts, [*starts[1:], end][: len(starts)])
         found = {

@@ -9,13 +9,14 @@ import pytest
 from tests.routing.world import Disk, Sets
 
 from tidings.network.frame_cache import FrameCache
-from tidings.routing.forwarding.accounts import Accounts
 from tidings.routing.forwarding.cache import Cache, cost_of
-from tidings.routing.forwarding.router import Router, Times
+from tidings.routing.forwarding.neighbours.accounts import Accounts
+from tidings.routing.forwarding.router import Router
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.message_merging import merged
+from tidings.routing.protocol.times import Times
 from tidings.routing.root.rendezvous import Rendezvous
 
 UP = "up"
@@ -132,7 +133,7 @@ def test_new_nodes_that_nobody_wants() -> None:
     assert len(root.graph) == 4
     root.tick(1000.0)  # nobody came for the rest
     root.tick(2000.0)
-    assert len(root._makers) == 0
+    assert len(root.nodes.makers) == 0
     assert len(root.graph) == 0
 
 
@@ -158,7 +159,7 @@ def test_one_owner_makes_no_others_wait_behind_the_same_router() -> None:
 
 def test_guests_with_one_token_are_one_to_pay() -> None:
     root = a_root(new_nodes=20, all_new_nodes=60)
-    root.owner_of = lambda name: "*/guests" if str(name).startswith("guest") else str(name)
+    root.context.owner_of = lambda name: "*/guests" if str(name).startswith("guest") else str(name)
     made = [asked(root, f"guest{number}", "", 100 + number) for number in range(100)]
     assert sum(made) == 20
     assert asked(root, "honest", "", 1)
@@ -183,19 +184,19 @@ def test_questions_of_one_owner_are_not_those_of_others_behind_its_router() -> N
     router = a_router(questions=3, all_questions=20)
     for number in range(10):
         router.receive("below", m.Ask(number, b"x", "mallory"), 0.0)
-    assert len(router._requests) == 3
+    assert len(router.questions.open) == 3
     assert to(router.receive("below", m.Ask(11, b"y", "honest"), 0.0), UP)
     assert to(router.receive("below", m.Count(1, 12, 7), 0.0), UP)
     for number in range(50):
         router.receive("below", m.Ask(number, b"x", f"m{number}"), 0.0)
-    assert len(router._requests) <= 12
+    assert len(router.questions.open) <= 12
     assert to(router.receive("a", m.Count(1, 12, 7), 0.0), UP)
 
 
 def test_accounts_are_forgotten_when_nothing_is_left_to_pay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tidings.routing.forwarding.accounts.MOST", 10)
+    monkeypatch.setattr("tidings.routing.forwarding.neighbours.accounts.MOST", 10)
     accounts = Accounts(Limits(work=10))
     for number in range(50):
         accounts.of(f"o{number}", 0.0).spent += 100
@@ -239,13 +240,13 @@ def test_questions_that_were_passed_on() -> None:
     for number in range(10):
         for name in ("a", "b"):
             router.receive(name, m.Count(1, number, 7), 0.0)
-    assert len(router._requests) == 5
+    assert len(router.questions.open) == 5
     assert router.beyond["questions"] == 15
-    for number in list(router._requests):
+    for number in list(router.questions.open):
         router.receive(UP, m.Counted(1, number, 7, 0, 0, {}), 0.0)
     assert to(router.receive("a", m.Count(1, 99, 7), 1.0), UP)
     router.tick(1000.0)  # nobody answers
-    assert len(router._requests) == 0
+    assert len(router.questions.open) == 0
     assert router.neighbours.get("a") is None  # nor said a word
 
 
@@ -289,7 +290,7 @@ def test_a_top_node_that_is_counted_again_and_again() -> None:
 def test_whoever_does_not_read_is_not_answered() -> None:
     router = a_router(unread_bytes=1000)
     waiting = {"a": 2000, "b": 0}
-    router.queued = lambda name: waiting[str(name)]
+    router.context.queued = lambda name: waiting[str(name)]
     for name in waiting:
         router.receive(name, m.Resubscribe(1, digest(())), 0.0)
         answered = router.receive(name, m.Redraw(1), 0.0)
@@ -351,12 +352,12 @@ def test_large_payloads_are_in_messages_of_their_own() -> None:
 
 def test_ranges_of_numbers_that_there_are_none_of() -> None:
     root = a_root(burst=1000)
-    root.counts[7] = 5000
+    root.counts.counts[7] = 5000
     asked = [m.Range(7, 4500, 2**62), m.Range(8, 1, 2**62), m.Range(7, 0, 2**62)]
     # of a node that is not known, the journal may have something
-    assert root._existing(asked) == [m.Range(7, 4500, 5000), m.Range(8, 1, 499)]
+    assert root.nodes.existing(asked) == [m.Range(7, 4500, 5000), m.Range(8, 1, 499)]
     # and the cache, which would be looked through in vain, has not
-    assert root.looked_for(asked) == ([m.Range(7, 4500, 5000)], [m.Range(8, 1, 499)])
+    assert root.split_ranges(asked) == ([m.Range(7, 4500, 5000)], [m.Range(8, 1, 499)])
 
 
 def test_ranges_that_are_passed_on() -> None:
@@ -394,7 +395,7 @@ def test_the_ways_back_to_publishers() -> None:
         router.receive("bad", m.Publish(f"p{number}", 1, 1, b"", b""), 0.0)
         if number % 8 == 0:
             router.receive("good", m.Publish("ours", number, 1, b"", b""), 0.0)
-    assert len(router._publishers) == 10
+    assert len(router.return_paths.known) == 10
     assert to(router.receive(UP, m.Published(1, "ours", 48), 0.0), "good")
 
 
@@ -415,7 +416,7 @@ def test_the_stamps_of_publishers() -> None:
     assert len(root.publishers) == 10
     assert root.publishers["ours"] == 50
     assert forgotten == [f"p{number}" for number in range(41)]
-    assert len(root._publishers) == 10
+    assert len(root.return_paths.known) == 10
 
 
 def test_publications_that_wait_for_the_disk_are_counted() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-from tidings.routing.forwarding.router import Times
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import (
     MOST_LEFT,
@@ -14,6 +13,7 @@ from tidings.routing.protocol.lineage import (
     Verdict,
     is_lineage,
 )
+from tidings.routing.protocol.times import Times
 
 TIMES = Times(retry=3, silent=12)
 A, B, C, D = 11, 7, 900, 3  # neither grows nor falls

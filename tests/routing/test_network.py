@@ -14,6 +14,7 @@ from tidings.routing.clients.publisher import Publisher, without_incarnation
 from tidings.routing.clients.subscriber import WENT_BACK, Lost, Phase, Told
 from tidings.routing.forwarding import downstream, router
 from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.neighbours import beats
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break
 
@@ -21,8 +22,9 @@ from tidings.routing.protocol.lineage import Break
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets that are large in the world are large here too, and are looked at part by part."""
-    monkeypatch.setattr(downstream, "SLICE", 4)
-    monkeypatch.setattr(downstream, "GRAPH", 3)
+    monkeypatch.setattr(beats, "SLICE", 4)
+    monkeypatch.setattr(beats, "GRAPH", 3)
+    monkeypatch.setattr(downstream, "MOST_FREE", 4)
     monkeypatch.setattr(router, "WANTED", 5)
 
 
@@ -66,7 +68,7 @@ def check_graphs(world: World) -> None:
 
 def check_tallies(one: downstream.Downstream) -> None:
     """Sums and digests that are kept are those of what is there."""
-    one._settle_sums()
+    one.sums.update()
     for known in one.neighbours.values():
         assert known.tally.digest() == digest(known.nodes)
         assert known.tally.sum == sum(map(one.total, known.nodes))
@@ -257,7 +259,7 @@ def test_a_node_that_is_forgotten_while_somebody_above_it_is_away(seed: int) -> 
         b"\1%d" % number for number in range(3)
     ]
     world.run(5 * world.times.expire)
-    assert not world.root._retired
+    assert not world.root.nodes.retired
 
 
 @pytest.mark.parametrize("crashes", [0.0, 0.05])

@@ -6,8 +6,8 @@ import pytest
 from tests.routing.world import Disk, Sets
 
 from tidings.routing.protocol import messages as m
+from tidings.routing.root.publishing.stamps import MOST_FIRST
 from tidings.routing.root.rendezvous import Rendezvous
-from tidings.routing.root.stamps import MOST_FIRST
 
 LIFE = 5
 
@@ -70,7 +70,7 @@ def test_nothing_is_kept_of_publishers_that_are_refused_while_nothing_can_be_wri
     for number in range(1000):
         (said,) = publish(root, 1, 1, f"p{number}")
         assert said.refusal == "the disk is full"
-    assert len(root._stamps._skipped) <= 1
+    assert len(root.stamps._skipped) <= 1
     for stamp in (2, 3, 4):  # one that is known goes on with the next
         (said,) = publish(root, stamp, stamp, "known")
         assert said.refusal == "the disk is full"
@@ -132,7 +132,7 @@ def test_a_mistake_while_telling_does_not_keep_others_waiting(
         assert publish(root, 1, 1) == [m.Published(LIFE, "p", 1, since=1, serial=1)]
     assert publish(root, 2, 2) == [m.Published(LIFE, "p", 2, since=1, serial=2)]
     assert "could not tell of a notification" in caplog.text
-    assert not root._held
+    assert not root.queue
 
 
 def test_a_mistake_while_placing(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidings.routing.clients.publisher import GONE, Publisher, Refused, without_incarnation
-from tidings.routing.forwarding.router import Times
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Break, Span
+from tidings.routing.protocol.times import Times
 
 
 def said(sent: list[tuple[object, m.Message]]) -> list[tuple[int, int]]:

@@ -9,13 +9,16 @@ from collections.abc import Iterable
 import pytest
 from tests.routing.world import POINTS, Disk, Sets, encode
 
-from tidings.routing.forwarding.claims import MOST_OWNERS, REMEMBERED, Claims, behind
-from tidings.routing.forwarding.router import Router, Times
+from tidings.routing.forwarding.neighbours import name_owner_behind
+from tidings.routing.forwarding.router import Router
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits, work_of
+from tidings.routing.protocol.times import Times
 from tidings.routing.root.journal import Record
-from tidings.routing.root.rendezvous import MOST_NAMED, Rendezvous
-from tidings.routing.root.shares import judge, level_of
+from tidings.routing.root.nodes.set_aside import MOST_NAMED
+from tidings.routing.root.ownership.claims import MOST_OWNERS, REMEMBERED, Claims
+from tidings.routing.root.ownership.shares import judge, level_of
+from tidings.routing.root.rendezvous import Rendezvous
 
 Points = frozenset[int]
 
@@ -40,7 +43,7 @@ class Owners:
         self.disk.begin_life(self.life)
         self.root = Rendezvous("root", Sets(self.disk), self.disk, self.disk.memory(),
                                Times(), limits=self.limits)  # fmt: skip
-        self.root.owner_of = str
+        self.root.context.owner_of = str
         for name, nodes in self.nodes.items():
             if nodes:
                 self.hear(
@@ -177,7 +180,7 @@ def test_nobody_pays_for_what_only_others_want() -> None:
 def test_what_only_a_router_still_wants_counts_for_somebody_behind_it() -> None:
     """It was nobody's, and of what is nobody's nothing is set aside."""
     one = Owners(marks=3)
-    one.root.owner_of = lambda name: "" if name == "edge" else str(name)
+    one.root.context.owner_of = lambda name: "" if name == "edge" else str(name)
     for number in range(8):
         answer = one.ask(f"guest{number}", flat(number))
         one.nodes.setdefault("edge", {})[flat(number)] = answer.node  # without asking
@@ -199,7 +202,7 @@ def test_nobody_but_a_router_names_another_owner() -> None:
     assert len(one.nodes["hostile"]) == 3
     one.root.receive("hostile", m.Whose(1, "honest", tuple(one.nodes["hostile"].values())), 0.0)
     assert one.root.ignored == 1
-    one.root.owner_of = lambda _: ""  # all are routers
+    one.root.context.owner_of = lambda _: ""  # all are routers
     for number in range(8, 16):
         one.ask("router", flat(number), pretended=f"other{number}")
     one.publish(0)
@@ -209,7 +212,7 @@ def test_nobody_but_a_router_names_another_owner() -> None:
 def test_a_router_that_does_not_say_whose_nodes_are_gets_no_more_of_them() -> None:
     """Nodes of which nobody said whose they are were counted for nobody, and stayed."""
     one = Owners(marks=3)
-    one.root.owner_of = lambda _: ""  # all are routers
+    one.root.context.owner_of = lambda _: ""  # all are routers
     for number in range(8):
         one.ask("router", flat(number), pretended="hostile")
     one.wait(50)  # so long that it must be asked
@@ -222,7 +225,7 @@ def test_a_router_that_does_not_say_whose_nodes_are_gets_no_more_of_them() -> No
 
 def test_routers_pass_on_whose_a_question_is() -> None:
     router = Router("r", "up")
-    router.owner_of = lambda name: {"agent": "desk", "below": ""}[str(name)]
+    router.context.owner_of = lambda name: {"agent": "desk", "below": ""}[str(name)]
     router.receive("up", m.Which(1), 0.0)
     asked = [*router.receive("agent", m.Ask(1, b"x", "forged"), 0.0),
              *router.receive("below", m.Ask(1, b"x", "named below"), 0.0)]  # fmt: skip
@@ -242,7 +245,7 @@ def test_routers_pass_on_whose_a_question_is() -> None:
 def test_a_router_that_speaks_for_an_owner_elsewhere_takes_none_of_its_share() -> None:
     """It asked for all that matches in the name of another, who could have nothing new then."""
     one = Owners(marks=3)
-    one.root.owner_of = lambda _: ""  # all are routers
+    one.root.context.owner_of = lambda _: ""  # all are routers
     for number in range(8):
         one.ask("evil", flat(number), pretended="honest")
     one.publish(0)
@@ -255,7 +258,7 @@ def test_a_router_that_speaks_for_an_owner_elsewhere_takes_none_of_its_share() -
 
 
 def test_owners_of_long_names_are_told_apart() -> None:
-    names = {behind("r" * 200, "o" * 200 + letter) for letter in "abc"}
+    names = {name_owner_behind("r" * 200, "o" * 200 + letter) for letter in "abc"}
     assert len(names) == 3
     assert max(map(len, names)) <= m.MOST_CALLED
 
@@ -506,21 +509,21 @@ def test_levelled_verdicts(seed: int) -> None:
 def test_a_router_says_nothing_of_what_others_want() -> None:
     """It named owners of nodes that it does not want, as many as it liked, at no cost."""
     one = Owners(marks=3)
-    one.root.owner_of = lambda name: "" if name == "evil" else str(name)
+    one.root.context.owner_of = lambda name: "" if name == "evil" else str(name)
     for number in range(5):
         one.ask("honest", flat(number))
     one.ask("evil", flat(9), pretended="x")
     one.wait(50)
     one.publish(0)  # so that it is asked whose they are
     mine, theirs = one.nodes["evil"][flat(9)], [*one.nodes["honest"].values()]
-    asked = {*one.root._who}
+    asked = {*one.root.set_aside.doubted}
     assert {*theirs} <= asked
     before = one.root.neighbours["evil"].own.spent
     for number in range(1000):
         one.root.receive("evil", m.Whose(1, f"x{number}", (*theirs, mine)), one.now)
     assert one.root.neighbours["evil"].own.spent > before + 1000
-    assert all(one.root._who[node] == {"honest"} for node in theirs)
-    assert sum(map(len, one.root._who.values())) <= len(theirs) + MOST_NAMED
+    assert all(one.root.set_aside.doubted[node] == {"honest"} for node in theirs)
+    assert sum(map(len, one.root.set_aside.doubted.values())) <= len(theirs) + MOST_NAMED
     one.root.neighbours["evil"].own.spent = 10.0 * one.root.limits.burst
     one.root.receive("evil", m.Whose(1, "late", (mine,)), one.now)
     assert one.root.beyond["work"] == 1
@@ -565,7 +568,7 @@ def test_who_dropped_one_may_ask_again_for_one() -> None:
     for node in range(3):
         claims.add(node, "o")
         claims.set_aside("o", b"%d" % node, "too much")
-    claims.dropped(2)
+    claims.make_room(2)
     for node in range(3):
         claims.remove(node)
     assert [claims.is_refused("o", b"%d" % node) for node in range(3)] == ["", *["too much"] * 2]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidings.routing.clients.subscriber import MOST_NUMBERS, Lost, Subscriber, Told
-from tidings.routing.forwarding.router import Times
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol.times import Times
 
 
 def joined() -> Subscriber:

@@ -15,11 +15,12 @@ from tidings.model import TidingsError
 from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Phase, Subscriber
 from tidings.routing.forwarding.cache import Cache
-from tidings.routing.forwarding.router import Router, Times
+from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
+from tidings.routing.protocol.times import Times
 from tidings.routing.root.interests import Fair, Placed
 from tidings.routing.root.journal import Memory, Record
 from tidings.routing.root.rendezvous import Rendezvous
@@ -314,7 +315,7 @@ class World:
         if to == ROOT:
             before = self.root.written()
             self.send(ROOT, self.root.receive(sender, message, self.now))
-            if self.root.written() > before or self.root._held:
+            if self.root.written() > before or self.root.queue:
                 delay = self.chance.random() * 0.02
                 self._at(self.now + delay, ("sync", self.disk, self.root.written()))
         elif to in self.routers:

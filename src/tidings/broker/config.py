@@ -55,8 +55,8 @@ from tidings.network import (
     measure_costs,
     server_context,
 )
-from tidings.routing.forwarding import Forwarding, Mode, Times
-from tidings.routing.protocol import Limits
+from tidings.routing.forwarding import Forwarding, Mode
+from tidings.routing.protocol import Limits, Times
 
 
 class ConfigError(TidingsError):

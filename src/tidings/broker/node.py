@@ -60,8 +60,8 @@ class Node:
         """Run a state machine from now on."""
         self.machine = machine
         machine.forwarding = self._forwarding
-        machine.queued = self.queued
-        machine.owner_of = self.reception.owner_of
+        machine.context.queued = self.queued
+        machine.context.owner_of = self.reception.owner_of
         self._forwarder = Forwarder(machine)
 
     @property
@@ -141,7 +141,7 @@ class Node:
         if len(known) >= most and name not in known:
             for gone in [*known.keys() - self.links.keys()]:  # they say everything when they return
                 self.machine.drop(gone)
-            self.dispatch(self.machine.taken())
+            self.dispatch(self.machine.drain_outgoing())
         if len(self.links) >= most and name not in self.links:
             return f"there are {len(self.links):,} neighbours, expected at most {most:,}"
         return ""
@@ -218,7 +218,7 @@ class Node:
             kind = type(message).__name__
             _log.exception("%s: a %s of %r could not be handled", self.machine.name, kind, name)
             self.machine.beyond["problems"] += 1
-            sent = self.machine.taken()
+            sent = self.machine.drain_outgoing()
         self.dispatch(sent)
 
     def _refuse(self, link: Link, message: m.Message, reason: str) -> None:

@@ -14,9 +14,9 @@ from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem
 from tidings.network import FrameCache, draw_life
-from tidings.routing.forwarding import MOST_LISTED, Forwarding, Label, Times
-from tidings.routing.protocol import Lineage, frames
-from tidings.routing.root import Record, Rendezvous
+from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label
+from tidings.routing.protocol import Limits, Lineage, Times, frames
+from tidings.routing.root import Interests, Journal, Memory, Record, Rendezvous
 from tidings.store.journal import FileJournal, Retention
 
 TEND_AGAIN = 30.0  # seconds after the journal could not be tended to
@@ -30,9 +30,21 @@ class FramedRendezvous(Rendezvous):
     """A rendezvous point whose notifications leave it as frames, written once for all neighbours,
     in `released`."""
 
-    released: list[bytes]
-    _labels: dict[int, bytes]  # those that marks begin their way with, by node,
-    _alone: dict[int, bytes]  # and where there are many: the nodes alone, whatever the graph is
+    def __init__(
+        self,
+        name: str,
+        interests: Interests,
+        journal: Journal,
+        memory: Memory,
+        times: Times | None,
+        cache: Cache,
+        limits: Limits,
+    ) -> None:
+        super().__init__(name, interests, journal, memory, times, cache, limits)
+        self.released: list[bytes] = []
+        # encoded, by node: the labels that marks begin their way with,
+        self._labels: dict[int, bytes] = self.caches.add({})
+        self._alone: dict[int, bytes] = {}  # and where there are many marks, their nodes alone
 
     def release(self, record: Record, nodes: Label) -> None:
         known = self._labels if len(nodes) <= MOST_LISTED else self._alone
@@ -43,17 +55,13 @@ class FramedRendezvous(Rendezvous):
                 known.clear()
             for node in nodes:
                 if node not in known:
-                    label = self._first_label(node) if known is self._labels else (node,)
+                    label = self.first_label(node) if known is self._labels else (node,)
                     known[node] = frames.encode_labels([label])
             labels = b"".join(map(known.__getitem__, nodes))
         if len(labels) > MOST_LABELS:
             labels = frames.encode_labels([(node,) for node in nodes])
         front = record.notification(self.epoch, ())
         self.released.append(frames.encode_marked(front, record.marks, labels))
-
-    def graph_changed(self) -> None:
-        super().graph_changed()
-        self._labels = {}
 
 
 class RootNode(Node):
@@ -108,11 +116,9 @@ class RootNode(Node):
         interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
-        machine = FramedRendezvous(
+        return FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
         )  # fmt: skip
-        machine.released, machine._labels, machine._alone = [], {}, {}
-        return machine
 
     async def stop(self) -> None:
         await super().stop()

@@ -12,8 +12,8 @@ from tidings.broker.admission.listen import UPSTREAM, Address, Door
 from tidings.broker.admission.permissions import Tokens
 from tidings.broker.node import CACHE_BYTES, Node
 from tidings.network import FrameCache, Link, draw_life, sentence_of
-from tidings.routing.forwarding import Forwarding, Router, Times
-from tidings.routing.protocol import frames, messages as m
+from tidings.routing.forwarding import Forwarding, Router
+from tidings.routing.protocol import Times, frames, messages as m
 
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
 

@@ -33,7 +33,7 @@ from tidings.broker.config import ConfigError, address_of
 from tidings.files import SecretError, check_secret
 from tidings.filters import Attributes
 from tidings.model import AttributesError
-from tidings.routing.forwarding import Times
+from tidings.routing.protocol import Times
 
 HERE = "127.0.0.1"
 _ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # listened at; these are connected to

@@ -27,8 +27,8 @@ from tidings.network.lives import draw_life
 from tidings.network.router_url import parse_address
 from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing.clients import Lost, Phase, Publisher, Subscriber, Told
-from tidings.routing.forwarding import Cache, Name, Router, Sent, Times
-from tidings.routing.protocol import NONE, Break, Span, frames, messages as m
+from tidings.routing.forwarding import Cache, Name, Router, Sent
+from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages as m
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
@@ -189,9 +189,9 @@ class Agent:
         assert isinstance(number, int)
         if self._subscriptions.pop(number, None) is not None:
             self._local(number, machine.stop(self._now))
-            self._router.now = self._now
+            self._router.context.now = self._now
             self._router.drop(number)
-            self._sent(self._router.taken())
+            self._sent(self._router.drain_outgoing())
 
     async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
         """Publish a notification; when this returns, it is on the disk of the rendezvous point. Its

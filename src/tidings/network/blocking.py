@@ -30,8 +30,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agent import Agent, Refusal, Subscription, check_payload, connect
 from tidings.network.tls import Path
 from tidings.routing.clients import Lost, Told
-from tidings.routing.forwarding import Times
-from tidings.routing.protocol import Break
+from tidings.routing.protocol import Break, Times
 
 MOST_UNDER_WAY = 10_000  # publications that are not acknowledged; then publishing waits
 AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter ends

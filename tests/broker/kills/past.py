@@ -29,8 +29,8 @@ from tests.broker.patience import until
 from tests.rounds import Result, chance_of
 
 from tidings.network.agent import Agent, Refusal, Subscription, connect
-from tidings.routing.forwarding.router import Times
 from tidings.routing.protocol.lineage import Break
+from tidings.routing.protocol.times import Times
 
 TIMES = Times(beat=0.2, resubscribe=0.4, retry=0.4, silent=1.5, expire=60.0, request=5.0)
 ROUTERS = ("r1", "r2")

@@ -22,8 +22,8 @@ from tests.broker.patience import until
 
 from tidings.network.agent import Agent, Subscription, connect
 from tidings.routing.clients.subscriber import Lost
-from tidings.routing.forwarding.router import Times
 from tidings.routing.protocol.lineage import Break
+from tidings.routing.protocol.times import Times
 
 FOREVER = 1e6  # seconds: whoever started this ends it
 PATIENCE = 120.0  # seconds until everything that was acknowledged must be here

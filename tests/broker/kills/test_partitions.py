@@ -19,7 +19,7 @@ from tests.broker.kills.spaces import Spaces, made
 from tests.broker.kills.tree import ROOT, Tree, wait_for
 from tests.broker.kills.wire import Weather
 
-from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol.times import Times
 
 TIMES = Times(beat=0.25, resubscribe=0.5, retry=0.5, silent=1.5, expire=6.0, request=5.0)
 """Whoever is away for three times `expire` is forgotten, and is told of the break."""

@@ -19,7 +19,7 @@ from socket import create_server
 
 import msgspec
 
-from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol.times import Times
 
 ROOT = "root"
 ABOVE = {"i0": ROOT, "i1": ROOT, "i2": ROOT, "e0": "i0", "e1": "i0", "e2": "i1", "e3": "i2"}

@@ -17,7 +17,7 @@ from tests.broker.kills.notes import attributes_of, payload_of
 from tests.broker.patience import until
 
 from tidings.network.agent import connect
-from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol.times import Times
 
 WINDOW = 500  # that are not acknowledged
 

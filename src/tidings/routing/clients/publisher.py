@@ -16,10 +16,10 @@ from collections import deque
 import msgspec
 
 from tidings.routing.clients.acknowledged import Acknowledged, merged
-from tidings.routing.forwarding.downstream import Name, Sent
-from tidings.routing.forwarding.router import Times
+from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
+from tidings.routing.protocol.times import Times
 
 AGAIN = 10  # that are said again at once
 GONE = "the rendezvous point does not have any more what it acknowledged"

@@ -20,11 +20,11 @@ import msgspec
 
 from tidings.routing.clients.publisher import without_incarnation
 from tidings.routing.clients.tracker import Tracker
-from tidings.routing.forwarding.downstream import Name, Sent
-from tidings.routing.forwarding.router import Times
+from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break, Standing, Verdict
+from tidings.routing.protocol.times import Times
 
 MOST_RANGES = 256  # that are asked for at once,
 MOST_NUMBERS = 2000  # and numbers in them

@@ -79,6 +79,11 @@ class LabelGraph(Generic[Neighbour]):
     def __contains__(self, node: object) -> bool:
         return node in self.nodes
 
+    def clear(self) -> None:
+        self.nodes.clear()
+        self.subscriptions.clear()
+        self._equal.clear()
+
     # -- notifications -------------------------------------------------------------------------
 
     def forward(self, header: Sequence[int]) -> dict[Neighbour, Label]:

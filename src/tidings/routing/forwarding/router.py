@@ -21,23 +21,14 @@ from typing import Any, ClassVar
 import msgspec
 
 from tidings.routing.forwarding.cache import Cache
-from tidings.routing.forwarding.downstream import Downstream, Name, Sent
+from tidings.routing.forwarding.downstream import Downstream
+from tidings.routing.forwarding.neighbours import Name, Sent, ask_for_owners
 from tidings.routing.forwarding.transitions import Action, Event, State, next_step
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import Tally, mix_edges
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Verdict
-
-
-class Times(msgspec.Struct, frozen=True):
-    """Seconds."""
-
-    beat: float = 1.0  # between two beats of the rendezvous point
-    resubscribe: float = 5.0  # between two resubscriptions
-    retry: float = 3.0  # before something that was not answered is sent again
-    silent: float = 12.0  # without a word from above: interrupted
-    expire: float = 20.0  # without a word from below: dropped
-    request: float = 30.0  # that a question is remembered
+from tidings.routing.protocol.times import Times
 
 
 class Held(msgspec.Struct):
@@ -66,9 +57,16 @@ class Router(Downstream):
         limits: Limits | None = None,
     ) -> None:
         """`life` is another number each time that it is started."""
-        super().__init__(name, times or Times(), Cache() if cache is None else cache, life, limits)
-        self.upstream = upstream
         self.held: dict[int, Held] = {}
+        held = self.held  # not self: a machine that is done with need not wait for a collection
+
+        def total(node: int) -> int:
+            known = held.get(node)
+            return 0 if known is None else known.total
+
+        cache = Cache() if cache is None else cache
+        super().__init__(name, times or Times(), cache, life, limits, total)
+        self.upstream = upstream
         self._mine = Tally()  # of those that are wanted
         self._in: dict[State, set[int]] = {state: set() for state in PASSING}
         self.heard = 0.0  # the last beat from above
@@ -79,7 +77,7 @@ class Router(Downstream):
 
     def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]:
         """Take a message of a neighbour; what is to be sent now."""
-        self.now = now
+        self.context.now = now
         if isinstance(message, m.Down):
             if sender != self.upstream:
                 self.ignored += 1
@@ -94,16 +92,16 @@ class Router(Downstream):
             self._trace()
         elif sender != self.upstream:
             self.from_below(sender, message)
-        return self.taken()
+        return self.drain_outgoing()
 
     def connected(self, now: float) -> list[Sent]:
         """There is a link to the one above, the first or another: ask which lives there were, and
         say what is wanted."""
-        self.now = now
+        self.context.now = now
         self._trace(anyway=True)
         self._say_wanted()
         self._resubscribe()
-        return self.taken()
+        return self.drain_outgoing()
 
     def passed(self, serial: int) -> None:
         """Notifications of this life went through around the machine, up to a serial."""
@@ -111,8 +109,8 @@ class Router(Downstream):
 
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `retry`."""
-        self.now = now
-        self.ask_again()
+        self.context.now = now
+        self.subscriptions.ask_for_left_out(self.count_unknown())
         self._trace()
         if now - self._checked >= self.times.retry:
             self._checked = now
@@ -120,16 +118,16 @@ class Router(Downstream):
             self._check_silence()
         if now - self._resubscribed >= self.times.resubscribe:
             self._resubscribe()
-        return self.taken()
+        return self.drain_outgoing()
 
     def _trace(self, *, anyway: bool = False) -> None:
-        question = self.standing.question(self.now, anyway=anyway)
+        question = self.standing.question(self.context.now, anyway=anyway)
         if question is not None:
             self.send(self.upstream, question)
 
     def _judge(self, message: m.Lineage) -> None:
         """Take up another life: with everything, or with nothing."""
-        verdict = self.standing.judge(message, self.now)
+        verdict = self.standing.judge(message, self.context.now)
         if verdict is Verdict.NOTHING:
             return
         if verdict is Verdict.BROKEN:
@@ -148,15 +146,11 @@ class Router(Downstream):
 
     # -- below: what neighbours want -----------------------------------------------------------
 
-    def wanted(self, node: int) -> None:
+    def want(self, node: int) -> None:
         self._step(node, Event.WANTED)
 
-    def unwanted(self, node: int) -> None:
+    def stop_wanting(self, node: int) -> None:
         self._step(node, Event.UNWANTED)
-
-    def total(self, node: int) -> int:
-        held = self.held.get(node)
-        return 0 if held is None else held.total
 
     def count_unknown(self) -> int:
         return len(self.held) - len(self.graph)  # those that leave are among them
@@ -164,7 +158,7 @@ class Router(Downstream):
     def ask_above(self, message: m.Message) -> None:
         self.send(self.upstream, message)
 
-    def told_whose(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
+    def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
         self.ask_above(m.Whose(self.epoch, owner, tuple(nodes)))
 
     # -- above ---------------------------------------------------------------------------------
@@ -173,7 +167,7 @@ class Router(Downstream):
         self._told = message
         self.standing.saw(max(message.serial, message.seen))
         if message.node in self.held:
-            self.lagging[message.node] = message.serial
+            self.sums.lagging[message.node] = message.serial
         self._learn({message.node: message.total})
         self._step(message.node, Event.TOLD)
 
@@ -191,11 +185,11 @@ class Router(Downstream):
         self.forward(message)
 
     def _on_beat(self, message: m.Beat) -> None:
-        self.heard = self.now
+        self.heard = self.context.now
         self.standing.saw(max(message.serial, message.seen))
         changed = self._learn(message.totals)
         if message.subscribed != self._mine.digest():
-            if self.now - self._said_wanted >= self.times.retry:
+            if self.context.now - self._said_wanted >= self.times.retry:
                 self._say_wanted()
         else:
             for node in [*self._in[State.INTERRUPTED]]:
@@ -203,12 +197,12 @@ class Router(Downstream):
             if message.sum != self._mine.sum:
                 self.send(self.upstream, m.Redraw(self.epoch))
             else:
-                self.serial = message.serial
-                for node in [*filter(self._is_mine, self.lagging)]:
-                    del self.lagging[node]
+                self.sums.serial = message.serial
+                for node in [*filter(self._is_mine, self.sums.lagging)]:
+                    del self.sums.lagging[node]
                 if message.edges is not None and self._differ(message.edges):
                     self.send(self.upstream, m.Redraw(self.epoch))
-        self.beat(changed)
+        self.beats.send_all(changed)
 
     def _learn(self, totals: Mapping[int, int]) -> dict[int, int]:
         """How many notifications matched nodes; those of which that is news."""
@@ -216,7 +210,7 @@ class Router(Downstream):
         for node, total in totals.items():
             held = self.held.get(node)
             if held is not None and total > held.total:
-                self.moved(node, held.total)
+                self.sums.note_change(node, held.total)
                 if held.state is not State.LEAVING:
                     self._mine.sum += total - held.total
                 held.total = changed[node] = total
@@ -231,7 +225,7 @@ class Router(Downstream):
         self._say_wanted()
 
     def _on_who(self, message: m.Who) -> None:
-        for owner, nodes in self.ask_who(message.nodes).items():
+        for owner, nodes in ask_for_owners(self.context, message.nodes).items():
             self.ask_above(m.Whose(self.epoch, owner, tuple(nodes)))
 
     def _on_graph(self, message: m.Graph) -> None:
@@ -244,7 +238,7 @@ class Router(Downstream):
         for node, parents in mine.items():
             self._told = m.Setup(self.epoch, node, parents, (), 0, 0)
             self._step(node, Event.TOLD)
-        self.beat(changed)
+        self.beats.send_all(changed)
 
     def _differ(self, edges: m.Edges) -> bool:
         """Are edges here others than those above? No, as long as nodes come and go among them."""
@@ -267,10 +261,10 @@ class Router(Downstream):
         if after is not State.ABSENT:
             if held is None:
                 held = self.held[node] = Held()
-                self.lagging[node] = 0  # nothing is known of it
+                self.sums.lagging[node] = 0  # nothing is known of it
             held.state = after
             if after is not state or actions:
-                held.since = self.now
+                held.since = self.context.now
         if held is not None and after is not state:
             self._keep(node, state, after, held.total)
         for action in actions:
@@ -291,46 +285,47 @@ class Router(Downstream):
             self._mine.remove(node, total)
 
     def _ask(self, node: int) -> None:
-        self.send_single(self.upstream, m.Subscribe(self.epoch, (node,)))
+        self.context.send_single(self.upstream, m.Subscribe(self.epoch, (node,)))
 
     def _leave(self, node: int) -> None:
-        self.lagging.setdefault(node, self.serial)  # no beat will tell of it any more
-        self.send_single(self.upstream, m.Unsubscribe(self.epoch, (node,)))
+        self.sums.lagging.setdefault(node, self.serial)  # no beat will tell of it any more
+        self.context.send_single(self.upstream, m.Unsubscribe(self.epoch, (node,)))
 
     def _join(self, node: int) -> None:
         told = self._told
         self.graph.insert(node, told.parents, told.children)
         self.graph_changed()
-        self.serve_waiting(node)
+        self.subscriptions.serve_waiting(node)
 
     def _forget(self, node: int) -> None:
-        self.lagging.pop(node, None)
+        self.sums.lagging.pop(node, None)
         if node in self.graph:
             self.graph.remove(node)
             self.graph_changed()
 
     def _refuse(self, node: int) -> None:
-        self.refuse_all(node)
+        self.subscriptions.refuse_all(node)
 
     def _check_silence(self) -> None:
+        now = self.context.now
         open_ = [*self._in[State.PENDING], *self._in[State.LEAVING]]
-        late = [node for node in open_ if self.now - self.held[node].since > self.times.retry]
-        if self.now - self.heard > self.times.silent:
+        late = [node for node in open_ if now - self.held[node].since > self.times.retry]
+        if now - self.heard > self.times.silent:
             late += [
                 node
                 for node, held in self.held.items()
                 if held.state not in (State.PENDING, State.LEAVING)
-                and self.now - held.since > self.times.silent
+                and now - held.since > self.times.silent
             ]
         for node in sorted(late):
             self._step(node, Event.SILENT)
 
     def _resubscribe(self) -> None:
-        self._resubscribed = self.now
+        self._resubscribed = self.context.now
         self.send(self.upstream, m.Resubscribe(self.epoch, self._mine.digest(), self.done()))
 
     def _say_wanted(self) -> None:
-        self._said_wanted = self.now
+        self._said_wanted = self.context.now
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _sliced(mine, parts)

@@ -6,6 +6,7 @@ from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
 from tidings.routing.protocol.marks import in_turn
 from tidings.routing.protocol.messages import Life, Mark, Notification, Range
+from tidings.routing.protocol.times import Times
 
 __all__ = [
     "LONG",
@@ -19,6 +20,7 @@ __all__ = [
     "Notification",
     "Range",
     "Span",
+    "Times",
     "digest",
     "in_turn",
     "work_of",

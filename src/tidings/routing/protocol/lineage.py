@@ -25,14 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tidings.routing.protocol import messages as m
-
-if TYPE_CHECKING:
-    from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol.times import Times
 
 MOST_LIVES = m.MOST_LIVES
 MOST_LEFT = 256  # lives that are remembered for not being taken up again

@@ -12,29 +12,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from hashlib import sha256
 
 import msgspec
 
 from tidings.routing.protocol.limits import long_bytes
-from tidings.routing.protocol.messages import MOST_CALLED
 
 MOST_OWNERS = 8  # of one node that are remembered: a node of so many is nobody's burden
 MOST_ASIDE = 20_000  # filters of an owner that were set aside, and are remembered
 ALL_ASIDE = 200_000  # those of all owners
 REMEMBERED = 600.0  # seconds; whoever asks later is tried again
-UNKNOWN = "?"  # an owner behind a router that has not said which
-
-
-def behind(router: object, owner: str) -> str:
-    """An owner of whom a router speaks. What it says of others than those below it concerns nobody
-    but itself: the same name behind another router is another owner."""
-    if not owner:
-        return ""
-    found = f"{router}/{owner}"
-    if len(found) > MOST_CALLED:
-        found = f"{router}"[:100] + "/" + sha256(found.encode()).hexdigest()
-    return found
 
 
 class Holding(msgspec.Struct):
@@ -208,7 +194,7 @@ class Claims:
             return ""
         return why or next(iter(held.aside.values()))
 
-    def dropped(self, node: int) -> None:
+    def make_room(self, node: int) -> None:
         """Nobody wants a node any more: there is room for others of its owners."""
         for owner in self.owners(node):
             held = self.holdings[owner]

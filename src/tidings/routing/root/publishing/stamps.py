@@ -64,7 +64,7 @@ class Stamps:
         found = self._solid.get(who)
         return None if found is None or found > stamp else found
 
-    def heard(self, who: str) -> None:
+    def hear(self, who: str) -> None:
         """A publisher is not silent."""
         last = self.known.pop(who, None)
         if last is not None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from tidings.routing.forwarding.claims import Claims
+from tidings.routing.root.ownership.claims import Claims
 
 
 class Verdict(msgspec.Struct):
@@ -50,7 +50,7 @@ def judge(
         doubts = [node for node in mine if not claims.is_sure(node) and is_wanted(node)]
         if owner and len(mine) - len(doubts) > share:
             why = (
-                f"{count:,} filters of {whose(owner)} {what} one notification, expected at most "
+                f"{count:,} filters of {describe(owner)} {what} one notification, expected at most "
                 f"{share:,}: the newest were set aside, of which this is one; drop others first"
             )
             sure = [*{*mine} - {*doubts}]
@@ -70,15 +70,15 @@ def lighten(claims: Claims, over: Mapping[int, str]) -> Verdict:
     verdict = Verdict({}, {}, [])
     for node, owner in over.items():
         why = (
-            f"{counts[owner]:,} filters of {whose(owner)} compute on what one notification says, "
-            "for which there is no time left beside its other filters: they were set aside, and "
-            "this is one of them; ask for fewer, or for what takes less time"
+            f"{counts[owner]:,} filters of {describe(owner)} compute on one notification, "
+            "and its other filters leave no time for them: they were set aside, and this is one of "
+            "them; ask for fewer, or for filters that take less time"
         )
         verdict.aside[node] = owner, why
     return verdict
 
 
-def whose(owner: str) -> str:
+def describe(owner: str) -> str:
     """An owner in a sentence that is for itself."""
     if not owner:
         return "unknown owners"
@@ -129,7 +129,7 @@ def _level(
             if len(some) > level:
                 why = (
                     f"one notification has more than {most:,} marks, and {len(some):,} of them are "
-                    f"for filters of {whose(owner)}, more than others have: the newest were set "
+                    f"for filters of {describe(owner)}, more than others have: the newest were set "
                     "aside, of which this is one; drop others first"
                 )
                 _shed(claims, verdict, owner, some, level, is_wanted, why)

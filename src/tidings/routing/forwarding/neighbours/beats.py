@@ -1,0 +1,100 @@
+"""Beats: every neighbour hears regularly where things stand, and so notices what it missed.
+
+    each beat       the totals that changed, a digest of what the neighbour is subscribed to
+    now and then    a digest of its edges, slice by slice, for a few neighbours at a time
+
+Neighbours that want nothing get one beat in four, as a sign of life.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.neighbours.context import Context, Name, Neighbour
+from tidings.routing.forwarding.neighbours.sums import Sums
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.digests import mix_edges
+
+SELDOM = 4  # beats, of which neighbours that want nothing get one
+SLICE = 1000  # nodes whose edges are looked at with one beat
+GRAPH = 5000  # nodes of one drawing
+
+
+class Beats:
+    """What the neighbours of one machine are told about its graph."""
+
+    def __init__(self, context: Context, graph: LabelGraph[Name], sums: Sums) -> None:
+        self._context = context
+        self._graph = graph
+        self._sums = sums
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # whose edges are looked at next
+
+    def add(self, name: Name, known: Neighbour) -> None:
+        """There is another neighbour."""
+        self._turns.append((name, known))
+
+    def send_all(self, changed: dict[int, int]) -> None:
+        """Send every neighbour a beat, some of them with edges. `changed` has the new totals."""
+        due = self._take_turns()
+        before = self._context.now - (SELDOM - 0.5) * self._context.times.beat
+        for name, known in self._context.neighbours.items():
+            if known.nodes or known.beaten <= before:
+                known.beaten = self._context.now
+                self.send(name, changed, edges=name in due)
+
+    def send(self, name: Name, changed: dict[int, int], *, edges: bool = False) -> None:
+        sums = self._sums
+        sums.update()
+        known = self._context.neighbours[name]
+        few, many = (changed, known.nodes) if len(changed) < len(known.nodes) else \
+            (known.nodes, changed)  # fmt: skip
+        totals = {node: changed[node] for node in few if node in many}
+        beat = m.Beat(
+            self._context.epoch, sums.serial_for(name), totals, known.tally.digest(),
+            known.tally.sum, self._digest_edges(known, name) if edges else None, sums.seen(),
+        )  # fmt: skip
+        self._context.send(name, beat)
+
+    def send_graph(self, name: Name) -> None:
+        """Send a neighbour the graph of all nodes that it is subscribed to."""
+        known, sums = self._context.neighbours[name], self._sums
+        serial = sums.serial_for(name)
+        nodes = self._graph.in_order(known.nodes)
+        for at in range(0, max(len(nodes), 1), GRAPH):
+            part = nodes[at : at + GRAPH]
+            parents = {node: self.parents_for(node, name) for node in part}
+            totals = {node: sums.total(node) for node in part}
+            epoch = self._context.epoch
+            self._context.send(name, m.Graph(epoch, serial, parents, totals, sums.seen()))
+
+    def parents_for(self, node: int, name: Name) -> Label:
+        """The parents that a node has in the graph of a neighbour that is subscribed to it."""
+        nodes = self._graph.nodes
+        above = {nodes[parent].labels.get(name, ()) for parent in nodes[node].parents}
+        return self._graph.lowest(one for label in above for one in label)
+
+    def _take_turns(self) -> set[Name]:
+        """Neighbours whose edges are looked at now: as many as do not take long."""
+        due: set[Name] = set()
+        work = 0
+        for _ in range(len(self._turns)):
+            name, known = self._turns.popleft()
+            if self._context.neighbours.get(name) is known:
+                self._turns.append((name, known))
+                due.add(name)
+                work += min(len(known.nodes), SLICE)
+                if work >= SLICE:
+                    break
+        return due
+
+    def _digest_edges(self, known: Neighbour, name: Name) -> m.Edges:
+        """A digest of the edges of the neighbour's next slice of nodes."""
+        parts = 1 + len(known.nodes) // SLICE
+        some = m.Slice(known.part % parts, parts)
+        known.part += 1
+        mixed = 0
+        for node in filter(some.has, known.nodes):
+            if node in self._graph:
+                mixed ^= mix_edges(node, self.parents_for(node, name))
+        return m.Edges(some, mixed)

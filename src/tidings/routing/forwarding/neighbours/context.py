@@ -1,0 +1,75 @@
+"""What the parts of one state machine share: its settings, the time, its life, its neighbours, and
+the messages that it is about to send."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+import msgspec
+
+from tidings.routing.forwarding.neighbours.accounts import Account
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.digests import Tally
+from tidings.routing.protocol.limits import Limits
+from tidings.routing.protocol.lineage import Standing
+from tidings.routing.protocol.message_merging import merged
+from tidings.routing.protocol.times import Times
+
+Name = Hashable
+Sent = tuple[Name, m.Message]
+
+
+class Neighbour(msgspec.Struct):
+    """What is known of a neighbour below."""
+
+    heard: float
+    nodes: set[int] = msgspec.field(default_factory=set)  # that it wants
+    tally: Tally = msgspec.field(default_factory=Tally)  # of these nodes
+    done: int = 0  # the serial up to which it needs nothing;
+    says_done: bool = False  # subscribers say so, others never do
+    part: int = 0  # the slice of its edges to compare next
+    unknown: set[int] = msgspec.field(default_factory=set)  # nodes that are not in the graph yet
+    left_out: bool = False  # it wants more nodes than it may wait for
+    own: Account = msgspec.field(default_factory=Account)  # pays for what it asks for itself
+    behind: Account = msgspec.field(default_factory=Account)  # and for what others ask through it
+    beaten: float = float("-inf")  # when it was last sent a beat
+
+
+class Context:
+    """Shared by the parts of one machine, which set nothing here but `now` and the counts."""
+
+    def __init__(self, name: str, times: Times, limits: Limits, first_request: int) -> None:
+        self.name = name
+        self.times = times
+        self.limits = limits
+        self.standing = Standing(times, first_request, hands_on=True)
+        self.neighbours: dict[Name, Neighbour] = {}
+        self.now = 0.0
+        self.beyond: Counter[str] = Counter()  # what was not done, by the limit that it exceeded
+        self.queued: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
+        self.owner_of: Callable[[Name], str] = lambda _: ""
+        """The owner of what a neighbour asks for; empty for routers, which name owners
+        themselves."""
+        self._out: list[Sent] = []
+        self._single = 0  # messages among them that can be merged
+
+    @property
+    def epoch(self) -> int:
+        """The life of the rendezvous point, as far as it is known here."""
+        return self.standing.life
+
+    def send(self, to: Name, message: m.Message) -> None:
+        self._out.append((to, message))
+
+    def send_single(self, to: Name, message: m.Message) -> None:
+        """Send a message about one node, which can be merged with others of its kind."""
+        self._single += 1
+        self._out.append((to, message))
+
+    def drain_outgoing(self) -> list[Sent]:
+        out, self._out = self._out, []
+        if self._single > 1:
+            out = merged(out)
+        self._single = 0
+        return out

@@ -1,0 +1,47 @@
+"""The names of owners: those whose filters the nodes are.
+
+The node where an owner's link ends says who it is, and each router on the way puts its own name in
+front, so `edge/alice` and `west/alice` are two owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+import msgspec
+
+from tidings.routing.forwarding.neighbours.context import Context, Name
+from tidings.routing.protocol import messages as m
+
+UNKNOWN = "?"  # an owner behind a router that has not said which
+
+
+def name_owner_behind(router: object, owner: str) -> str:
+    """The name of an owner that a router speaks for. A router can only speak for those below it:
+    the same name behind another router is another owner."""
+    if not owner:
+        return ""
+    found = f"{router}/{owner}"
+    if len(found) > m.MOST_CALLED:
+        found = f"{router}"[:100] + "/" + sha256(found.encode()).hexdigest()
+    return found
+
+
+def name_owner(context: Context, sender: Name, message: m.Ask) -> m.Ask:
+    """A question with the name of its owner. Only routers may speak for others."""
+    owner = context.owner_of(sender) or name_owner_behind(sender, message.owner)
+    return msgspec.structs.replace(message, owner=owner)
+
+
+def ask_for_owners(context: Context, nodes: Iterable[int]) -> dict[str, list[int]]:
+    """Which of some nodes are wanted by owners whose links end here. Routers are asked."""
+    asked, found = set(nodes), dict[str, list[int]]()
+    for name, known in context.neighbours.items():
+        mine = sorted(asked & known.nodes)
+        owner = context.owner_of(name)
+        if mine and owner:
+            found.setdefault(owner, []).extend(mine)
+        elif mine:
+            context.send(name, m.Who(context.epoch, tuple(mine)))
+    return found

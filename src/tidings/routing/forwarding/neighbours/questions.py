@@ -1,0 +1,83 @@
+"""Questions that were passed on towards the root: whose they are, until they are answered.
+
+neighbour ──Ask 7──> here ──Ask 1041──> above        1041: the neighbour, its number 7, who pays
+neighbour <─Answer 7── here <─Answer 1041── above
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tidings.routing.forwarding.neighbours.accounts import Payer
+from tidings.routing.forwarding.neighbours.charges import Charges
+from tidings.routing.forwarding.neighbours.context import Context, Name
+from tidings.routing.protocol import messages as m
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A question that was passed on."""
+
+    neighbour: Name
+    number: int  # by which the neighbour knows it
+    expires: float
+    payers: tuple[Payer, ...]
+
+
+class Questions:
+    """Those that are not answered yet, by the number that they were passed on with."""
+
+    def __init__(self, context: Context, charges: Charges, first: int) -> None:
+        self._context = context
+        self._charges = charges
+        self._next = first
+        self.open: dict[int, Request] = {}
+
+    def add(self, sender: Name, number: int, work: int = 1, owner: str = "") -> int | None:
+        """The number to pass a question on with; None where too many are open."""
+        payers, limits = self._charges.payers(sender, owner), self._context.limits
+        if len(self.open) >= limits.all_questions or any(
+            one.account.questions >= one.most(limits.questions, limits.all_questions)
+            for one in payers
+        ):
+            self._context.beyond["questions"] += 1
+            return None
+        mine = self._next
+        self._next += 1
+        expires = self._context.now + self._context.times.request
+        self.open[mine] = Request(sender, number, expires, payers)
+        for account, _ in payers:
+            account.questions += 1
+            account.spent += work
+        return mine
+
+    def pass_down(self, message: m.Answer | m.Counted | m.Recovered | m.Settled) -> bool:
+        """Give an answer to whoever asked; False if nobody waits for it."""
+        request = self.open.get(message.request)
+        if request is None:
+            return False
+        if not isinstance(message, m.Recovered):  # more of those may follow
+            self._close([message.request])
+            for account, _ in request.payers:
+                account.spent += _entries(message)
+        answer = msgspec.structs.replace(message, request=request.number)
+        self._context.send(request.neighbour, answer)
+        return True
+
+    def expire(self) -> None:
+        """Forget those that nobody answered."""
+        now = self._context.now
+        self._close([number for number, one in self.open.items() if one.expires < now])
+
+    def clear(self) -> None:
+        self._close([*self.open])
+
+    def _close(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            for account, _ in self.open.pop(number).payers:
+                account.questions -= 1
+
+
+def _entries(message: m.Answer | m.Counted | m.Settled) -> int:
+    return len(message.lost) if isinstance(message, m.Settled) else len(message.counts)

@@ -1,0 +1,117 @@
+"""Whether a filter is taken at all: what is asked before it is placed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidings.model import TidingsError
+from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.neighbours import Charges, Context, Name
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.limits import LONG, long_bytes, work_of
+from tidings.routing.root.interests import Interests
+from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.ownership import Claims, describe
+from tidings.routing.root.write_queue import WriteQueue
+
+
+class Admission:
+    """What is beyond a limit is refused in a sentence; or ignored where there may be room later, as
+    the asker asks again."""
+
+    def __init__(
+        self,
+        context: Context,
+        charges: Charges,
+        interests: Interests,
+        graph: LabelGraph[Name],
+        claims: Claims,
+        aside: Mapping[int, Any],
+        nodes: Nodes,
+        queue: WriteQueue,
+    ) -> None:
+        self._context = context
+        self._charges = charges
+        self._interests = interests
+        self._graph = graph
+        self._claims = claims
+        self._aside = aside
+        self._nodes = nodes
+        self._queue = queue
+
+    def admit(self, sender: Name, message: m.Ask) -> bool:
+        """May a filter be placed? If not, it was refused or ignored."""
+        context, limits = self._context, self._context.limits
+        payers = self._charges.payers(sender, message.owner)
+        size = len(message.interest)
+        self._charges.charge(sender, work_of(message.interest), message.owner)
+        is_full = len(self._graph) >= limits.all_nodes
+        makes_many = len(self._nodes.makers) >= limits.all_new_nodes or any(
+            one.account.made >= one.most(limits.new_nodes, limits.all_new_nodes) for one in payers
+        )
+        refusal = ""
+        if size > limits.filter_bytes:
+            refusal = f"found a filter of {size:,} bytes, expected at most {limits.filter_bytes:,}"
+            context.beyond["filter_bytes"] += 1
+        elif (is_full or makes_many) and self._would_be_new(message.interest):
+            if not is_full:
+                context.beyond["new_nodes"] += 1
+                return False
+            refusal = f"there are {len(self._graph):,} nodes, expected at most {limits.all_nodes:,}"
+            context.beyond["all_nodes"] += 1
+        elif self._queue.promised > limits.burst:
+            context.beyond["work"] += 1
+            return False
+        else:
+            refusal = self._exceeds_share(message)
+        if refusal:
+            context.send(sender, m.Answer(context.epoch, message.request, refusal=refusal))
+        return not refusal
+
+    def _would_be_new(self, interest: bytes) -> bool:
+        try:
+            return self._interests.look_up(interest)[1] is None
+        except TidingsError:
+            return False  # placing it says why
+
+    def _exceeds_share(self, message: m.Ask) -> str:
+        """Why an owner may not have one filter more; empty if it may, or has it."""
+        limits, beyond, owner = self._context.limits, self._context.beyond, message.owner
+        held = self._claims.holding(owner)
+        size = held.size + work_of(message.interest)
+        long = long_bytes(work_of(message.interest))
+        long += held.long if long else 0
+        most_long = limits.long_filter_bytes * limits.long_percent // 100
+        is_much = size > limits.filters_bytes or long > most_long or held.nodes >= limits.nodes
+        if not held.aside and not is_much:
+            return ""
+        try:
+            key, node = self._interests.look_up(message.interest)
+        except TidingsError:
+            return ""  # placing it says why
+        there = node is not None and node not in self._aside
+        if there and owner in self._claims.owners(node or 0):
+            return ""
+        if size > limits.filters_bytes:
+            beyond["filters_bytes"] += 1
+            return (
+                f"the filters of {describe(owner)} have {size:,} bytes with this one, of which "
+                f"those beyond the first 1,024 of a filter count eightfold, expected at most "
+                f"{limits.filters_bytes:,}; drop others first"
+            )
+        if long > most_long:
+            beyond["long_filter_bytes"] += 1
+            return (
+                f"the filters of {describe(owner)} that are longer than {LONG:,} bytes have "
+                f"{long:,} with this one, expected at most {most_long:,}; drop others first"
+            )
+        if held.nodes >= limits.nodes:
+            beyond["nodes"] += 1
+            return (
+                f"{describe(owner)} has {held.nodes:,} filters, expected at most "
+                f"{limits.nodes:,}; drop others first"
+            )
+        refusal = self._claims.is_refused(owner, key)
+        beyond["marks"] += bool(refusal)
+        return refusal

@@ -1,0 +1,129 @@
+"""Filters become nodes: what is answered to whoever asks for one."""
+
+from __future__ import annotations
+
+import contextlib
+
+from tidings.model import TidingsError
+from tidings.routing.forwarding.graph_caches import GraphCaches
+from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.neighbours import Charges, Context, Name, Subscriptions
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.limits import work_of
+from tidings.routing.root.counts import Counts
+from tidings.routing.root.interests import Interests, Placed
+from tidings.routing.root.nodes.admission import Admission
+from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.set_aside import SetAside
+from tidings.routing.root.ownership import Claims
+from tidings.routing.root.problems import Problems
+from tidings.routing.root.write_queue import WriteQueue
+
+NEW_NODE = 100  # what a new node costs, in entries of an answer
+
+
+class Placing:
+    """Gives filters their nodes, at a rendezvous point."""
+
+    def __init__(
+        self,
+        context: Context,
+        charges: Charges,
+        interests: Interests,
+        graph: LabelGraph[Name],
+        caches: GraphCaches,
+        claims: Claims,
+        counts: Counts,
+        queue: WriteQueue,
+        subscriptions: Subscriptions,
+        nodes: Nodes,
+        set_aside: SetAside,
+        problems: Problems,
+        last_node: int,
+    ) -> None:
+        self._context = context
+        self._charges = charges
+        self._interests = interests
+        self._graph = graph
+        self._caches = caches
+        self._claims = claims
+        self._counts = counts
+        self._queue = queue
+        self._subscriptions = subscriptions
+        self._nodes = nodes
+        self._set_aside = set_aside
+        self._problems = problems
+        self._admission = Admission(
+            context, charges, interests, graph, claims, set_aside.aside, nodes, queue
+        )
+        self.last_node = last_node
+        """The newest node."""
+
+    def answer(self, sender: Name, message: m.Ask) -> None:
+        """Answer with the node of a filter, or with why there is none."""
+        if not self._admission.admit(sender, message):
+            return
+        refusal, placed = self._place(sender, message)
+        if placed is None:
+            epoch = self._context.epoch
+            self._context.send(sender, m.Answer(epoch, message.request, refusal=refusal))
+            return
+        node, owner = placed.node, message.owner
+        if node not in self._subscriptions.wants:
+            self._nodes.unwanted[node] = self._context.now  # from now on someone may want it
+        # all numbers that were given by now are on the disk when this is sent
+        given = self._counts.given_counts
+        counts = {one: given[one] for one in self._nodes.under(node) if one in given}
+        self._charges.charge(sender, len(counts), owner)
+        pending = sum(node in record.matched for record in self._queue.records)
+        total = self._counts.totals.get(node, 0) + pending
+        epoch, serial = self._context.epoch, self._counts.given
+        self._queue.hold((sender, m.Answer(epoch, message.request, node, serial, total, counts)))
+
+    def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
+        """The place of a filter, which its owner has from now on; or why there is none."""
+        if self._queue.failed:
+            return self._queue.failed, None
+        try:
+            placed = self._interests.place(message.interest)
+            is_new = placed.node not in self._graph
+            if is_new:
+                self._make(sender, placed, message)
+        except TidingsError as problem:
+            return str(problem), None
+        except Exception:
+            return self._problems.report("place the filter"), None
+        node = placed.node
+        self.last_node = max(self.last_node, node)
+        self._claims.measure(node, work_of(message.interest))
+        self._claim(node, message.owner, is_new=is_new)
+        return "", placed
+
+    def _claim(self, node: int, owner: str, *, is_new: bool) -> None:
+        """An owner asked for a node: from now on it owns the node, alone or with others."""
+        if self._set_aside.bring_back(node):  # the owner is another one, or has room again
+            self._set_aside.own(node, (owner,))
+        elif is_new:
+            self._claims.add(node, owner)
+        elif node not in self._subscriptions.wants and node not in self._nodes.makers:
+            self._set_aside.own(node, (owner,))  # the owners before have left
+        elif self._claims.add(node, owner):
+            self._queue.set_owners(node, self._claims.owners(node))
+
+    def _make(self, sender: Name, placed: Placed, message: m.Ask) -> None:
+        """Put a new node into the graph and the journal, or nowhere."""
+        node = placed.node
+        try:
+            for one in (placed, *placed.also):
+                self._graph.insert(one.node, one.parents, one.children)
+            self._queue.add_node(node, message.interest, message.owner)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self._interests.remove(node)
+            if node in self._graph:
+                self._graph.remove(node)
+            self._caches.clear()
+            raise
+        self._caches.clear()
+        self._nodes.add_maker(node, self._charges.payers(sender, message.owner))
+        self._charges.charge(sender, NEW_NODE, message.owner)

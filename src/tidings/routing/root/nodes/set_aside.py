@@ -1,0 +1,202 @@
+"""Filters that are set aside, because their owner has more than its share of a notification.
+
+    judge ──> apply ──> aside      nothing is tagged with the node any more
+                 │                 ──all that it is a mark of went out──> retired
+                 └────> in doubt   routers are asked whose nodes they are, and the next
+                                   notifications are judged by what they answer
+
+Claims of owners can be out of date, see claims.py, so a node of which that may be so is not set
+aside before it was asked whose it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from tidings.routing.forwarding.graph_caches import GraphCaches
+from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.neighbours import (
+    UNKNOWN,
+    Context,
+    Name,
+    Subscriptions,
+    ask_for_owners,
+    name_owner_behind,
+)
+from tidings.routing.protocol import frames
+from tidings.routing.root.counts import Counts
+from tidings.routing.root.interests import Interests
+from tidings.routing.root.nodes.ancestors import Ancestors
+from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.ownership import MOST_OWNERS, Claims, Verdict, judge, lighten
+from tidings.routing.root.write_queue import WriteQueue
+
+MARKS, MATCH = "give marks to", "match"  # what too many filters do to a notification
+MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that are behind one router
+
+
+class SetAside:
+    """Which nodes are set aside at a rendezvous point, and whose nodes are in doubt."""
+
+    def __init__(
+        self,
+        context: Context,
+        interests: Interests,
+        graph: LabelGraph[Name],
+        caches: GraphCaches,
+        claims: Claims,
+        counts: Counts,
+        queue: WriteQueue,
+        subscriptions: Subscriptions,
+        nodes: Nodes,
+    ) -> None:
+        self._context = context
+        self._interests = interests
+        self._graph = graph
+        self._caches = caches
+        self._claims = claims
+        self._counts = counts
+        self._queue = queue
+        self._subscriptions = subscriptions
+        self._nodes = nodes
+        self.aside: dict[int, int] = {}
+        """Nodes that are to be taken out, and the serial after which."""
+        self.ancestors = Ancestors(graph, self.aside, caches)
+        self.doubted: dict[int, set[str]] = {}
+        """Nodes of which it was asked whose they are, and the owners that were named."""
+        self._asked = 0.0  # when
+        self._named: Counter[tuple[int, Name]] = Counter()  # owners that a router named of a node
+        self._most_marks = min(context.limits.all_marks, frames.MOST_MARKS)
+        self._fitting: set[Label] = caches.add(set())  # headers that are within all shares,
+        self._fitting_version = -1  # with this version of the claims
+        self._most_judged = 0  # nodes of a notification
+
+    # -- judging -------------------------------------------------------------------------------
+
+    @property
+    def most_marks(self) -> int:
+        """Marks that a notification can have at most."""
+        return self._most_marks
+
+    def judge(self, lowest: Label) -> bool:
+        """Set aside what exceeds a share of a notification's nodes; False if nothing does. Most
+        notifications have the nodes of an earlier one, and nothing has changed since."""
+        claims = self._claims
+        if self._fitting_version != claims.version:
+            self._fitting_version = claims.version
+            self._fitting.clear()
+        if lowest in self._fitting:
+            return False
+        if self.doubted and len(lowest) <= self._most_judged:
+            return False  # it is being asked whose some of them are
+        self._most_judged = len(lowest)
+        limits, wanted = self._context.limits, self._subscriptions.wants.__contains__
+        verdict = judge(claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
+        if not verdict.aside:
+            matched = self.ancestors.matched(lowest)
+            is_fitting = not (verdict.less or verdict.doubts)
+            self._take_from_owners(verdict)  # what follows is judged by the owners that are left
+            more = judge(claims, matched, limits.matches, limits.all_nodes, wanted, MATCH)
+            if is_fitting and not (more.aside or more.less or more.doubts):
+                self._fitting.add(lowest)
+            more.doubts = [*{*verdict.doubts, *more.doubts}]
+            verdict = more
+        return self._apply(verdict)
+
+    def lighten(self, over: Mapping[int, str]) -> None:
+        """Set aside filters that compute for longer than the share of their owners."""
+        self._apply(lighten(self._claims, over))
+
+    def _apply(self, verdict: Verdict) -> bool:
+        """Carry out a verdict; False if it sets nothing aside."""
+        self._take_from_owners(verdict)
+        for node, (owner, why) in verdict.aside.items():
+            self._claims.set_aside(owner, self._interests.identity(node), why)
+            self.aside[node] = self._counts.given
+            self._nodes.want(node)  # it is neither new nor unwanted any more
+            self._subscriptions.refuse_all(node)
+        if verdict.aside:
+            self._context.beyond["marks"] += len(verdict.aside)
+            self._interests.set_aside(verdict.aside)
+            self._caches.clear()
+        if verdict.doubts and not self.doubted:
+            self._ask(verdict.doubts)
+        return bool(verdict.aside)
+
+    def _take_from_owners(self, verdict: Verdict) -> None:
+        for node, owners in verdict.less.items():
+            self.own(node, owners)
+
+    def bring_back(self, node: int) -> bool:
+        """Use a node again that was set aside; False if it was not."""
+        if node not in self.aside:
+            return False
+        del self.aside[node]
+        self._interests.bring_back(node)
+        self._caches.clear()
+        return True
+
+    def retire(self, most: int) -> None:
+        """Take out some of the nodes that were set aside, once all that they are marks of went
+        out."""
+        if self._queue.failed:
+            return
+        for node, serial in [*islice(self.aside.items(), most)]:
+            if serial > self._subscriptions.sums.serial:
+                break
+            del self.aside[node]
+            self._nodes.retire(node)
+
+    # -- owners --------------------------------------------------------------------------------
+
+    def own(self, node: int, owners: Iterable[str]) -> None:
+        """These own a node from now on."""
+        if self._queue.failed:  # another machine may have gone on with the journal by now
+            return
+        if self._claims.replace(node, owners):
+            self._queue.set_owners(node, self._claims.owners(node))
+
+    def leave(self, sender: Name, node: int) -> None:
+        """A neighbour does not want a node any more: it is owned by those who still do."""
+        wants, owner_of = self._subscriptions.wants, self._context.owner_of
+        owner = owner_of(sender)
+        if owner and node in wants and owner in self._claims.owners(node):
+            left = {owner_of(name) or name_owner_behind(name, UNKNOWN) for name in wants[node]}
+            if owner not in left:
+                others = {*self._claims.owners(node)} - {owner}
+                self.own(node, others or left)
+                if not others:  # routers know whose it is behind them, and are asked in time
+                    self._claims.doubt(node)
+
+    def _ask(self, nodes: Iterable[int]) -> None:
+        """Ask routers whose nodes these are."""
+        self.doubted = {node: set() for node in nodes}
+        self._named.clear()
+        self._asked = self._context.now
+        for owner, some in ask_for_owners(self._context, self.doubted).items():
+            for node in some:
+                self.doubted[node].add(owner)
+
+    def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
+        """A router names an owner of nodes. It is heard about those in doubt, and about a bounded
+        number of owners of each."""
+        for node in nodes:
+            if node in self.doubted and self._named[node, router] < MOST_NAMED:
+                before = len(self.doubted[node])
+                self.doubted[node].add(owner)
+                self._named[node, router] += len(self.doubted[node]) - before
+
+    def settle_doubts(self) -> None:
+        """Take over what routers answered, when they had time to. A node of which nobody said
+        anything stays with its owners: silence takes no node out of anybody's share."""
+        if self._queue.failed or not self.doubted:
+            return
+        if self._context.now - self._asked >= self._context.times.retry:
+            for node, owners in self.doubted.items():
+                if node in self._graph and node not in self.aside:
+                    if owners:
+                        self.own(node, owners)
+                    self._claims.confirm(node, self._context.now)
+            self.doubted = {}

@@ -1,0 +1,168 @@
+"""Publications: each is tagged, numbered and journalled once, and then acknowledged.
+
+    Publish ──> expected stamp? ──> tag ──> number ──> journal ──(on the disk)──> acknowledge
+                      │
+                      └─ an earlier one: acknowledge again; a later one: wait for those between
+
+Nothing is changed before all that can go wrong is behind: a publisher's stamp advances when its
+notification is in the journal's hands.
+"""
+
+from __future__ import annotations
+
+from tidings.model import TidingsError
+from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths, Sent
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.counts import Counts
+from tidings.routing.root.journal import Record
+from tidings.routing.root.problems import Problems
+from tidings.routing.root.publishing.stamps import MOST_FIRST, Stamps
+from tidings.routing.root.publishing.tagger import Tagger
+from tidings.routing.root.write_queue import WriteQueue
+
+
+class Intake:
+    """Takes the publications of a channel."""
+
+    def __init__(
+        self,
+        context: Context,
+        stamps: Stamps,
+        tagger: Tagger,
+        counts: Counts,
+        queue: WriteQueue,
+        return_paths: ReturnPaths,
+        problems: Problems,
+    ) -> None:
+        self._context = context
+        self._stamps = stamps
+        self._tagger = tagger
+        self._counts = counts
+        self._queue = queue
+        self._return_paths = return_paths
+        self._problems = problems
+        # of publishers: the first and last stamp that are on the disk, and the serial of the last
+        self._unacknowledged: dict[str, tuple[int, int, int]] = {}
+
+    def publish(self, sender: Name, message: m.Publish) -> None:
+        """Take a publication: what becomes of it is told to its sender when that is on the disk."""
+        who, stamp = message.publisher, message.stamp
+        if len(self._stamps.known) > self._return_paths.many:
+            self._stamps.hear(who)
+        expected = self._expect(sender, message)
+        if expected is None:
+            return
+        if stamp < expected:  # it came before; the acknowledgment may be on its way
+            self._repeat(sender, message, expected - 1)
+            return
+        if self._queue.failed:
+            self._skip(sender, message, self._queue.failed)
+            return
+        if stamp > expected:  # one before it was lost; the publisher will repeat both
+            return
+        refusal = ""
+        try:
+            try:
+                record = self._record(message)
+            except TidingsError as problem:  # it would be refused again, so its stamp is used up
+                refusal, record = str(problem), Record(0, who, stamp, (), (), b"")
+            self._queue.append(record, len(message.payload) + len(message.content))
+        except TidingsError as problem:
+            self._skip(sender, message, str(problem))
+            return
+        except Exception:
+            self._skip(sender, message, self._problems.report("match the notification"))
+            return
+        self._stamps.advance(who, stamp, refused=bool(refusal))
+        # not before: a made-up stamp would lead acknowledgments to whoever made it up
+        self._return_paths.add(who, sender)
+        if refusal:
+            self._queue.hold((sender, m.Published(self._context.epoch, who, stamp, refusal)))
+        else:
+            self._counts.give(record)
+            self._queue.hold_record(record)
+
+    def _expect(self, sender: Name, message: m.Publish) -> int | None:
+        """The stamp that comes next of a publisher; None where it is told what is wrong."""
+        who, first = message.publisher, message.first
+        expected = self._stamps.expected(who, first)
+        if expected is None and who in self._stamps.known:
+            lacks = self._stamps.known[who] + 1
+            self._context.send(sender, m.Published(self._context.epoch, who, 0, expected=lacks))
+        elif expected is None:
+            refusal = f"found {first:,} as the first stamp, expected at most {MOST_FIRST:,}"
+            self._refuse(sender, message, refusal)
+        return expected
+
+    def _record(self, message: m.Publish) -> Record:
+        """What a publication becomes; nothing is changed by it."""
+        lowest = self._tagger.tag(message)
+        return Record(
+            self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
+            self._tagger.matched(lowest), message.payload,
+        )  # fmt: skip
+
+    def _skip(self, sender: Name, message: m.Publish, refusal: str) -> None:
+        """Refuse a publication without a word in the journal."""
+        self._stamps.skip(message.publisher, message.stamp, message.first)
+        self._refuse(sender, message, refusal)
+
+    def _refuse(self, sender: Name, message: m.Publish, refusal: str) -> None:
+        who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
+        self._context.send(sender, m.Published(epoch, who, stamp, refusal))
+
+    def _repeat(self, sender: Name, message: m.Publish, last: int) -> None:
+        """Acknowledge, or refuse, a publication that was taken before, with all up to `last`.
+        Refusals need not be stored: it is refused again."""
+        who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
+        since = self._stamps.solid(who, stamp)
+        if since is None:
+            try:
+                self._tagger.tag(message)
+            except TidingsError as problem:
+                self._refuse(sender, message, str(problem))
+                return
+            except Exception:
+                self._problems.report("match the notification")
+                return  # it can't be said now
+            last = since = stamp
+        acknowledged = m.Published(epoch, who, last, since=since, serial=self._counts.given)
+        self._queue.hold((sender, acknowledged))
+
+    # -- when it is on the disk ----------------------------------------------------------------
+
+    def acknowledge(self, record: Record) -> None:
+        """A notification is on the disk. Consecutive ones are acknowledged together."""
+        publisher, stamp = record.publisher, record.stamp
+        first, last, _ = self._unacknowledged.get(publisher, (stamp, stamp - 1, 0))
+        if stamp != last + 1:
+            self._send_acknowledgment(publisher)
+            first = stamp
+        self._unacknowledged[publisher] = first, stamp, record.serial
+
+    def send_acknowledgments(self) -> None:
+        for publisher in [*self._unacknowledged]:
+            self._send_acknowledgment(publisher)
+
+    def _send_acknowledgment(self, publisher: str) -> None:
+        first, last, serial = self._unacknowledged.pop(publisher)
+        solid = self._stamps.solid(publisher, first)
+        since = first if solid is None else solid
+        epoch = self._context.epoch
+        self._return_paths.send(m.Published(epoch, publisher, last, since=since, serial=serial))
+
+    # -- when it can't be written --------------------------------------------------------------
+
+    def take_back(self, what: Record | Sent, reason: str) -> None:
+        """Tell those who wait for something that it is not on the disk."""
+        epoch = self._context.epoch
+        if isinstance(what, Record):
+            self._stamps.take_back(what.publisher, what.stamp)
+            self._return_paths.send(m.Published(epoch, what.publisher, what.stamp, reason))
+            return
+        to, message = what
+        if isinstance(message, m.Answer):
+            self._context.send(to, m.Answer(epoch, message.request, refusal=reason))
+        elif isinstance(message, m.Published) and message.refusal:
+            self._stamps.take_back(message.publisher, message.stamp)
+            self._context.send(to, message)  # it was refused for another reason

@@ -1,0 +1,56 @@
+"""The lowest nodes of a notification, with no owner's filters beyond their share."""
+
+from __future__ import annotations
+
+from tidings.model import TidingsError
+from tidings.routing.forwarding.label_graph import Label
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.limits import Limits
+from tidings.routing.root.interests import Interests, TooMuchWork
+from tidings.routing.root.nodes import SetAside
+from tidings.routing.root.ownership import Claims
+
+LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload, with room for headers besides
+ROUNDS = 4  # of setting filters aside for one notification; the next one goes on with it
+
+
+class Tagger:
+    """What the filters of a channel say of its notifications."""
+
+    def __init__(
+        self, limits: Limits, interests: Interests, claims: Claims, set_aside: SetAside
+    ) -> None:
+        self._limits = limits
+        self._interests = interests
+        self._claims = claims
+        self._set_aside = set_aside
+        self.matched = set_aside.ancestors.matched
+        """All nodes that match a notification, from its lowest ones."""
+
+    def tag(self, message: m.Publish) -> Label:
+        """The lowest nodes of a publication; TidingsError where it is refused. Matching many
+        filters is no reason to refuse it: those that exceed a share are set aside."""
+        if len(message.payload) > LARGEST:
+            raise TidingsError(
+                f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
+            )
+        limits, matched = self._limits, self.matched
+        lowest = self._ask_filters(message.content)
+        rounds = 0
+        while len(lowest) > limits.marks or len(matched(lowest)) > limits.matches:
+            rounds += 1
+            late = rounds > ROUNDS and len(lowest) <= self._set_aside.most_marks
+            if late or not self._set_aside.judge(lowest):
+                break
+            lowest = self._ask_filters(message.content)
+        return lowest
+
+    def _ask_filters(self, content: bytes) -> Label:
+        """The lowest nodes that match. Filters that compute for longer than the share of their
+        owner are set aside."""
+        try:
+            return tuple(sorted(self._interests.tag(content)))
+        except TooMuchWork:
+            found = self._interests.tag_fairly(content, self._claims.owners)
+        self._set_aside.lighten(found.over)
+        return tuple(sorted(found.nodes))

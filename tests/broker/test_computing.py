@@ -10,7 +10,7 @@ import pytest
 from tests.filters.strategies import event as random_event, schema
 from tests.matching.test_matcher import random_filters
 
-from tidings.broker.computing import MOST_NEEDED, Computing, computes, needed
+from tidings.broker.computing import MOST_NEEDED, Computing, computes, required_attribute
 from tidings.broker.interests import GraphInterests
 from tidings.filters import parse
 from tidings.model import NotificationError
@@ -204,7 +204,7 @@ def test_one_by_one_and_all_at_once_find_the_same(seed: int) -> None:
     ],
 )
 def test_an_attribute_that_a_filter_needs(text: str, name: str | None) -> None:
-    assert needed(parse(text).form) == name
+    assert required_attribute(parse(text).form) == name
 
 
 def test_without_what_it_needs_no_filter_matches(seed: int) -> None:
@@ -217,7 +217,7 @@ def test_without_what_it_needs_no_filter_matches(seed: int) -> None:
         filters = dict(enumerate(one for one in random_filters(rng, of, 300) if computes(one)))
         for number, one in filters.items():
             computing.add(number, one)
-            name = needed(one.form)
+            name = required_attribute(one.form)
             found += name is not None
             for event in events:
                 if name is not None and event.get(name) is None:

@@ -9,7 +9,7 @@ import pytest
 from tests.broker.processes import write_secret
 
 from tidings.broker.admission import permissions
-from tidings.broker.admission.permissions import AGENT, ALL, Grant, Pass, Register
+from tidings.broker.admission.permissions import AGENT, ALL, Grant, Permissions, Register
 from tidings.broker.config import ConfigError, load_config
 from tidings.routing.protocol import messages as m
 
@@ -50,9 +50,11 @@ def test_a_greeting_costs_one_digest_however_many_tokens_there_are(
     assert made == [token.encode("utf-8", "surrogatepass")]
 
 
-def passed(name: str, token: str, certified: frozenset[str] = NOBODY, routes: bool = False) -> Pass:
+def passed(
+    name: str, token: str, certified: frozenset[str] = NOBODY, routes: bool = False
+) -> Permissions:
     found = Register(TOKENS).admit(m.Hello(name, token=token, routes=routes), certified)
-    assert isinstance(found, Pass), found
+    assert isinstance(found, Permissions), found
     return found
 
 

@@ -83,8 +83,8 @@ def test_strangers_make_room_for_the_next(tmp_path: Path) -> None:
     async def work() -> None:
         root = await a_root(tmp_path, Limits(strangers=20))
         silent = [await Raw.made(root) for _ in range(60)]
-        await until(lambda: root.guard.counts["too many strangers"] == 40)
-        assert len(root.guard) == 20
+        await until(lambda: root.connection_limits.counts["too many strangers"] == 40)
+        assert len(root.connection_limits) == 20
         async with connect(at(root), times=FAST) as agent:  # somebody who says its name
             await agent.publish({"n": 1})
         assert [await one.is_open() for one in silent] == [False] * 41 + [True] * 19
@@ -105,7 +105,7 @@ def test_strangers_do_not_fill_a_log(tmp_path: Path, caplog: pytest.LogCaptureFi
             one = await Raw.made(root)
             await one.say(m.Hello("\U000e0001" * 80, token="no"))
             await one.heard()
-        assert root.guard.counts["greeting"] == 30
+        assert root.connection_limits.counts["greeting"] == 30
         said = [one.getMessage() for one in caplog.records if "a stranger" in one.getMessage()]
         assert len(said) == 1
         assert len(said[0]) < 400
@@ -316,7 +316,7 @@ def test_all_queues_together(tmp_path: Path) -> None:
             one.writer.write(half[: 1_200_000 + number])
             await one.writer.drain()
         await until(lambda: len(root.links) == 2)
-        assert sum(root.guard.counts.values()) == 2
+        assert sum(root.connection_limits.counts.values()) == 2
         for one in ones:
             one.close()
         await root.stop()

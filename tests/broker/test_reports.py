@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.broker.test_running import FAST, at, payloads, running, started, stopped
 
-from tidings.broker.reports import MOST_LISTED, Reports, short
+from tidings.broker.reports import MOST_LISTED, Reports, shorten
 from tidings.network import Link
 from tidings.network.agent import Refusal, connect
 from tidings.network.watching import watch
@@ -31,7 +31,7 @@ def report(*nodes: m.NodeStatus) -> m.Report:
 
 
 def seen(reports: Reports, now: float) -> list[tuple[int, str, int]]:
-    return [(one.depth, one.name, one.age) for one in reports.gathered(status("me"), now).nodes]
+    return [(one.depth, one.name, one.age) for one in reports.gather(status("me"), now).nodes]
 
 
 def test_a_tree_is_gathered() -> None:
@@ -107,7 +107,7 @@ def test_the_largest_reports_can_be_read_above() -> None:
     ]
     below = Reports(EXPIRE)
     below.take(LONG, report(*whole), now=0.0)
-    data = frames.encode(below.gathered(full("me", 0), now=15.0))
+    data = frames.encode(below.gather(full("me", 0), now=15.0))
     assert len(data) < frames.LARGEST / 4
     read = frames.decode(data)
     assert isinstance(read, m.Report)
@@ -139,7 +139,7 @@ def test_whatever_neighbours_say(said: list[tuple[str, m.Report, float]]) -> Non
     for name, one, now in said:
         assert frames.decode(frames.encode(one)) == one
         reports.take(name, one, now)
-        gathered = reports.gathered(status("me"), now)
+        gathered = reports.gather(status("me"), now)
         assert frames.decode(frames.encode(gathered)) == gathered
 
 
@@ -160,8 +160,8 @@ def test_what_is_beyond_the_bounds_is_not_read(bad: m.Report) -> None:
 
 
 def test_long_names() -> None:
-    assert short("x" * m.MOST_NAME) == "x" * m.MOST_NAME
-    assert short("x" * 10_000) == "x" * (m.MOST_NAME - 1) + "…"
+    assert shorten("x" * m.MOST_NAME) == "x" * m.MOST_NAME
+    assert shorten("x" * 10_000) == "x" * (m.MOST_NAME - 1) + "…"
 
 
 # -- over real connections -------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from tests.broker.test_limits import Raw, until
 from tests.broker.test_running import FAST, at, payloads, running, started, stopped
 
-from tidings.broker.admission.permissions import Grant, Pass
+from tidings.broker.admission.permissions import Grant, Permissions
 from tidings.broker.root import RootNode
 from tidings.network import agent as module
 from tidings.network.agent import Agent, Refusal, Subscription, connect
@@ -148,12 +148,12 @@ def test_guests_of_one_token_share_a_share(tmp_path: Path) -> None:
 
 
 def test_owners_of_passes() -> None:
-    guests = [Pass("a", bound=False, key=b"1"), Pass("b", bound=False, key=b"1"),
-              Pass("a", bound=False, key=b"2")]  # fmt: skip
+    guests = [Permissions("a", bound=False, key=b"1"), Permissions("b", bound=False, key=b"1"),
+              Permissions("a", bound=False, key=b"2")]  # fmt: skip
     first, same, other = (one.owner for one in guests)
     assert first == same != other
     assert first.startswith("*/")
-    assert Pass("a", key=b"1").owner == "a"
+    assert Permissions("a", key=b"1").owner == "a"
 
 
 def test_a_forged_owner_counts_for_the_link(tmp_path: Path) -> None:

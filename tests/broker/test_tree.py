@@ -46,10 +46,10 @@ def test_a_node_that_starts_while_tokens_are_read_again(tmp_path: Path) -> None:
         running.renew({"new": "*"})
         assert "old" in file.read_text()
         branch.port = 7400
-        running._runs(branch)
+        running._note_listening(branch)
         assert process.signals == [signal.SIGHUP]
         assert "old" not in file.read_text()
-        running._runs(branch)  # another time, with the file as it is
+        running._note_listening(branch)  # another time, with the file as it is
         assert process.signals == [signal.SIGHUP]
 
     asyncio.run(work())

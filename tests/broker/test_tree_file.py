@@ -144,6 +144,6 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     assert root.tokens[a.token] == Grant("a", ROUTE)
     assert a.tokens[b.token] == Grant("b", ROUTE)
     assert b.token not in root.tokens  # each key opens one door
-    address, name, token = running.watched()
+    address, name, token = running.watch_address()
     assert (address, name) == ("tidings://127.0.0.1:7000/quotes", WATCHER)
     assert root.tokens[token] == Grant(WATCHER, frozenset({"subscribe"}))

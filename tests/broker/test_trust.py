@@ -18,7 +18,7 @@ from tests.broker.test_running import FAST, payloads, running
 
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import Config, Tls, make_node
-from tidings.broker.node import Node
+from tidings.broker.server import Server
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
 from tidings.network.blocking import connect_blocking
@@ -44,10 +44,10 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.ours, self.theirs = Authority(folder, "ours"), Authority(folder, "theirs")
-        self.nodes: list[Node] = []
+        self.nodes: list[Server] = []
         self.given: list[m.Message] = []  # what the machine of the first node was given
 
-    async def start(self, name: str, **more: Any) -> Node:
+    async def start(self, name: str, **more: Any) -> Server:
         """A node that listens, with its certificate unless `tls` says otherwise."""
         files = self.ours.sign(name)
         tls = Tls(str(files.certificate), str(files.key), str(self.ours.path))
@@ -60,7 +60,7 @@ class World:
         self.nodes.append(node)
         return node
 
-    def _watch(self, node: Node) -> None:
+    def _watch(self, node: Server) -> None:
         receive = node.machine.receive
 
         def watched(sender: Any, message: m.Message, now: float) -> Any:
@@ -186,7 +186,7 @@ def test_strangers(
         assert world.given == []
         assert node.refused == 1
         assert not node.links
-        assert not node.guard.strangers()
+        assert not node.connection_limits.strangers()
 
     in_world(tmp_path, work)
 
@@ -344,7 +344,7 @@ def test_a_router_whose_certificate_is_refused(
 
 def test_who_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.broker.admission.connection_limits.GREETING", 0.2)
-    monkeypatch.setattr("tidings.broker.reception.GREETING", 0.2)
+    monkeypatch.setattr("tidings.broker.connections.GREETING", 0.2)
 
     async def work(world: World) -> None:
         node = await world.start("root", tokens=TOKENS)
@@ -358,7 +358,7 @@ def test_who_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
                 data = await asyncio.wait_for(reader.read(), 5)
             assert all(isinstance(one, m.Goodbye) for one in frames.decode_all(data))
             await closed(writer)
-        assert not node.guard.strangers()
+        assert not node.connection_limits.strangers()
         assert world.given == []
 
     in_world(tmp_path, work)
@@ -375,7 +375,7 @@ class Raw:
 
     @classmethod
     async def open(
-        cls, node: Node, world: World, hello: m.Hello, files: Files | None = None
+        cls, node: Server, world: World, hello: m.Hello, files: Files | None = None
     ) -> Raw:
         tls = world.client(files)
         self = cls(*await asyncio.open_connection("127.0.0.1", node.port, ssl=tls))

@@ -29,7 +29,7 @@ ROUTER = """
 import sys
 if "router" in sys.orig_argv:
     from pathlib import Path
-    from tidings.broker.node import Node
+    from tidings.broker.server import Node
     take = Node._take
     def busy(self, link, found, message):
         take(self, link, found, message)

@@ -24,7 +24,7 @@ def grown(chance: random.Random) -> Router:
         for neighbour in "abc":
             if chance.random() < 0.3:
                 router.graph.subscribe(node, neighbour)
-    router.graph_changed()
+    router.note_graph_change()
     return router
 
 
@@ -64,7 +64,7 @@ def test_against_the_router(seed: int, mode: Mode) -> None:
         node, neighbour = chance.randrange(1, 30), chance.choice("abc")
         if not router.graph.subscribe(node, neighbour):
             router.graph.unsubscribe(node, neighbour)
-        router.graph_changed()
+        router.note_graph_change()
 
 
 def test_frames_that_stay_as_they_are_go_as_one_slice() -> None:
@@ -122,7 +122,7 @@ def test_all_goes_to_a_neighbour_that_is_alone() -> None:
     pieces, count = forwarder.forward(buffer, starts, [*starts[1:], len(buffer)])["a"]
     assert (b"".join(pieces), count) == (buffer[3:], 3)
     router.graph.subscribe(2, "b")
-    router.graph_changed()
+    router.note_graph_change()
     sent = forwarder.forward(buffer, starts, [*starts[1:], len(buffer)])
     assert {name: count for name, (_, count) in sent.items()} == {"a": 3, "b": 1}
 

@@ -17,12 +17,12 @@ from tidings.routing.protocol.frames import FrameError
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """They are there, for small buffers too; and gone afterwards."""
-    before = scanning.loaded.kernels
-    scanning.loaded.load()
-    assert scanning.loaded.kernels is not None
+    before = scanning.loader.kernels
+    scanning.loader.load()
+    assert scanning.loader.kernels is not None
     monkeypatch.setattr(scanning, "LEAST", 0)
     yield
-    scanning.loaded.kernels = before
+    scanning.loader.kernels = before
 
 
 def outcome(buffer: bytes, largest: int, split: object) -> object:
@@ -76,7 +76,7 @@ def test_forwarding_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
             node, neighbour = chance.randrange(1, 30), chance.choice("abc")
             if not router.graph.subscribe(node, neighbour):
                 router.graph.unsubscribe(node, neighbour)
-            router.graph_changed()
+            router.note_graph_change()
 
 
 @pytest.mark.usefixtures("kernels")
@@ -117,7 +117,7 @@ def test_fronts_that_do_not_fit(at: int) -> None:
 
 def test_a_busy_router_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(scanning.loaded, "kernels", None)
+    monkeypatch.setattr(scanning.loader, "kernels", None)
     monkeypatch.setattr(scanning, "BUSY", 3)
     monkeypatch.setattr(scanning, "ask_for_kernels", lambda: asked.append(1))
     forwarder = Forwarder(grown(random.Random(1)))

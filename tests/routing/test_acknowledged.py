@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from tidings.routing.clients import acknowledged
-from tidings.routing.clients.acknowledged import Acknowledged, merged
+from tidings.routing.clients import acknowledged_runs
+from tidings.routing.clients.acknowledged_runs import AcknowledgedRuns, merge_spans
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Lineage, Span
 
@@ -15,7 +15,7 @@ def stamps(spans: tuple[Span, ...]) -> set[int]:
 
 
 def test_of_one_publisher_alone_all_is_known_exactly() -> None:
-    runs = Acknowledged()
+    runs = AcknowledgedRuns()
     for at in range(1, 100, 3):
         runs.add(7, at, at + 2, 1000 + at + 2)
     assert len(runs._runs) == 1
@@ -27,7 +27,7 @@ def test_of_one_publisher_alone_all_is_known_exactly() -> None:
 
 
 def test_from_a_stamp_on() -> None:
-    runs = Acknowledged()
+    runs = AcknowledgedRuns()
     for first, last, serial in ((1, 4, 10), (6, 9, 20), (10, 12, 30)):
         runs.add(7, first, last, serial)
     assert runs.take_from(8) == (Span(8, 12),)
@@ -35,7 +35,7 @@ def test_from_a_stamp_on() -> None:
 
 
 def test_stamps_that_were_refused_between_runs_that_became_one() -> None:
-    runs = Acknowledged()
+    runs = AcknowledgedRuns()
     runs.add(7, 1, 10, 10)
     runs.add(7, 20, 20, 11)
     runs._runs *= 2
@@ -53,8 +53,8 @@ def test_against_a_model(seed: int) -> None:
     for most in (8, 1024):
         chance = random.Random(f"{seed} {most}")
         for _ in range(100):
-            runs = Acknowledged()
-            acknowledged.MOST_RUNS, before = most, acknowledged.MOST_RUNS
+            runs = AcknowledgedRuns()
+            acknowledged_runs.MOST_RUNS, before = most, acknowledged_runs.MOST_RUNS
             serials: dict[int, tuple[int, int]] = {}
             lives = [m.Life(chance.randrange(1, 2**62), 1)]
             serial = stamp = 0
@@ -67,7 +67,7 @@ def test_against_a_model(seed: int) -> None:
                     serial, stamp = serial + chance.randrange(1, 3), stamp + 1
                     serials[stamp] = lives[-1].life, serial
                 runs.add(lives[-1].life, first, stamp, serial)
-            acknowledged.MOST_RUNS = before
+            acknowledged_runs.MOST_RUNS = before
             kept = chance.randrange(len(lives) + 1)
             last = max([0, *(s for life, s in serials.values() if life in dict(lives[:kept]))])
             cut = m.Life(5, chance.randrange(1, last + 2))
@@ -79,6 +79,6 @@ def test_against_a_model(seed: int) -> None:
 
 
 def test_merging() -> None:
-    assert merged([Span(5, 6), Span(1, 2), Span(3, 3), Span(5, 9), Span(20, 20)]) == (
+    assert merge_spans([Span(5, 6), Span(1, 2), Span(3, 3), Span(5, 9), Span(20, 20)]) == (
         Span(1, 3), Span(5, 9), Span(20, 20),
     )  # fmt: skip

@@ -64,7 +64,7 @@ def test_other_labels(given_: m.Notification, data: st.DataObject) -> None:
     front = frames.front_of(whole, 0)
     kept = [at for at in range(len(given_.marks)) if data.draw(st.booleans())]
     new = [data.draw(labels) for _ in kept]
-    changed = frames.relabelled(whole, front, kept, frames.encode_labels(new))
+    changed = frames.relabel(whole, front, kept, frames.encode_labels(new))
     expected = tuple(
         given_.marks[at]._replace(label=label) for at, label in zip(kept, new, strict=True)
     )

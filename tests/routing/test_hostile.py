@@ -69,6 +69,6 @@ def test_rendezvous_points(tmp_path: Path, given_: list[tuple[str, m.Message, in
         batch = journal.take()
         if batch is not None:
             journal.write(batch)
-        root.stored(root.written(), float(at))
+        root.mark_stored(root.written, float(at))
         root.tick(float(at))
     journal.close()

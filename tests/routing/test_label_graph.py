@@ -121,8 +121,8 @@ def test_what_a_neighbour_is_told(seed: int) -> None:
             top.subscribe(number, "below")
             below.insert(number, *top.around(number, "below"))
             assert edges(below) == reduction(sets, set(below.nodes))
-            assert below.subscribed("x") == []
-        assert sorted(top.subscribed("below")) == sorted(below.nodes)
+            assert below.nodes_of("x") == []
+        assert sorted(top.nodes_of("below")) == sorted(below.nodes)
 
 
 def test_what_is_told_late_is_added(seed: int) -> None:

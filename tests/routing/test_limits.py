@@ -15,7 +15,7 @@ from tidings.routing.forwarding.router import Router
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.limits import Limits, work_of
-from tidings.routing.protocol.message_merging import merged
+from tidings.routing.protocol.message_merging import merge_messages
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.rendezvous import Rendezvous
 
@@ -35,7 +35,7 @@ def a_root(**limits: int) -> Rendezvous:
 
 
 def stored(root: Rendezvous, now: float = 0.0) -> list[m.Message]:
-    return [message for _, message in root.stored(root.written(), now)]
+    return [message for _, message in root.mark_stored(root.written, now)]
 
 
 def to(sent: Iterable[tuple[object, m.Message]], name: str) -> list[m.Message]:
@@ -290,7 +290,7 @@ def test_a_top_node_that_is_counted_again_and_again() -> None:
 def test_whoever_does_not_read_is_not_answered() -> None:
     router = a_router(unread_bytes=1000)
     waiting = {"a": 2000, "b": 0}
-    router.context.queued = lambda name: waiting[str(name)]
+    router.context.queued_bytes = lambda name: waiting[str(name)]
     for name in waiting:
         router.receive(name, m.Resubscribe(1, digest(())), 0.0)
         answered = router.receive(name, m.Redraw(1), 0.0)
@@ -425,9 +425,9 @@ def test_publications_that_wait_for_the_disk_are_counted() -> None:
         root.receive("a", m.Publish("p", stamp, 1, bytes([1]), b"x" * 99), 0.0)
     root.receive("a", m.Publish("p", 9, 1, bytes([1]), b"x" * 99), 0.0)  # one before it is missing
     assert root.unsynced_bytes == 300
-    root.stored(2, 0.0)
+    root.mark_stored(2, 0.0)
     assert root.unsynced_bytes == 100
-    root.stored(3, 0.0)
+    root.mark_stored(3, 0.0)
     assert root.unsynced_bytes == 0
 
 
@@ -454,7 +454,7 @@ def test_the_order_of_merged_messages() -> None:
         ("a", m.Unsubscribe(1, (1,))), ("a", m.Subscribe(1, (3,))), ("a", m.Which(1)),
         ("a", m.Subscribe(1, (4,))), ("a", m.Subscribe(2, (5,))), ("a", m.Subscribe(2, (6,))),
     ]  # fmt: skip
-    assert merged(sent) == [
+    assert merge_messages(sent) == [
         ("a", m.Subscribe(1, (1, 2))), ("b", m.Subscribe(1, (9,))), ("a", m.Unsubscribe(1, (1,))),
         ("a", m.Subscribe(1, (3,))), ("a", m.Which(1)), ("a", m.Subscribe(1, (4,))),
         ("a", m.Subscribe(2, (5, 6))),

@@ -25,15 +25,15 @@ def lives(*pairs: tuple[int, int]) -> tuple[m.Life, ...]:
 
 def answer(standing: Standing, now: float, *pairs: tuple[int, int]) -> Verdict:
     """Ask, and be answered."""
-    trace = standing.question(now, anyway=True)
+    trace = standing.next_question(now, anyway=True)
     assert trace is not None
     return standing.judge(m.Lineage(pairs[-1][0], trace.request, lives(*pairs)), now)
 
 
 def in_life(life: int, serial: int) -> Standing:
     standing = Standing(TIMES)
-    assert standing.takes(life, 0)
-    standing.saw(serial)
+    assert standing.accepts(life, 0)
+    standing.note_serial(serial)
     return standing
 
 
@@ -89,7 +89,7 @@ def test_what_is_no_lineage() -> None:
     for pairs in ((), ((0, 1),), ((A, 5), (A, 6)), ((A, 5), (B, 4))):
         assert not is_lineage(lives(*pairs))
     standing = in_life(A, 5)
-    trace = standing.question(0, anyway=True)
+    trace = standing.next_question(0, anyway=True)
     assert trace is not None
     bad = m.Lineage(C, trace.request, lives((A, 1), (B, 6)))  # another life than its last
     assert standing.judge(bad, 0) is Verdict.NOTHING
@@ -97,35 +97,35 @@ def test_what_is_no_lineage() -> None:
 
 def test_the_first_life_and_those_after_it() -> None:
     standing = Standing(TIMES)
-    assert standing.takes(0, 0)
-    assert standing.takes(A, 0)
-    assert standing.question(0) is None
-    standing.saw(50)
-    assert not standing.takes(B, 1)
-    assert standing.question(1) is not None
-    assert standing.question(2) is None  # it was asked
-    assert standing.question(4) is not None
+    assert standing.accepts(0, 0)
+    assert standing.accepts(A, 0)
+    assert standing.next_question(0) is None
+    standing.note_serial(50)
+    assert not standing.accepts(B, 1)
+    assert standing.next_question(1) is not None
+    assert standing.next_question(2) is None  # it was asked
+    assert standing.next_question(4) is not None
     assert answer(standing, 4, (A, 1), (B, 51)) is Verdict.HELD
     assert (standing.life, standing.serial) == (B, 50)
     assert answer(standing, 5, (A, 1), (B, 51), (C, 51)) is Verdict.HELD
-    standing.saw(60)
+    standing.note_serial(60)
     assert answer(standing, 6, (A, 1), (B, 51), (D, 52)) is Verdict.BROKEN
     assert (standing.life, standing.serial) == (D, 0)
 
 
 def test_who_hands_lineages_on_asks_for_the_first() -> None:
     standing = Standing(TIMES, hands_on=True)
-    standing.takes(A, 0)
-    assert standing.question(0) is not None
+    standing.accepts(A, 0)
+    assert standing.next_question(0) is not None
     assert answer(standing, 1, (A, 1)) is Verdict.NOTHING
     assert standing.lineage.lives == lives((A, 1))
-    assert standing.question(9) is None
+    assert standing.next_question(9) is None
 
 
 def test_answers_that_were_under_way_for_long() -> None:
     """Of a point that has gone by now, and of which nobody heard otherwise."""
     standing = in_life(A, 5)
-    old = standing.question(0, anyway=True)
+    old = standing.next_question(0, anyway=True)
     assert old is not None
     assert answer(standing, 1, (A, 1), (C, 6)) is Verdict.HELD
     assert standing.judge(m.Lineage(B, old.request, lives((B, 1))), 2) is Verdict.NOTHING
@@ -138,18 +138,18 @@ def test_lives_that_were_left() -> None:
     assert answer(standing, 0, (C, 1)) is Verdict.BROKEN
     for left in (A, B):
         for now in range(1, 11):
-            assert not standing.takes(left, now)
-            assert standing.question(now) is None
+            assert not standing.accepts(left, now)
+            assert standing.next_question(now) is None
         assert answer(standing, 11, (left, 1)) is Verdict.NOTHING
-        assert standing.takes(C, 11)
+        assert standing.accepts(C, 11)
     # one above that keeps to it was put back with its memory: that is a break, however it looks
     for now in range(20, 32):
-        assert not standing.takes(B, now)
-        assert standing.question(now) is None
-    assert not standing.takes(B, 32)
-    assert standing.question(32) is not None
+        assert not standing.accepts(B, now)
+        assert standing.next_question(now) is None
+    assert not standing.accepts(B, 32)
+    assert standing.next_question(32) is not None
     assert answer(standing, 32, (A, 1), (B, 6)) is Verdict.BROKEN
-    assert standing.takes(B, 33)
+    assert standing.accepts(B, 33)
 
 
 def test_what_is_remembered_of_lives_is_bounded() -> None:

@@ -76,7 +76,7 @@ def check_tallies(one: downstream.Downstream) -> None:
         mine = [node for node in one.held if one._is_mine(node)]
         assert one._mine.digest() == digest(mine)
         assert one._mine.sum == sum(map(one.total, mine))
-        for state, nodes in one._in.items():
+        for state, nodes in one._by_state.items():
             assert nodes == {node for node, held in one.held.items() if held.state is state}
 
 

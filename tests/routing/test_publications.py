@@ -21,7 +21,7 @@ def a_root() -> Rendezvous:
 def publish(root: Rendezvous, stamp: int, first: int, who: str = "p") -> list[m.Published]:
     """Publish a point and sync; what the publisher is told."""
     sent = root.receive("n", m.Publish(who, stamp, first, bytes([1]), b"x"), 0.0)
-    sent += root.stored(root.written(), 0.0)
+    sent += root.mark_stored(root.written, 0.0)
     return [one for _, one in sent if isinstance(one, m.Published)]
 
 
@@ -56,10 +56,10 @@ def test_a_stamp_that_was_made_up_does_not_lead_acknowledgments_astray() -> None
     root.receive("n", m.Publish("p", 2, 2, bytes([1]), b"x"), 0.0)
     for stamp, first in ((2**62, 2**62), (2**62, 1), (1, 1)):
         root.receive("other", m.Publish("p", stamp, first, bytes([1]), b"x"), 0.0)
-    sent = root.stored(root.written(), 0.0)
+    sent = root.mark_stored(root.written, 0.0)
     assert ("n", m.Published(LIFE, "p", 2, since=1, serial=2)) in sent
     root.receive("moved", m.Publish("p", 3, 3, bytes([1]), b"x"), 0.0)  # to another router
-    sent = root.stored(root.written(), 0.0)
+    sent = root.mark_stored(root.written, 0.0)
     assert ("moved", m.Published(LIFE, "p", 3, since=1, serial=3)) in sent
 
 

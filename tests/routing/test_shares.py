@@ -62,7 +62,7 @@ class Owners:
         self.request += 1
         self.refusals.pop((owner, points), None)
         sent = self.root.receive(owner, m.Ask(self.request, encode(points), pretended), self.now)
-        sent += self.root.stored(self.root.written(), self.now)
+        sent += self.root.mark_stored(self.root.written, self.now)
         (answer,) = [one for to, one in sent if to == owner and isinstance(one, m.Answer)]
         if answer.refusal:
             self.refusals[owner, points] = answer.refusal
@@ -80,7 +80,7 @@ class Owners:
         self.stamp += 1
         publish = m.Publish("p", self.stamp, self.stamp, bytes([point]), b"")
         sent = self.root.receive("p", publish, self.now)
-        sent += self.root.stored(self.root.written(), self.now)
+        sent += self.root.mark_stored(self.root.written, self.now)
         self.hear(sent)
         (said,) = [one for _, one in sent if isinstance(one, m.Published)]
         assert not said.refusal, "a publication is never refused because of filters"
@@ -97,7 +97,7 @@ class Owners:
                 if name in self.root.neighbours:
                     self.root.neighbours[name].heard = self.now
             self.hear(self.root.tick(self.now))
-            self.hear(self.root.stored(self.root.written(), self.now))
+            self.hear(self.root.mark_stored(self.root.written, self.now))
 
 
 def flat(number: int) -> Points:
@@ -260,7 +260,7 @@ def test_a_router_that_speaks_for_an_owner_elsewhere_takes_none_of_its_share() -
 def test_owners_of_long_names_are_told_apart() -> None:
     names = {name_owner_behind("r" * 200, "o" * 200 + letter) for letter in "abc"}
     assert len(names) == 3
-    assert max(map(len, names)) <= m.MOST_CALLED
+    assert max(map(len, names)) <= m.LONGEST_NAME
 
 
 def test_nothing_is_given_to_a_journal_that_could_not_be_written() -> None:
@@ -270,11 +270,11 @@ def test_nothing_is_given_to_a_journal_that_could_not_be_written() -> None:
         one.ask(owner, flat(1))
         one.ask(owner, flat(2))
     one.root.fail("the disk is full")
-    before = one.root.written(), len(one.disk.log)
+    before = one.root.written, len(one.disk.log)
     one.drop("a", flat(1))
     one.root.drop("b")  # who was silent for too long
     one.root.tick(one.now + 100)
-    assert (one.root.written(), len(one.disk.log)) == before
+    assert (one.root.written, len(one.disk.log)) == before
 
 
 def test_a_machine_goes_on_from_what_its_journal_was_given() -> None:
@@ -284,8 +284,8 @@ def test_a_machine_goes_on_from_what_its_journal_was_given() -> None:
     memory.written = 5  # by another, and not on the disk
     root = Rendezvous("root", Sets(disk), disk, memory)
     root.receive("p", m.Publish("p", 1, 1, bytes([0]), b""), 0.0)
-    assert root.stored(5, 0.0) == []
-    assert [type(one) for _, one in root.stored(6, 0.0)] == [m.Published]
+    assert root.mark_stored(5, 0.0) == []
+    assert [type(one) for _, one in root.mark_stored(6, 0.0)] == [m.Published]
 
 
 def test_owners_are_there_after_a_restart() -> None:
@@ -556,10 +556,10 @@ def test_what_was_set_aside_is_remembered_when_its_owner_has_nothing_left() -> N
     claims.set_aside("o", b"key", "too much")
     claims.remove(1)
     claims.pass_time(REMEMBERED, 1, 1.0)
-    assert claims.is_refused("o", b"key") == "too much"
-    assert claims.is_refused("o", b"another") == ""
+    assert claims.refusal_for("o", b"key") == "too much"
+    assert claims.refusal_for("o", b"another") == ""
     claims.pass_time(REMEMBERED + 1, 1, 1.0)
-    assert claims.is_refused("o", b"key") == ""
+    assert claims.refusal_for("o", b"key") == ""
     assert not claims.holdings
 
 
@@ -571,4 +571,4 @@ def test_who_dropped_one_may_ask_again_for_one() -> None:
     claims.make_room(2)
     for node in range(3):
         claims.remove(node)
-    assert [claims.is_refused("o", b"%d" % node) for node in range(3)] == ["", *["too much"] * 2]
+    assert [claims.refusal_for("o", b"%d" % node) for node in range(3)] == ["", *["too much"] * 2]

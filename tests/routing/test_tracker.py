@@ -44,10 +44,10 @@ def test_random_arrivals(seed: int) -> None:
                 assert tracker.give_up([Range(node, first, last)]) == len(there - settled)
                 settled |= there
             missing = {(one, n) for one, top in known.items() for n in range(1, top + 1)} - settled
-            assert numbers(tracker.missing()) == missing
+            assert numbers(tracker.list_missing()) == missing
             assert tracker.is_complete() is not bool(missing)
             wanted = [mark(one, n) for one in range(1, 6) for n in range(1, 13)]
-            assert {(w.node, w.number) for w in tracker.wants(wanted)} == missing
+            assert {(w.node, w.number) for w in tracker.select_missing(wanted)} == missing
 
 
 def test_a_notification_that_came_with_fewer_marks() -> None:
@@ -63,9 +63,9 @@ def test_a_notification_that_came_with_fewer_marks() -> None:
 def test_a_first_number_above_one_is_a_gap() -> None:
     tracker = Tracker({})
     assert tracker.see([mark(7, 1)])
-    assert tracker.missing() == []
+    assert tracker.list_missing() == []
     assert tracker.see([mark(8, 3)])
-    assert tracker.missing() == [Range(8, 1, 2)]
+    assert tracker.list_missing() == [Range(8, 1, 2)]
 
 
 @pytest.mark.timeout(30)
@@ -75,6 +75,6 @@ def test_a_hundred_thousand_that_are_missing() -> None:
     for number in range(100_001, 200_001):
         tracker.see([mark(1, number)])
     for number in range(1, 100_001):
-        assert tracker.wants([mark(1, number)])
+        assert tracker.select_missing([mark(1, number)])
         tracker.see([mark(1, number)])
     assert tracker.is_complete()

@@ -114,20 +114,20 @@ def test_the_first_label() -> None:
 
 def test_who_is_alone() -> None:
     graph: LabelGraph[str] = LabelGraph()
-    assert graph.sole() is None
+    assert graph.sole_neighbour() is None
     for node in (1, 2):
         graph.insert(node, (), ())
     graph.subscribe(1, "F")
-    assert graph.sole() is None  # what matches 2 is for nobody
+    assert graph.sole_neighbour() is None  # what matches 2 is for nobody
     graph.subscribe(2, "F")
-    assert graph.sole() == "F"
+    assert graph.sole_neighbour() == "F"
     graph.subscribe(2, "G")
-    assert graph.sole() is None
+    assert graph.sole_neighbour() is None
     graph.unsubscribe(2, "G")
-    assert graph.sole() == "F"
+    assert graph.sole_neighbour() == "F"
     graph.unsubscribe(1, "F")
     graph.unsubscribe(2, "F")
-    assert graph.sole() is None
+    assert graph.sole_neighbour() is None
 
 
 def test_marks_that_are_left_out() -> None:

@@ -304,7 +304,7 @@ class World:
             self._tick()
             self._at(self.now + TICK, ("tick",))
         elif event[0] == "sync":
-            if event[1] is self.disk and self.root.written() >= event[2]:
+            if event[1] is self.disk and self.root.written >= event[2]:
                 self._sync(event[2])
         else:
             _, sender, to, message = event
@@ -313,11 +313,11 @@ class World:
 
     def _take(self, sender: Any, to: Any, message: m.Message) -> None:
         if to == ROOT:
-            before = self.root.written()
+            before = self.root.written
             self.send(ROOT, self.root.receive(sender, message, self.now))
-            if self.root.written() > before or self.root.queue:
+            if self.root.written > before or self.root.queue:
                 delay = self.chance.random() * 0.02
-                self._at(self.now + delay, ("sync", self.disk, self.root.written()))
+                self._at(self.now + delay, ("sync", self.disk, self.root.written))
         elif to in self.routers:
             self.send(to, self.routers[to].receive(sender, message, self.now))
         elif to in self.subscribers:
@@ -335,7 +335,7 @@ class World:
             self.disk.crash()
             return
         self.disk.synced = max(self.disk.synced, min(len(self.disk.log), self._base + count))
-        self.send(ROOT, self.root.stored(count, self.now))
+        self.send(ROOT, self.root.mark_stored(count, self.now))
 
     def _tick(self) -> None:
         if self.root.failed and not self.full:

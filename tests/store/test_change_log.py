@@ -193,7 +193,7 @@ def test_a_log_of_both_kinds_that_was_made_before_they_were_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(state.Ahead, "take", lambda *_: None)
+        patch.setattr(state.ProjectedIds, "take", lambda *_: None)
         ChangeLog(tmp_path).put_many([("ana", "a = 1"), (7, "a = 1")])
     log = ChangeLog(tmp_path)
     for new in ("ben", 8):

@@ -291,14 +291,14 @@ def test_a_value_is_given_to_groups_that_the_mark_does_not_tell_of(tmp_path: Pat
     log = GroupLog(tmp_path)
     mark = log.acknowledged()
     assert mark is not None
-    assert log.goes_on(end_of(mark))
+    assert log.has_more(end_of(mark))
     walk = log.walk(end_of(mark))
     assert [group.records for group in walk] == [[b"2"]]
     assert log.take_end(walk, 20) == []
     assert log.marked == log.acknowledged()
     assert log.marked is not None
     assert (log.marked.number, log.marked.value) == (2, 20)
-    assert not log.goes_on(log.end)
+    assert not log.has_more(log.end)
 
 
 def test_a_position_at_the_end_of_a_dropped_segment_is_the_start_of_the_next(
@@ -336,9 +336,9 @@ def test_writers_in_turn_keep_what_was_dropped(tmp_path: Path) -> None:
 def test_a_cut_before_the_position_that_a_walk_begins_at_is_noticed(tmp_path: Path) -> None:
     log, _, _ = open_log(tmp_path)
     end = log.append([b"1" * 50]).end
-    assert not log.goes_on(end)
+    assert not log.has_more(end)
     os.truncate(log.path_of(1), end.offset - 1)
-    assert log.goes_on(end)
+    assert log.has_more(end)
     walk = log.walk(end)
     list(walk)
     assert walk.damages

@@ -4,9 +4,9 @@ from tidings.broker.admission.listen import Address, Door
 from tidings.broker.config import load_config, make_node, renew
 from tidings.broker.garbage import collect_seldom
 from tidings.broker.interests import GraphInterests
-from tidings.broker.node import Node
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
+from tidings.broker.server import Server
 from tidings.broker.tree import RunningTree, State
 from tidings.broker.tree_file import Tree, load_tree
 
@@ -14,10 +14,10 @@ __all__ = [
     "Address",
     "Door",
     "GraphInterests",
-    "Node",
     "RootNode",
     "RouterNode",
     "RunningTree",
+    "Server",
     "State",
     "Tree",
     "collect_seldom",

@@ -52,7 +52,7 @@ Owners = Callable[[int], Sequence[str]]
 _NULL = key(None)
 
 
-class Charged(msgspec.Struct):
+class ChargedMatch(msgspec.Struct):
     """What came of computing filter by filter."""
 
     matched: list[int] = []
@@ -65,7 +65,7 @@ def computes(filter_: Filter) -> bool:
     return any(type(term) is not Attribute for term in filter_.form.terms.values())
 
 
-class Kept(NamedTuple):
+class KeptFilter(NamedTuple):
     """A filter, and an attribute without which it can't match; None where it needs none."""
 
     form: Form
@@ -79,19 +79,19 @@ class Computing:
         """`seconds`: the share of an owner, for one short notification."""
         self._share = seconds
         self._all = seconds
-        self._filters: dict[int, Kept] = {}
+        self._filters: dict[int, KeptFilter] = {}
         self._matchers: dict[str | None, Matcher] = {}
 
     def __contains__(self, number: int) -> bool:
         return number in self._filters
 
     def add(self, number: int, filter_: Filter) -> None:
-        needs = needed(filter_.form)
+        needs = required_attribute(filter_.form)
         if needs not in self._matchers:
             needs = needs if len(self._matchers) < MOST_NEEDED else None
             self._matchers.setdefault(needs, Matcher())
         self._matchers[needs].add(number, filter_)
-        self._filters[number] = Kept(filter_.form, needs)
+        self._filters[number] = KeptFilter(filter_.form, needs)
 
     def remove(self, number: int) -> None:
         needs = self._filters[number].needs
@@ -104,10 +104,10 @@ class Computing:
     def match(self, event: Mapping[str, object], size: int) -> list[int]:
         """The nodes that match a notification of so many bytes; TooMuchWork where that takes
         longer than all may."""
-        reached = self._reached(event)
+        reached = self._reachable_matchers(event)
         if not reached:
             return []
-        seconds = self._all * _times(size)
+        seconds = self._all * _size_factor(size)
         with contextlib.suppress(WorkError):  # the first event of an index makes it
             return _match(reached, event, seconds)
         try:
@@ -115,7 +115,7 @@ class Computing:
         except WorkError as problem:
             raise TooMuchWork(str(problem)) from None
 
-    def _reached(self, event: Mapping[str, object]) -> list[Matcher]:
+    def _reachable_matchers(self, event: Mapping[str, object]) -> list[Matcher]:
         """The matchers of filters that can match a notification."""
         names = event if len(event) < len(self._matchers) else self._matchers
         return [
@@ -124,21 +124,21 @@ class Computing:
             if name in self._matchers and _is_there(event, name)
         ]
 
-    def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> Charged:
+    def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> ChargedMatch:
         """The nodes that match, and those that are beyond the share of an owner. Cost: each filter
         is looked at, which happens seldom: someone is beyond a share then, or all may take longer
         from now on."""
-        share = self._share * _times(size)
+        share = self._share * _size_factor(size)
         found = self._charge(event, owners, COLD * share)
         if max(found.spent.values(), default=0) > share:  # done for the first time, or too much
             found = self._charge(event, owners, share)
         spent = sum(found.spent.values())
-        self._all = self._share if found.over else max(self._all, ROOM * spent / _times(size))
+        self._all = self._share if found.over else max(self._all, ROOM * spent / _size_factor(size))
         return found
 
-    def _charge(self, event: Mapping[str, object], owners: Owners, share: float) -> Charged:
+    def _charge(self, event: Mapping[str, object], owners: Owners, share: float) -> ChargedMatch:
         values: dict[str, Key] = {}
-        found = Charged([], {}, defaultdict(float))
+        found = ChargedMatch([], {}, defaultdict(float))
         spent, clock = found.spent, time.thread_time
         total = 0.0
         for number in sorted(self._filters):
@@ -146,7 +146,7 @@ class Computing:
             if not _is_there(event, needs):
                 continue
             reached = _is_reached(form, event, values)
-            terms = [one for one in _computed(form, reached) if one[0] not in values]
+            terms = [one for one in _computed_terms(form, reached) if one[0] not in values]
             if terms:
                 owner = min(owners(number) or ("",), key=spent.__getitem__)
                 began = clock()
@@ -169,7 +169,7 @@ class Computing:
         return found
 
 
-def _times(size: int) -> float:
+def _size_factor(size: int) -> float:
     """How many times longer a notification of so many bytes may take than a short one."""
     return 1 + size / BYTES
 
@@ -187,7 +187,7 @@ def _is_there(event: Mapping[str, object], name: str | None) -> bool:
     return name is None or event.get(name) is not None
 
 
-def needed(form: Form) -> str | None:
+def required_attribute(form: Form) -> str | None:
     """An attribute that every box of a filter needs, if there is one."""
     found: set[str] | None = None
     for box in (form.hull,) if form.boxes is None else form.boxes:
@@ -213,7 +213,7 @@ def _strict_in(node: Expression) -> set[str]:
     return set()
 
 
-def _computed(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:
+def _computed_terms(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:
     """The terms that a matcher computes for a notification: conditions where the tests of
     attributes leave something to decide, all others always."""
     for text, node in form.terms.items():

@@ -41,9 +41,9 @@ import msgspec
 
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import ANY, Grant
-from tidings.broker.node import Node
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
+from tidings.broker.server import Server
 from tidings.files import SecretError, check_secret, read_secret
 from tidings.filters import Attributes
 from tidings.model import TidingsError
@@ -133,7 +133,7 @@ def _with_secrets(path: Path, config: Config) -> Config:
     return msgspec.structs.replace(config, token=token, warnings=said)
 
 
-def make_node(config: Config) -> Node:
+def make_node(config: Config) -> Server:
     """The node that a file describes, not started yet."""
     try:
         times = msgspec.convert(config.times, Times)
@@ -162,7 +162,7 @@ def make_node(config: Config) -> Node:
     )
 
 
-def renew(node: Node, config: Config) -> int:
+def renew(node: Server, config: Config) -> int:
     """Have a running node go by the tokens that its file has now, and come in above with its own;
     how many links were ended for it. All else in the file counts when it is started again."""
     if (config.tokens is None) != (node.door.tokens is None):

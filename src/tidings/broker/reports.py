@@ -12,22 +12,21 @@ can hide others only where it is one of very many.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
+from tidings.broker.admission.listen import Door
+from tidings.network import Link
 from tidings.routing.forwarding import Name, Router
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous
-
-if TYPE_CHECKING:
-    from tidings.broker.node import Node
 
 MOST_LISTED = 5_000  # links in a report: with the longest names they are 3 MB
 _KINDS = {"above": 0, "router": 1, "agent": 2, "watcher": 3}
 
 
-class Counted(Protocol):
+class LinkCounts(Protocol):
     """What is remembered of a link when it ends."""
 
     name: str
@@ -44,7 +43,7 @@ class Totals(msgspec.Struct, frozen=True):
     told_out: int = 0
     dropped: int = 0
 
-    def plus(self, link: Counted, above: bool) -> Totals:
+    def plus(self, link: LinkCounts, above: bool) -> Totals:
         return Totals(
             self.published + (0 if above else link.told_in),
             self.told_in + (link.told_in if above else 0),
@@ -53,7 +52,7 @@ class Totals(msgspec.Struct, frozen=True):
         )
 
 
-class Known(msgspec.Struct):
+class LastReport(msgspec.Struct):
     """What a neighbour reported last."""
 
     at: float
@@ -65,7 +64,7 @@ class Reports:
 
     def __init__(self, expire: float) -> None:
         self.expire = expire
-        self.known: dict[Name, Known] = {}
+        self.known: dict[Name, LastReport] = {}
         self.watchers: set[Name] = set()
         self.ignored = 0  # reports that made no sense
         self.past = Totals()  # of links that have ended
@@ -82,20 +81,20 @@ class Reports:
             return "router"
         return "watcher" if name in self.watchers else "agent"
 
-    def ended(self, link: Counted, *, above: bool = False) -> None:
+    def end_link(self, link: LinkCounts, *, above: bool = False) -> None:
         """A link has ended. What was reported over it is kept: it shows who is missing."""
         self.watchers.discard(link.name)
         self.past = self.past.plus(link, above)
 
     def take(self, sender: str, report: m.Report, now: float) -> None:
         """A neighbour reports itself and those below it."""
-        if not _is_tree(report.nodes, short(sender)):
+        if not _is_tree(report.nodes, shorten(sender)):
             self.ignored += 1
             return
-        self.known[sender] = Known(now, report.nodes)
+        self.known[sender] = LastReport(now, report.nodes)
         self._bound(sender)
 
-    def gathered(self, mine: m.NodeStatus, now: float) -> m.Report:
+    def gather(self, mine: m.NodeStatus, now: float) -> m.Report:
         """This node, and what is known below it and not too old."""
         for name, known in [*self.known.items()]:
             if now - known.at > self.expire:
@@ -131,7 +130,22 @@ class Reports:
             largest.nodes = largest.nodes[:kept]
 
 
-def status_of(node: Node, now: float) -> m.NodeStatus:
+class Reporting(Protocol):
+    """What is reported of a running node."""
+
+    machine: Router | Rendezvous
+    reports: Reports
+    links: dict[Name, Link]
+    above: str  # the name of the node above
+    began: float
+
+    @property
+    def door(self) -> Door: ...
+    @property
+    def port(self) -> int: ...
+
+
+def status_of(node: Reporting, now: float) -> m.NodeStatus:
     """How a node stands, without those below it."""
     machine, totals = node.machine, node.reports.past
     upstream = machine.upstream if isinstance(machine, Router) else None
@@ -141,22 +155,23 @@ def status_of(node: Node, now: float) -> m.NodeStatus:
         totals = totals.plus(link, above)
         links.append(
             m.LinkStatus(
-                short(node.above if above else str(name)),
+                shorten(node.above if above else str(name)),
                 "above" if above else node.reports.kind(name),
                 link.bytes_in, link.bytes_out, link.told_in, link.told_out,
-                link.waiting, link.dropped, _subscribed(machine, name), millis(now - link.heard),
+                link.waiting, link.dropped, _count_subscribed(machine, name),
+                millis(now - link.heard),
             )
         )  # fmt: skip
     return m.NodeStatus(
-        0, short(machine.name), "rendezvous" if upstream is None else "router",
-        short(f"{node.door.address.host}:{node.port}"), millis(now - node.began), 0,
+        0, shorten(machine.name), "rendezvous" if upstream is None else "router",
+        shorten(f"{node.door.address.host}:{node.port}"), millis(now - node.began), 0,
         len(machine.graph), machine.epoch, machine.serial,
         totals.published, totals.told_in, totals.told_out, totals.dropped,
-        sum(link.kind != "above" for link in links), _listed(links),
+        sum(link.kind != "above" for link in links), _select_links(links),
     )  # fmt: skip
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """A name that is not too long for a report."""
     return text if len(text) <= m.MOST_NAME else text[: m.MOST_NAME - 1] + "…"
 
@@ -165,7 +180,7 @@ def millis(seconds: float) -> int:
     return min(max(0, int(seconds * 1000)), m.MOST_MILLIS)
 
 
-def _subscribed(machine: Router | Rendezvous, name: Name) -> int:
+def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
     """How many nodes are subscribed to over a link."""
     if isinstance(machine, Router) and name == machine.upstream:
         return len(machine.held)
@@ -173,7 +188,7 @@ def _subscribed(machine: Router | Rendezvous, name: Name) -> int:
     return 0 if known is None else len(known.nodes)
 
 
-def _listed(links: Iterable[m.LinkStatus]) -> tuple[m.LinkStatus, ...]:
+def _select_links(links: Iterable[m.LinkStatus]) -> tuple[m.LinkStatus, ...]:
     """Those that are worth a look, when they are too many: routers, and where most waits."""
     order = sorted(links, key=lambda one: (_KINDS[one.kind], -one.waiting, -one.dropped, one.name))
     return tuple(order[: m.MOST_LINKS])

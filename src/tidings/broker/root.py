@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.interests import GraphInterests
-from tidings.broker.node import CACHE_BYTES, Node
+from tidings.broker.server import CACHE_BYTES, Server
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem
@@ -64,7 +64,7 @@ class FramedRendezvous(Rendezvous):
         self.released.append(frames.encode_marked(front, record.marks, labels))
 
 
-class RootNode(Node):
+class RootNode(Server):
     """The rendezvous point of a channel."""
 
     machine: FramedRendezvous
@@ -99,7 +99,7 @@ class RootNode(Node):
         except BaseException:
             self.journal.close()
             raise
-        super().__init__(self._remembered(), door, forwarding)
+        super().__init__(self._load_machine(), door, forwarding)
         self._writing: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when that last went wrong
@@ -110,7 +110,7 @@ class RootNode(Node):
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await super().start()
 
-    def _remembered(self) -> FramedRendezvous:
+    def _load_machine(self) -> FramedRendezvous:
         """The machine that goes on from what is on the disk."""
         last = Lineage(self.journal.lineage).first_node(self.journal.last_node)
         interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
@@ -141,7 +141,7 @@ class RootNode(Node):
             batch = None if self.machine.failed else self.journal.take()
             if batch is None:
                 # what waited for things that were written before
-                self._stored(self.machine.written())
+                self._release_stored(self.machine.written)
                 self._tend()
                 return
             try:
@@ -153,7 +153,7 @@ class RootNode(Node):
                     _log.exception("the journal %s can't be written", self._path)
                 self.dispatch(self.machine.fail(str(problem) or type(problem).__name__))
                 return
-            self._stored(batch.upto)
+            self._release_stored(batch.upto)
             self._tend()
 
     def _tend(self) -> None:
@@ -169,8 +169,8 @@ class RootNode(Node):
             self._tended = self.now
             _log.error("%s", problem)
 
-    def _stored(self, count: int) -> None:
-        self.dispatch(self.machine.stored(count, self.now))
+    def _release_stored(self, count: int) -> None:
+        self.dispatch(self.machine.mark_stored(count, self.now))
         released, self.machine.released = self.machine.released, []
         if released:
             ends = list(itertools.accumulate(map(len, released)))
@@ -190,7 +190,7 @@ class RootNode(Node):
         except EnvironmentProblem as problem:
             _log.info("%s", problem)
             return
-        self.take_machine(self._remembered())
+        self.take_machine(self._load_machine())
         _log.warning("the journal %s can be written again", self._path)
 
     def _revive(self) -> None:

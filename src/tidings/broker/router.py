@@ -10,7 +10,7 @@ import msgspec
 
 from tidings.broker.admission.listen import UPSTREAM, Address, Door
 from tidings.broker.admission.permissions import Tokens
-from tidings.broker.node import CACHE_BYTES, Node
+from tidings.broker.server import CACHE_BYTES, Server
 from tidings.network import FrameCache, Link, draw_life, sentence_of
 from tidings.routing.forwarding import Forwarding, Router
 from tidings.routing.protocol import Times, frames, messages as m
@@ -20,7 +20,7 @@ RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and
 _log = logging.getLogger(__name__)
 
 
-class RouterNode(Node):
+class RouterNode(Server):
     """A router between the one above it and its neighbours."""
 
     machine: Router
@@ -52,11 +52,11 @@ class RouterNode(Node):
 
     async def start(self) -> None:
         await super().start()
-        self._spawn(self._connecting())
+        self._spawn(self._keep_connected())
 
     # -- the link to the one above -------------------------------------------------------------
 
-    async def _connecting(self) -> None:
+    async def _keep_connected(self) -> None:
         loop, pause = asyncio.get_running_loop(), RETRY[0]
         patience = self.machine.times.silent
         while True:
@@ -82,12 +82,12 @@ class RouterNode(Node):
 
     def _make_link_above(self) -> Link:
         patience = self.machine.times.silent
-        return Link(self._from_above, self._above_ended, pressed=self._press, patience=patience,
-                    largest=frames.LARGEST_DOWN)  # fmt: skip
+        return Link(self._from_above, self._handle_end_above, pressed=self._note_pressure,
+                    patience=patience, largest=frames.LARGEST_DOWN)  # fmt: skip
 
-    def _watch(self, now: float) -> None:
+    def _check_links(self, now: float) -> None:
         """Beats come from above every second, or nobody is there any more."""
-        super()._watch(now)
+        super()._check_links(now)
         above = self.links.get(UPSTREAM)
         if above is not None and now - above.heard > 2 * self.machine.times.silent:
             above.abort("nothing was heard for too long")
@@ -96,14 +96,14 @@ class RouterNode(Node):
         if not link.name:
             link.abort("it was not greeted for too long")
 
-    def _press(self, much: bool) -> None:
-        self._pressed = much
-        self.breathe()
+    def _note_pressure(self, much: bool) -> None:
+        self._upstream_is_slow = much
+        self.apply_back_pressure()
 
-    def _above_ended(self, link: Link, reason: str) -> None:
+    def _handle_end_above(self, link: Link, reason: str) -> None:
         if self.links.get(UPSTREAM) is link:
             del self.links[UPSTREAM]
-        self.reports.ended(link, above=True)
+        self.reports.end_link(link, above=True)
         if not link.name and not self._said:
             refused = "; over TLS, certificates are refused so" if self._tls is not None else ""
             self._say_of_above(f"{reason} before it answered{refused}")
@@ -141,7 +141,7 @@ class RouterNode(Node):
             link.name = UPSTREAM
             self.above, self._said = message.name, ""
             self.links[UPSTREAM] = link
-            self.dispatch(self.machine.connected(self.now))
+            self.dispatch(self.machine.join_upstream(self.now))
         elif isinstance(message, m.Goodbye):
             self._say_of_above(message.reason)
             link.close("goodbye")
@@ -155,7 +155,7 @@ class RouterNode(Node):
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
         if first == last == self.machine.epoch:
-            self.machine.passed(serial)
+            self.machine.note_passed(serial)
             self.forward(buffer, starts, ends)
             return
         for start in starts:  # the machine knows what to do about it

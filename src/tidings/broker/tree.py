@@ -55,7 +55,7 @@ class State(Enum):
     ENDED = "ended"
 
 
-class Branch:
+class NodeProcess:
     """A node of the tree, and its process."""
 
     def __init__(self, member: Member) -> None:
@@ -87,12 +87,12 @@ class Branch:
 
 
 class RunningTree:
-    """The processes of a tree. `told` gets a sentence for whatever happens."""
+    """The processes of a tree. `announce` gets a sentence for everything that happens."""
 
-    def __init__(self, tree: Tree, told: Callable[[str], None]) -> None:
+    def __init__(self, tree: Tree, announce: Callable[[str], None]) -> None:
         self.tree = tree
-        self.branches = {one.name: Branch(one) for one in tree.members}
-        self._told = told
+        self.branches = {one.name: NodeProcess(one) for one in tree.members}
+        self._announce = announce
         self._keys = {one.name: secrets.token_urlsafe(24) for one in tree.members}
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: int | None = None
@@ -100,10 +100,10 @@ class RunningTree:
         """Done, with an exception, when it can't go on."""
 
     @property
-    def root(self) -> Branch:
+    def root(self) -> NodeProcess:
         return self.branches[self.tree.members[0].name]
 
-    def watched(self) -> tuple[str, str, str]:
+    def watch_address(self) -> tuple[str, str, str]:
         """The address of the rendezvous point, and the name and token by which it is watched."""
         channel = f"/{self.tree.channel}" if self.tree.channel else ""
         address = f"tidings://{self.root.address(self.root.member.reached)}{channel}"
@@ -137,16 +137,16 @@ class RunningTree:
         except OSError as problem:
             raise EnvironmentProblem(f"{folder} can't be used: {problem.strerror}") from None
 
-    async def _keep(self, branch: Branch) -> None:
+    async def _keep(self, branch: NodeProcess) -> None:
         """Have a node running for as long as this task is."""
         try:
-            await self._run_again_and_again(branch)
+            await self._run_repeatedly(branch)
         except Exception as problem:
             if not self.failure.done():
                 self.failure.set_exception(problem)
                 self.failure.exception()  # nobody may be there any more to look at it
 
-    async def _run_again_and_again(self, branch: Branch) -> None:
+    async def _run_repeatedly(self, branch: NodeProcess) -> None:
         above = branch.member.upstream
         if above is not None:
             await self.branches[above].known.wait()
@@ -159,15 +159,15 @@ class RunningTree:
                 raise EnvironmentProblem(f"{branch.name} can't be started: {how} (see {log})")
             if time.monotonic() - began > SETTLED:
                 pause = PAUSE[0]
-            self._told(f"{branch.name} ended ({how}); it is started again in {pause:g} s")
+            self._announce(f"{branch.name} ended ({how}); it is started again in {pause:g} s")
             branch.state, branch.again = State.AGAIN, time.monotonic() + pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE[1])
 
-    async def _run(self, branch: Branch) -> str:
+    async def _run(self, branch: NodeProcess) -> str:
         """Run a node once; how it ended."""
         log = self._log_of(branch)
-        with _private(log, "ab") as out:
+        with _open_private(log, "ab") as out:
             before = out.tell()
             config = self._write_config(branch)
             process = branch.process = await asyncio.create_subprocess_exec(
@@ -183,7 +183,7 @@ class RunningTree:
                 first = await process.stdout.readline()
                 with contextlib.suppress(ValueError):
                     branch.port = int(first.rpartition(b":")[2])
-                    self._runs(branch)
+                    self._note_listening(branch)
                 while rest := await process.stdout.read(1 << 16):
                     branch.heard = True
                     out.write(rest.replace(b"\n", b""))
@@ -195,7 +195,7 @@ class RunningTree:
         reason = _last_line(log, before)
         return reason.removeprefix(ERROR) if reason.startswith(ERROR) else f"exit code {code}"
 
-    async def _watch(self, branch: Branch, process: asyncio.subprocess.Process) -> None:
+    async def _watch(self, branch: NodeProcess, process: asyncio.subprocess.Process) -> None:
         """Kill a node that gives no sign of life for too long. Looks are counted, not seconds: if
         this process was stopped for a while, or the machine slept, nobody is to die for it."""
         branch.heard, silent = True, 0
@@ -207,24 +207,24 @@ class RunningTree:
             starts = branch.state is not State.RUNNING
             most = self.tree.patience * (STARTING if starts else 1)
             if silent * LOOK >= most:
-                self._told(f"{branch.name} has not answered for {most:g} s, and is killed")
+                self._announce(f"{branch.name} has not answered for {most:g} s, and is killed")
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 return
 
-    def _runs(self, branch: Branch) -> None:
+    def _note_listening(self, branch: NodeProcess) -> None:
         branch.state = State.RUNNING
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
-        self._told(f"{branch.name} listens{again} at {branch.address()}")
+        self._announce(f"{branch.name} listens{again} at {branch.address()}")
         if branch.tokens != self.tree.tokens:  # they were read again while it started
             self._renew(branch)
 
-    def _log_of(self, branch: Branch) -> Path:
+    def _log_of(self, branch: NodeProcess) -> Path:
         return self.tree.folder / f"{branch.name}.log"
 
-    def _write_config(self, branch: Branch) -> Path:
+    def _write_config(self, branch: NodeProcess) -> Path:
         path = self.tree.folder / f"{branch.name}.toml"
         place_file(path, self._config(branch).encode())
         branch.tokens = self.tree.tokens
@@ -240,14 +240,14 @@ class RunningTree:
             if branch.state is State.RUNNING:
                 self._renew(branch)
 
-    def _renew(self, branch: Branch) -> None:
+    def _renew(self, branch: NodeProcess) -> None:
         """Have a node go by the tokens that there are now."""
         self._write_config(branch)
         if branch.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 branch.process.send_signal(signal.SIGHUP)
 
-    def _config(self, branch: Branch) -> str:
+    def _config(self, branch: NodeProcess) -> str:
         """The router's own file."""
         tree, member = self.tree, branch.member
         plain: dict[str, str] = {
@@ -296,7 +296,7 @@ class RunningTree:
             release_lock(self._lock)
             self._lock = None
 
-    async def _end(self, branch: Branch, seconds: float) -> None:
+    async def _end(self, branch: NodeProcess, seconds: float) -> None:
         process = branch.process
         if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -304,14 +304,14 @@ class RunningTree:
             try:
                 await asyncio.wait_for(process.wait(), seconds)
             except TimeoutError:
-                self._told(f"{branch.name} did not end in {seconds:.1f} s and is killed")
+                self._announce(f"{branch.name} did not end in {seconds:.1f} s and is killed")
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
         branch.state = State.ENDED
 
 
-def _private(path: Path, mode: str) -> IO[bytes]:
+def _open_private(path: Path, mode: str) -> IO[bytes]:
     """A file that nobody else may read, even where one was there before."""
     opened = private_file(path, mode)
     os.fchmod(opened.fileno(), 0o600)
@@ -321,29 +321,29 @@ def _private(path: Path, mode: str) -> IO[bytes]:
 def _shorten(log: Path) -> None:
     """Begin a log anew that is too long. The node goes on with the file that it has, at its end."""
     if log.stat().st_size > MOST_LOG:
-        with log.open("rb") as file, _private(log.with_suffix(".log.old"), "wb") as old:
+        with log.open("rb") as file, _open_private(log.with_suffix(".log.old"), "wb") as old:
             shutil.copyfileobj(file, old)
         os.truncate(log, 0)
 
 
 def _pairs(table: Mapping[str, str | float | Grant]) -> list[str]:
-    return [f"{_key(key)} = {_written(value)}" for key, value in table.items()]
+    return [f"{_key(key)} = {_toml_value(value)}" for key, value in table.items()]
 
 
 def _key(text: str) -> str:
-    return text if _BARE.fullmatch(text) else _quoted(text)
+    return text if _BARE.fullmatch(text) else _quote(text)
 
 
-def _written(value: str | float | Grant) -> str:
+def _toml_value(value: str | float | Grant) -> str:
     if isinstance(value, Grant):
-        name = f"name = {_quoted(value.name)}"
+        name = f"name = {_quote(value.name)}"
         if value.may is None:
             return f"{{{name}}}"
-        return f"{{{name}, may = [{', '.join(map(_quoted, sorted(value.may)))}]}}"
-    return _quoted(value) if isinstance(value, str) else repr(float(value))
+        return f"{{{name}, may = [{', '.join(map(_quote, sorted(value.may)))}]}}"
+    return _quote(value) if isinstance(value, str) else repr(float(value))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Strings of TOML are those of JSON, but for one letter."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -116,9 +116,9 @@ def load_tree(path: str | Path) -> Tree:
 
 
 def _tree(path: Path, raw: dict[str, Any]) -> Tree:
-    file = _converted(raw, _File, "")
+    file = _convert(raw, _File, "")
     Attributes(file.columns)
-    _converted(file.times, Times, "times: ")
+    _convert(file.times, Times, "times: ")
     if file.tokens == {}:
         raise ConfigError("tokens: found none, so nobody could come in; expected some, or no table")
     folder = path.parent / (path.stem if file.folder is None else file.folder)
@@ -139,9 +139,9 @@ def _tree(path: Path, raw: dict[str, Any]) -> Tree:
 
 
 def _members(file: _File) -> list[Member]:
-    root = _converted(file.root, _Root, "root: ")
+    root = _convert(file.root, _Root, "root: ")
     routers = {
-        name: _converted(table, _Router, f"router.{name}: ") for name, table in file.router.items()
+        name: _convert(table, _Router, f"router.{name}: ") for name, table in file.router.items()
     }
     for where, name in (("root", root.name), *((f"router.{name}", name) for name in routers)):
         if not _NAME.fullmatch(name):
@@ -195,7 +195,7 @@ def _address(listen: str | int, where: str) -> Address:
     return address_of(text, f"{where}: listen")
 
 
-def _converted(raw: Any, kind: type[Any], where: str) -> Any:
+def _convert(raw: Any, kind: type[Any], where: str) -> Any:
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as problem:

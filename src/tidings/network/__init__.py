@@ -13,15 +13,15 @@ from tidings.network.tls import (
     sentence_of,
     server_context,
 )
-from tidings.network.tls_probe import Doorstep
+from tidings.network.tls_probe import TlsProbe
 from tidings.network.watching import Watching, watch
 
 __all__ = [
-    "Doorstep",
     "Forwarder",
     "FrameCache",
     "Link",
     "Policy",
+    "TlsProbe",
     "Watching",
     "client_context",
     "connect",

@@ -82,7 +82,7 @@ class Subscription:
         while self._machine.phase is not Phase.ON:
             if self._machine.phase is Phase.REFUSED:
                 raise Refusal(self._machine.refusal)
-            await self._agent.changed()
+            await self._agent.wait_for_change()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -152,8 +152,8 @@ class Agent:
         """Connect; EnvironmentProblem or Refusal where that can't be done."""
         await self._connect()
         self._tasks = [
-            asyncio.create_task(self._ticking()),
-            asyncio.create_task(self._reconnecting()),
+            asyncio.create_task(self._tick_forever()),
+            asyncio.create_task(self._keep_connected()),
         ]
 
     async def close(self) -> None:
@@ -181,17 +181,17 @@ class Agent:
         machine = Subscriber(number, LOCAL, interest.encode(), self._times, most)
         subscription = Subscription(self, machine)
         self._subscriptions[number] = machine, subscription
-        self._local(number, machine.start(self._now))
+        self._hand_over(number, machine.start(self._now))
         return subscription
 
     def unsubscribe(self, machine: Subscriber) -> None:
         number = machine.name
         assert isinstance(number, int)
         if self._subscriptions.pop(number, None) is not None:
-            self._local(number, machine.stop(self._now))
+            self._hand_over(number, machine.stop(self._now))
             self._router.context.now = self._now
             self._router.drop(number)
-            self._sent(self._router.drain_outgoing())
+            self._dispatch(self._router.drain_outgoing())
 
     async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
         """Publish a notification; when this returns, it is on the disk of the rendezvous point. Its
@@ -216,10 +216,10 @@ class Agent:
         sent = self._publisher.publish(content, payload, self._now)
         stamp = self._publisher.acknowledged + self._publisher.waiting
         done = self._acks[stamp] = asyncio.get_running_loop().create_future()
-        self._local(PUBLISHER, sent)
+        self._hand_over(PUBLISHER, sent)
         return done
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Wait until something happens."""
         self._change.clear()
         await self._change.wait()
@@ -236,7 +236,10 @@ class Agent:
             async with asyncio.timeout(patience):
                 _, link = await loop.create_connection(
                     lambda: Link(
-                        self._received, self._ended, patience=patience, largest=frames.LARGEST_DOWN
+                        self._receive,
+                        self._handle_end,
+                        patience=patience,
+                        largest=frames.LARGEST_DOWN,
                     ),
                     host,
                     port,
@@ -253,7 +256,7 @@ class Agent:
         try:
             async with asyncio.timeout(min(GREETING, patience)):
                 while not link.name and not self._lost.is_set():
-                    await self.changed()
+                    await self.wait_for_change()
         except TimeoutError:
             link.close("nothing was said for too long")
             raise EnvironmentProblem(
@@ -262,7 +265,7 @@ class Agent:
         if not link.name:
             raise Refusal(f"{host}:{port}: {self._refusal}")
 
-    async def _reconnecting(self) -> None:
+    async def _keep_connected(self) -> None:
         pause = RETRY[0]
         while True:
             await self._lost.wait()
@@ -274,7 +277,7 @@ class Agent:
             except TidingsError:
                 self._lost.set()  # and again, until somebody is there
 
-    def _ended(self, link: Link, reason: str) -> None:
+    def _handle_end(self, link: Link, reason: str) -> None:
         if self._link is link or self._link is None:
             self._link = None
             if not link.name:
@@ -284,22 +287,22 @@ class Agent:
             self._lost.set()
             self._change.set()
 
-    def _received(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+    def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         for start in starts:
             message = frames.decode(buffer, start)
             if isinstance(message, m.Welcome):
                 link.name = UPSTREAM
                 self._link = link
                 self._publisher.base = f"{message.publisher or self.name}/{self._life}"
-                self._sent(self._router.connected(self._now))
+                self._dispatch(self._router.join_upstream(self._now))
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
                 link.close("goodbye")
             elif link.name:
-                self._sent(self._router.receive(UPSTREAM, message, self._now))
+                self._dispatch(self._router.receive(UPSTREAM, message, self._now))
         self._change.set()
 
-    async def _ticking(self) -> None:
+    async def _tick_forever(self) -> None:
         pause = min(self._times.beat, self._times.retry) / 2
         while True:
             await asyncio.sleep(pause)
@@ -307,10 +310,10 @@ class Agent:
             link = self._link
             if link is not None and now - link.heard > 2 * self._times.silent:
                 link.abort("nothing was heard for too long")
-            self._sent(self._router.tick(now))
-            self._local(PUBLISHER, self._publisher.tick(now))
+            self._dispatch(self._router.tick(now))
+            self._hand_over(PUBLISHER, self._publisher.tick(now))
             for number, (machine, _) in [*self._subscriptions.items()]:
-                self._local(number, machine.tick(now))
+                self._hand_over(number, machine.tick(now))
 
     # -- between the machines ------------------------------------------------------------------
 
@@ -318,23 +321,23 @@ class Agent:
     def _now(self) -> float:
         return time.monotonic()
 
-    def _local(self, sender: Name, sent: list[Sent]) -> None:
+    def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
         """What a machine of ours says goes to our router."""
         for _, message in sent:
-            self._sent(self._router.receive(sender, message, self._now))
+            self._dispatch(self._router.receive(sender, message, self._now))
 
-    def _sent(self, sent: list[Sent]) -> None:
+    def _dispatch(self, sent: list[Sent]) -> None:
         """What our router says goes over the link, or to a machine of ours."""
         for to, message in sent:
             if to == UPSTREAM:
                 if self._link is not None:
                     self._link.send(message)
             elif to == PUBLISHER:
-                self._local(PUBLISHER, self._publisher.receive(message, self._now))
+                self._hand_over(PUBLISHER, self._publisher.receive(message, self._now))
                 self._acknowledge()
             elif to in self._subscriptions:
                 machine, subscription = self._subscriptions[to]
-                self._local(to, machine.receive(message, self._now))
+                self._hand_over(to, machine.receive(message, self._now))
                 subscription.wake()
 
     def _acknowledge(self) -> None:

@@ -294,9 +294,9 @@ class BlockingAgent:
             except TidingsError as problem:
                 self._settle(done, problem)
             else:
-                acknowledged.add_done_callback(partial(self._acknowledged, done))
+                acknowledged.add_done_callback(partial(self._acknowledge, done))
 
-    def _acknowledged(self, done: Future[int], one: asyncio.Future[int]) -> None:
+    def _acknowledge(self, done: Future[int], one: asyncio.Future[int]) -> None:
         problem = Refusal(_CLOSED) if one.cancelled() else one.exception()
         self._settle(done, one.result() if problem is None else problem)
 

@@ -26,7 +26,7 @@ _FRONT_SIZE = _FRONT.size
 _SHORT = "found a notification that is shorter than its parts"
 
 
-class Way(msgspec.Struct, frozen=True):
+class FrameWay(msgspec.Struct, frozen=True):
     """What a neighbour gets of notifications with some labels."""
 
     neighbour: Name
@@ -34,7 +34,7 @@ class Way(msgspec.Struct, frozen=True):
     labels: bytes = b""  # the new ones, where it is not
 
 
-Plan = tuple[Way, ...]
+Plan = tuple[FrameWay, ...]
 Batch = tuple[list[bytes | memoryview], int]  # pieces to be sent, and how many frames
 
 
@@ -55,7 +55,7 @@ class Forwarder:
             self._forget()
             self._version = self.router.version
         if self.router.forwarding.mode is Mode.ADAPTIVE and starts:
-            sole = self.router.graph.sole()
+            sole = self.router.graph.sole_neighbour()
             if sole is not None:
                 return {sole: ([memoryview(buffer)[starts[0] : ends[-1]]], len(starts))}
         out: dict[Name, _Pieces] = {}
@@ -74,7 +74,7 @@ class Forwarder:
         for (first, plan), (last, _) in pairwise(runs):
             if plan:
                 self._give(plan, out, view, starts[first:last], ends[first:last])
-        return {name: (pieces.done(), pieces.count) for name, pieces in out.items()}
+        return {name: (pieces.finish(), pieces.count) for name, pieces in out.items()}
 
     def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
         """Frames that follow each other and have one plan are a run, and cost a look each: the
@@ -132,9 +132,9 @@ class Forwarder:
         if len(self._plans) >= MOST_PLANS:
             self._forget()
         plan: Plan = tuple(
-            Way(neighbour, None)
+            FrameWay(neighbour, None)
             if way.kept is None
-            else Way(neighbour, way.kept, frames.encode_labels(way.labels))
+            else FrameWay(neighbour, way.kept, frames.encode_labels(way.labels))
             for neighbour, way in self.router.ways(known).items()
         )
         plan = self._plans[labels] = self._equal.setdefault(plan, plan)
@@ -162,7 +162,7 @@ class _Pieces:
         self._close()
         self.pieces.append(piece)
 
-    def add_relabelled(self, start: int, end: int, way: Way) -> None:
+    def add_relabelled(self, start: int, end: int, way: FrameWay) -> None:
         """A frame with other labels: only what is in front of the payload is written anew, and
         where the labels are as long as before, nothing but these."""
         length, kind, marks, size = _FRONT.unpack_from(self._view, start)
@@ -172,7 +172,7 @@ class _Pieces:
             if kept and kept[-1] >= marks:
                 raise frames.FrameError(f"found {marks} marks, expected more for its labels")
             front = frames.front_of(self._view, start)
-            self.add(frames.relabelled(self._view, front, kept or (), new))
+            self.add(frames.relabel(self._view, front, kept or (), new))
             return
         if len(new) == size:
             self.add_slice(start, first)
@@ -182,7 +182,7 @@ class _Pieces:
         self.add(new)
         self.add_slice(first + size, end)
 
-    def done(self) -> list[bytes | memoryview]:
+    def finish(self) -> list[bytes | memoryview]:
         self._close()
         return self.pieces
 
@@ -197,7 +197,7 @@ def measure_costs(rounds: int = 5) -> Forwarding:
     least of some rounds counts: others had to wait for something. It takes a few milliseconds."""
     marks = tuple(m.Mark(node, 1, (node,)) for node in range(1, 5))
     frame = frames.encode(m.Notification(1, 1, marks, bytes(200), "publisher", 1))
-    way = Way("", (0, 1), frames.encode_labels([(1,), (2,)]))
+    way = FrameWay("", (0, 1), frames.encode_labels([(1,), (2,)]))
     rewrite, byte = float("inf"), float("inf")
     near, far = socket.socketpair()
     with near, far:

@@ -120,7 +120,7 @@ class Link(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
-    def certified(self) -> frozenset[str]:
+    def certificate_names(self) -> frozenset[str]:
         """The names in the certificate of the other end, if it has one that was verified."""
         transport = self._transport
         found = None if transport is None else transport.get_extra_info("peercert")

@@ -10,14 +10,14 @@ from tidings.model import EnvironmentProblem
 PORT = 7400
 
 
-class Place(NamedTuple):
+class RouterUrl(NamedTuple):
     host: str
     port: int
     channel: str
     secure: bool  # over TLS
 
 
-def parse_address(address: str) -> Place:
+def parse_address(address: str) -> RouterUrl:
     """The parts of an address; EnvironmentProblem where it is none."""
     try:
         parts = urlsplit(address)
@@ -28,4 +28,4 @@ def parse_address(address: str) -> Place:
         raise EnvironmentProblem(
             f"found the address {address!r}, expected one such as 'tidings://127.0.0.1:7400'"
         )
-    return Place(host, port, parts.path.lstrip("/"), parts.scheme == "tidings+tls")
+    return RouterUrl(host, port, parts.path.lstrip("/"), parts.scheme == "tidings+tls")

@@ -22,7 +22,7 @@ _MOST_ARENA = 1 << 24  # and their bytes
 _log = logging.getLogger(__name__)
 
 
-class _Loaded:
+class _KernelLoader:
     """The kernels, and what they need, once they are there."""
 
     def __init__(self) -> None:
@@ -43,19 +43,19 @@ class _Loaded:
             _log.warning("the kernels that scan frames can't be loaded: %s", problem)
 
 
-loaded = _Loaded()
+loader = _KernelLoader()
 
 
 def ask_for_kernels() -> None:
     """Begin to load the kernels, unless that was done."""
-    if not loaded.asked:
-        loaded.asked = True
-        threading.Thread(target=loaded.load, name="tidings-kernels", daemon=True).start()
+    if not loader.asked:
+        loader.asked = True
+        threading.Thread(target=loader.load, name="tidings-kernels", daemon=True).start()
 
 
 def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
     """As `frames.split`."""
-    kernels, numpy = loaded.kernels, loaded.numpy
+    kernels, numpy = loader.kernels, loader.numpy
     if kernels is None or len(buffer) < LEAST:
         return frames.split(buffer, largest)
     starts = numpy.empty(len(buffer) // 6 + 1, numpy.int64)
@@ -67,7 +67,7 @@ def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
 
 def new_table() -> _Table | None:
     """A table of plans, if the kernels are there."""
-    return None if loaded.kernels is None else _Table(loaded.kernels)
+    return None if loader.kernels is None else _Table(loader.kernels)
 
 
 class _Table:
@@ -75,7 +75,7 @@ class _Table:
 
     def __init__(self, kernels: Any) -> None:
         self._kernels = kernels
-        self._numpy = loaded.numpy
+        self._numpy = loader.numpy
         self.clear()
 
     def clear(self) -> None:

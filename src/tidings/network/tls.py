@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tidings.model import EnvironmentProblem
-from tidings.network.router_url import Place
+from tidings.network.router_url import RouterUrl
 
 Path = str | PathLike[str]
 OURS = "tidings:router/"  # what a URI begins with that names a router
@@ -43,7 +43,7 @@ def client_context(authorities: Path | None = None) -> ssl.SSLContext:
 
 
 def context_for(
-    place: Place, given: ssl.SSLContext | None, authorities: Path | None
+    place: RouterUrl, given: ssl.SSLContext | None, authorities: Path | None
 ) -> ssl.SSLContext | None:
     """The context of a connection to a place; None for one in the clear."""
     if place.secure:

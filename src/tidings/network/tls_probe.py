@@ -22,28 +22,28 @@ LINGER = 1.0  # seconds in which whoever is turned away may read why
 IN_THE_CLEAR = "found a connection in the clear, expected TLS: the address is tidings+tls://"
 
 
-class Doorstep(asyncio.Protocol):
-    """One that came. `accept` gives the link that it gets when TLS is there; `turned_away` is told
-    why it gets none; `left` that it is here no more."""
+class TlsProbe(asyncio.Protocol):
+    """One that came. `accept` gives the link that it gets when TLS is there; `on_refused` is told
+    why it gets none; `on_left` that it is here no more."""
 
     def __init__(
         self,
         tls: ssl.SSLContext,
         seconds: float,
         accept: Callable[[], Link],
-        turned_away: Callable[[str], None],
+        on_refused: Callable[[str], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
-        left: Callable[[Doorstep], None],
+        on_left: Callable[[TlsProbe], None],
     ) -> None:
         self._tls = tls
         self._seconds = seconds
         self._accept = accept
-        self._turned_away = turned_away
+        self._on_refused = on_refused
         self._spawn = spawn
-        self._left = left
+        self._on_left = on_left
         self._transport: asyncio.Transport | None = None
         self._early = b""  # came before the link was there
-        self._is_turned_away = False
+        self._is_refused = False
         self._lost = asyncio.Event()
         self._there = asyncio.Event()  # the first bytes are, or nobody waits for them any more
 
@@ -58,17 +58,17 @@ class Doorstep(asyncio.Protocol):
         self._spawn(self._enter(transport))
 
     def data_received(self, data: bytes) -> None:
-        if not self._is_turned_away:
+        if not self._is_refused:
             self._early += data
 
     def connection_lost(self, _: Exception | None) -> None:
-        self._left(self)
+        self._on_left(self)
         self._lost.set()
         self._there.set()
 
     def end(self, reason: str) -> None:
         """Nobody waits for this one any longer."""
-        self._turned_away(reason)
+        self._on_refused(reason)
         self._there.set()
         if self._transport is not None:
             self._transport.abort()
@@ -81,7 +81,7 @@ class Doorstep(asyncio.Protocol):
                     transport.abort()
                     return
                 if not _is_tls(first):
-                    self._turned_away(IN_THE_CLEAR)
+                    self._on_refused(IN_THE_CLEAR)
                     await self._say_in_the_clear(transport)
                     return
                 secure = await asyncio.get_running_loop().start_tls(
@@ -91,20 +91,20 @@ class Doorstep(asyncio.Protocol):
             transport.abort()
             raise
         except TimeoutError:
-            self._turned_away("nothing was said for too long")
+            self._on_refused("nothing was said for too long")
             transport.abort()
         except ConnectionError:
-            self._turned_away("it ended the connection, as those do who don't trust a certificate")
+            self._on_refused("it ended the connection, as those do who don't trust a certificate")
             transport.abort()
         except OSError as problem:  # those of TLS among them
-            self._turned_away(sentence_of(problem))
+            self._on_refused(sentence_of(problem))
             transport.abort()
         else:
             if secure is not None:
                 self._hand_over(secure)
 
     def _hand_over(self, transport: asyncio.Transport) -> None:
-        self._left(self)
+        self._on_left(self)
         link = self._accept()
         link.connection_made(transport)
         transport.set_protocol(link)
@@ -115,7 +115,7 @@ class Doorstep(asyncio.Protocol):
 
     async def _say_in_the_clear(self, transport: asyncio.Transport) -> None:
         # what was not read when a socket is closed makes it forget what it was to send
-        self._is_turned_away = True
+        self._is_refused = True
         transport.resume_reading()
         transport.write(frames.encode(m.Goodbye(IN_THE_CLEAR)))
         transport.write_eof()

@@ -45,7 +45,7 @@ class Watching:
         found, self._latest = self._latest, None
         return found
 
-    def received(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+    def receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         for start in starts:
             message = frames.decode(buffer, start)
             if isinstance(message, m.Welcome):
@@ -60,7 +60,7 @@ class Watching:
                     self._over = Refusal(message.reason)
                 link.close(message.reason)
 
-    def ended(self, _: Link, reason: str) -> None:
+    def handle_end(self, _: Link, reason: str) -> None:
         self._over = self._over or EnvironmentProblem(f"{self._where}: {reason}")
         self._news.set()
 
@@ -80,7 +80,7 @@ async def watch(
     watching = Watching(f"{host}:{port}")
     try:
         _, link = await asyncio.get_running_loop().create_connection(
-            lambda: Link(watching.received, watching.ended), host, port, ssl=tls
+            lambda: Link(watching.receive, watching.handle_end), host, port, ssl=tls
         )
     except (OSError, ssl.SSLError) as problem:
         raise EnvironmentProblem(f"{host}:{port} can't be connected to: {sentence_of(problem)}") \

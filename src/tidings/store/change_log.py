@@ -39,7 +39,7 @@ from tidings.store.records import SEGMENT_BYTES, LogError
 from tidings.store.repair import Repair, repair
 from tidings.store.settling import settle
 from tidings.store.state import Subscriptions
-from tidings.store.writer import Wanted, Wish, Writer
+from tidings.store.writer import PendingGroup, RequestedChange, Writer
 
 Functions = Mapping[str, Callable[..., Any]]
 T = TypeVar("T")
@@ -102,13 +102,13 @@ class ChangeLog:
         self._is_settled = False
         self._writer = Writer(self.path, segment_bytes)
         self._writing = threading.Lock()
-        self._waiting: deque[Wanted] = deque()
+        self._waiting: deque[PendingGroup] = deque()
 
     # -- writing -------------------------------------------------------------------------------
 
     def put(self, id: Id, filter: str | Filter) -> int:
         """Give an id a filter, its first or another; the version, once the disk has it."""
-        return self._commit([self._wish(id, filter)])
+        return self._commit([self._request(id, filter)])
 
     def put_many(
         self, pairs: Iterable[tuple[Id, str | Filter]] | Mapping[Any, str | Filter]
@@ -120,7 +120,7 @@ class ChangeLog:
         changes = []
         for id_, filter_ in id_pairs(pairs):
             try:
-                changes.append(self._wish(id_, filter_))
+                changes.append(self._request(id_, filter_))
             except FilterError as problem:
                 problem.add_note(f"It is the filter of the id {id_!r}.")
                 raise
@@ -131,15 +131,15 @@ class ChangeLog:
         need_id(id)
         return self._commit([(id, None, None)])
 
-    def _wish(self, id_: Id, filter_: str | Filter) -> Wish:
+    def _request(self, id_: Id, filter_: str | Filter) -> RequestedChange:
         need_id(id_)
         text = filter_.sql() if isinstance(filter_, Filter) else filter_
         # A filter too is read anew: it may have been made with other attributes.
         parsed = parse(text, attributes=self.attributes, functions=self.functions)
         return id_, str(text), parsed.key
 
-    def _commit(self, changes: list[Wish]) -> int:
-        mine = Wanted(changes)
+    def _commit(self, changes: list[RequestedChange]) -> int:
+        mine = PendingGroup(changes)
         self._waiting.append(mine)
         with self._writing:
             if not mine.done:  # else a thread that was before this one has done it

@@ -16,7 +16,7 @@ import msgspec
 
 from tidings.files import replace_file
 from tidings.store.groups import START, GroupLog, Mark, end_of
-from tidings.store.records import CHANGES, LogError, Point, damage, read_groups
+from tidings.store.records import CHANGES, LogError, Point, damage_error, read_groups
 from tidings.store.state import Nodes, Subscriptions, apply
 
 NAME = "checkpoint"
@@ -54,13 +54,13 @@ def read(folder: Path, mark: Mark) -> Checkpoint:
     path = folder / CHANGES / NAME
     found = load(path)
     if isinstance(found, str):
-        raise damage(folder, found, 0, mark.value)
-    if problem := misfit(path, found, mark):
-        raise damage(folder, problem, 0, mark.value)
+        raise damage_error(folder, found, 0, mark.value)
+    if problem := find_misfit(path, found, mark):
+        raise damage_error(folder, problem, 0, mark.value)
     return found
 
 
-def misfit(path: Path, found: Checkpoint, mark: Mark) -> str:
+def find_misfit(path: Path, found: Checkpoint, mark: Mark) -> str:
     """A sentence where a checkpoint does not go with a log whose end is at a mark."""
     if found.version and found.log != mark.log:
         return f"{path} is of another log"

@@ -12,7 +12,7 @@ from pathlib import Path
 from tidings.store import checkpoint
 from tidings.store.groups import GroupLog, end_of
 from tidings.store.locks import FORGETTING, locked
-from tidings.store.reader import found_mark
+from tidings.store.reader import read_mark
 from tidings.store.records import CHANGES, Point, encode_changes
 from tidings.store.settling import take_rest
 
@@ -21,14 +21,14 @@ def forget(folder: Path, version: int) -> None:
     """Drop every segment that holds only versions up to one that was acknowledged."""
     with locked(folder, FORGETTING):  # writers go on while the state is written
         log = GroupLog(folder / CHANGES)
-        mark = found_mark(folder, log)
+        mark = read_mark(folder, log)
         base = checkpoint.read(folder, mark)
         if version > base.version:
             base = checkpoint.state_at(folder, version, mark)
             checkpoint.write(log.folder, base)
         with locked(folder):
             try:
-                mark = found_mark(folder, log)
+                mark = read_mark(folder, log)
                 for _ in take_rest(folder, log, Point(mark.value, end_of(mark))):
                     pass
                 following = base.point.at.number + 1

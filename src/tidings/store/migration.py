@@ -113,7 +113,7 @@ def read_changes(folder: Path) -> Iterator[Record]:
             raise _damage(path, 1, f"begins with version {first}, expected {expected}")
         with path.open("rb") as file:
             for line in file:
-                one, version = _decoded(line), expected + len(group)
+                one, version = _decode_line(line), expected + len(group)
                 if one is None and is_last and _is_unfinished(line, list(file), version):
                     return
                 if one is None or one.version != version:
@@ -131,7 +131,7 @@ def read_what_is_good(folder: Path) -> list[Record]:
     good: list[_Line] = []
     for path in _segments(folder):
         with path.open("rb") as file:
-            good += [one for one in map(_decoded, file) if one is not None]
+            good += [one for one in map(_decode_line, file) if one is not None]
     while good and good[-1].left:  # the beginning of a group that was never acknowledged
         good.pop()
     return [one.record for one in good]
@@ -169,7 +169,7 @@ def _body(line: bytes) -> bytes | None:
     return body if whole else None
 
 
-def _decoded(line: bytes) -> _Line | None:
+def _decode_line(line: bytes) -> _Line | None:
     body = _body(line)
     try:
         return None if body is None else _line.decode(body)
@@ -182,8 +182,8 @@ def _is_unfinished(line: bytes, rest: list[bytes], version: int) -> bool:
     leaves the beginning of a line. A machine that dies leaves zeros for what did not reach the
     disk, and what follows them is of the same group."""
     if not line.endswith(b"\n"):
-        return _decoded(line[:-1] + b"\n") is None
-    later = [one for one in map(_decoded, rest) if one is not None]
+        return _decode_line(line[:-1] + b"\n") is None
+    later = [one for one in map(_decode_line, rest) if one is not None]
     return b"\0" in line and all(one.version - one.before <= version for one in later)
 
 

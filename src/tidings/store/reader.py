@@ -21,7 +21,7 @@ from tidings.store.records import (
     LogError,
     Point,
     Record,
-    damage,
+    damage_error,
     decode_changes,
     read_groups,
 )
@@ -44,7 +44,7 @@ class Reader:
     def end(self) -> Mark:
         """How far the log is acknowledged now; its value is the latest version."""
         with self._mutex:
-            mark, before = found_mark(self._folder, self._log), self._end
+            mark, before = read_mark(self._folder, self._log), self._end
             if mark != before:
                 self._move(mark, before)
             return mark
@@ -53,7 +53,7 @@ class Reader:
         same = mark.log == before.log
         if mark.value < before.value or (same and mark.number < before.number) or \
                 (same and mark.number == before.number and mark.chain != before.chain):  # fmt: skip
-            raise LogError(went_back(self._folder, before.value, mark.value))
+            raise LogError(describe_reversal(self._folder, before.value, mark.value))
         if not same:  # the log was begun, or repaired
             self._log = GroupLog(self._folder / CHANGES)
             self._points, self._firsts = [], {}
@@ -109,16 +109,16 @@ class Reader:
 
     def _complain(self, problem: str, end: Mark) -> NoReturn:
         read_all(self._folder, end)  # says where, if the state at the end can't be had
-        raise damage(self._folder, problem, end.value, end.value)
+        raise damage_error(self._folder, problem, end.value, end.value)
 
 
-def found_mark(folder: Path, log: GroupLog) -> Mark:
+def read_mark(folder: Path, log: GroupLog) -> Mark:
     """The end mark; LogError when it is missing, or when the log ends before it."""
     mark = log.acknowledged()
     if mark is None:
         if log.segments() or (folder / CHANGES / checkpoint.NAME).exists():
             problem = f"its end mark {log.folder / END} is missing or was altered"
-            raise damage(folder, problem, 0, 0)
+            raise damage_error(folder, problem, 0, 0)
         return NOTHING
     if mark.number and size_of(log.path_of(mark.segment)) < mark.offset:
         read_all(folder, mark)  # it raises where the log ends, and says so
@@ -133,7 +133,7 @@ def read_all(folder: Path, mark: Mark) -> None:
         pass
 
 
-def went_back(folder: Path, before: int, now: int) -> str:
+def describe_reversal(folder: Path, before: int, now: int) -> str:
     """A sentence about a log that is not the one that it was a moment ago."""
     return (
         f"the log '{folder}' was at version {before}, and now another one is there, at version "

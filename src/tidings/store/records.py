@@ -91,17 +91,17 @@ def read_groups(
             first, some = decode_changes(record)
             if first != version + 1:
                 problem = f"group {group.number} has version {first}, expected {version + 1}"
-                raise damage(folder, problem, version, last)
+                raise damage_error(folder, problem, version, last)
             found += some
             version += len(some)
         if walk.damages:
-            raise damage(folder, walk.damages[0], version - len(found), last)
+            raise damage_error(folder, walk.damages[0], version - len(found), last)
         yield Point(version, group.end), found
     if walk.damages:
-        raise damage(folder, walk.damages[0], version, last)
+        raise damage_error(folder, walk.damages[0], version, last)
 
 
-def damage(folder: Path, problem: str, good: int, last: int) -> LogError:
+def damage_error(folder: Path, problem: str, good: int, last: int) -> LogError:
     """What is wrong with a log, what can't be read, and what to do."""
     gone = f"; of its {last:,} versions those after {good:,} can't be read" if good < last else ""
     return LogError(

@@ -86,7 +86,7 @@ def _look(folder: Path) -> _Found:
         problems.append(base)
         base = Checkpoint()
     elif mark is not None:
-        problem = checkpoint.misfit(path, base, msgspec.structs.replace(mark, value=last))
+        problem = checkpoint.find_misfit(path, base, msgspec.structs.replace(mark, value=last))
         problems += [problem] if problem else []
         if base.version and base.log != mark.log:
             base = Checkpoint()

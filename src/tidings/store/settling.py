@@ -21,8 +21,8 @@ from tidings.files import make_durable_folder, sync
 from tidings.store import migration
 from tidings.store.groups import GroupLog, end_of
 from tidings.store.locks import locked, locked_at_once, shared
-from tidings.store.reader import found_mark
-from tidings.store.records import CHANGES, LogError, Point, Record, damage, read_groups
+from tidings.store.reader import read_mark
+from tidings.store.records import CHANGES, LogError, Point, Record, damage_error, read_groups
 
 MADE, MAKING, ASIDE = "changes.made", "changes.making", "aside"
 PATIENCE = 5.0  # seconds that a look waits for a writer; then it shows what is certain
@@ -95,7 +95,7 @@ def _take_what_is_left(folder: Path) -> None:
     work, wait until it has done that itself: it does before it appends."""
     log = GroupLog(folder / CHANGES)
     mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
-    while mark is not None and mark == log.acknowledged() and log.goes_on(end_of(mark)):
+    while mark is not None and mark == log.acknowledged() and log.has_more(end_of(mark)):
         try:
             with locked_at_once(folder) as alone:
                 if alone:
@@ -113,12 +113,12 @@ def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point
     """What comes after a point up to the very end of a log, which then goes on there: groups that
     are whole count, also when nobody was told of them, and what is torn is cut off. For the one
     with the lock. LogError when something is missing."""
-    mark, version = found_mark(folder, log), after.version
+    mark, version = read_mark(folder, log), after.version
     walk = log.walk(after.at)
     for point, records in read_groups(walk, version, folder, mark.value):
         version = point.version
         yield point, records
     losses = log.losses(walk)
     if losses:
-        raise damage(folder, losses[0], version, mark.value)
+        raise damage_error(folder, losses[0], version, mark.value)
     log.take_end(walk, version)

@@ -49,7 +49,7 @@ def apply(record: Record, subscriptions: Subscriptions) -> None:
         subscriptions[record.id] = (record.filter, record.node)
 
 
-class Living:
+class LiveIds:
     """The ids that have subscriptions, and how many of them are texts."""
 
     def __init__(self, ids: Iterable[Id] = ()) -> None:
@@ -72,10 +72,10 @@ class Living:
             self._texts += -1 if filter_ is None else 1
 
 
-class Ahead:
+class ProjectedIds:
     """The ids that will have subscriptions after changes that the disk does not have yet."""
 
-    def __init__(self, living: Living, folder: Path) -> None:
+    def __init__(self, living: LiveIds, folder: Path) -> None:
         self._living = living
         self._folder = folder
         self._changed: dict[Id, bool] = {}

@@ -18,18 +18,20 @@ from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.store import checkpoint
 from tidings.store.groups import GroupLog, LostEnd, Mark
 from tidings.store.locks import locked
-from tidings.store.reader import found_mark, went_back
+from tidings.store.reader import describe_reversal, read_mark
 from tidings.store.records import CHANGES, Entry, LogError, Point, encode_changes
 from tidings.store.settling import take_rest
-from tidings.store.state import Ahead, Living, Nodes
+from tidings.store.state import LiveIds, Nodes, ProjectedIds
 
-Wish = tuple[Id, str | None, bytes | None]  # id, text, identity; None: the subscription ends
+RequestedChange = tuple[
+    Id, str | None, bytes | None
+]  # id, text, identity; None: the subscription ends
 
 
-class Wanted(msgspec.Struct):
+class PendingGroup(msgspec.Struct):
     """Changes that are acknowledged together, and what became of them."""
 
-    changes: list[Wish]
+    changes: list[RequestedChange]
     version: int = 0
     error: BaseException | None = None
     done: bool = False
@@ -42,7 +44,7 @@ class _Known(msgspec.Struct):
     version: int
     point: Point  # that version may be within the group behind it
     nodes: Nodes
-    living: Living
+    live_ids: LiveIds
 
 
 class Writer:
@@ -55,7 +57,7 @@ class Writer:
         self._known: _Known | None = None
         self._latest = 0  # version that was seen
 
-    def commit(self, wanted: Iterable[Wanted]) -> None:
+    def commit(self, wanted: Iterable[PendingGroup]) -> None:
         """Append all that can be taken as one group.
 
         What can't be taken has its error set, everything else its version.
@@ -63,9 +65,9 @@ class Writer:
         if self._refusal is not None:
             raise LogError(self._refusal)
         try:
-            with locked(self._folder), self._files_closed():
-                known = self._caught_up()
-                taken = self._possible(known, wanted)
+            with locked(self._folder), self._closing_files():
+                known = self._catch_up()
+                taken = self._select_possible(known, wanted)
                 if any(one.changes for one in taken):
                     self._append(known, taken)
                 for one in taken:
@@ -81,7 +83,7 @@ class Writer:
             raise
 
     @contextmanager
-    def _files_closed(self) -> Iterator[None]:
+    def _closing_files(self) -> Iterator[None]:
         """No file stays open: until the next time others may have put another log there."""
         try:
             yield
@@ -89,15 +91,15 @@ class Writer:
             if self._known is not None:
                 self._known.log.close(sync=False)
 
-    def _caught_up(self) -> _Known:
+    def _catch_up(self) -> _Known:
         """Read what was added since, and have the log ready to be added to."""
         known = self._known
         if known is not None and known.log.marked == known.log.acknowledged() and \
-                not known.log.goes_on(known.point.at):  # fmt: skip
+                not known.log.has_more(known.point.at):  # fmt: skip
             return known  # nobody else wrote
-        mark = found_mark(self._folder, GroupLog(self._folder / CHANGES))
+        mark = read_mark(self._folder, GroupLog(self._folder / CHANGES))
         if mark.value < self._latest:
-            raise LogError(went_back(self._folder, self._latest, mark.value))
+            raise LogError(describe_reversal(self._folder, self._latest, mark.value))
         if known is None or known.log.id != mark.log or known.point.at.segment < mark.oldest:
             known = self._known = self._load(mark)
         start = known.version
@@ -105,7 +107,7 @@ class Writer:
             for record in records:
                 if record.version > start:
                     known.nodes.apply(record, self._folder)
-                    known.living.apply(record.id, record.filter)
+                    known.live_ids.apply(record.id, record.filter)
             known.point = point
         self._latest = known.version = max(start, known.point.version)
         return known
@@ -113,12 +115,12 @@ class Writer:
     def _load(self, mark: Mark) -> _Known:
         base = checkpoint.read(self._folder, mark)
         log = GroupLog(self._folder / CHANGES, segment_bytes=self.segment_bytes)
-        living = Living(base.subscriptions)
+        living = LiveIds(base.subscriptions)
         return _Known(log, base.version, base.point, Nodes(base.keys), living)
 
-    def _possible(self, known: _Known, wanted: Iterable[Wanted]) -> list[Wanted]:
+    def _select_possible(self, known: _Known, wanted: Iterable[PendingGroup]) -> list[PendingGroup]:
         """Those that the subscriptions can take, one after the other."""
-        ahead = Ahead(known.living, self._folder)
+        ahead = ProjectedIds(known.live_ids, self._folder)
         taken = []
         for one in wanted:
             try:
@@ -128,7 +130,7 @@ class Writer:
                 one.error = problem
         return taken
 
-    def _append(self, known: _Known, taken: list[Wanted]) -> None:
+    def _append(self, known: _Known, taken: list[PendingGroup]) -> None:
         nodes, before = known.nodes.numbers, known.version
         new: dict[bytes, int] = {}
         entries: list[Entry] = []
@@ -152,4 +154,4 @@ class Writer:
         nodes.update(new)
         for one in taken:
             for id_, text, _ in one.changes:
-                known.living.apply(id_, text)
+                known.live_ids.apply(id_, text)

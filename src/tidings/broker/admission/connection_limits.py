@@ -23,7 +23,7 @@ REPORT = 10.0  # seconds between two lines about what was refused
 _log = logging.getLogger(__name__)
 
 
-class Guard:
+class ConnectionLimits:
     """Strangers, and the counters of a node."""
 
     def __init__(self, limits: Limits) -> None:
@@ -45,7 +45,7 @@ class Guard:
     def __len__(self) -> int:
         return len(self._strangers)
 
-    def let_in(self, link: Link) -> None:
+    def admit(self, link: Link) -> None:
         """Somebody connects."""
         if len(self._strangers) >= self.limits.strangers:
             self.send_away(next(iter(self._strangers)), "too many strangers")
@@ -54,7 +54,7 @@ class Guard:
             GREETING, self.send_away, link, "nothing was said for too long"
         )
 
-    def greeted(self, link: Link) -> None:
+    def end_greeting(self, link: Link) -> None:
         """Somebody has said something, and is no stranger any more."""
         self._strangers.pop(link).cancel()
 
@@ -62,9 +62,9 @@ class Guard:
         """End a link, and count why."""
         self.counts[reason] += 1
         link.close(reason)
-        self.left(link)
+        self.remove(link)
 
-    def left(self, link: Link) -> None:
+    def remove(self, link: Link) -> None:
         """A link is over."""
         timer = self._strangers.pop(link, None)
         if timer is not None:
@@ -75,7 +75,7 @@ class Guard:
 
     # -- neighbours ----------------------------------------------------------------------------
 
-    def look(self, links: dict[Name, Link], now: float, patience: float) -> None:
+    def check(self, links: dict[Name, Link], now: float, patience: float) -> None:
         """End the links of neighbours that are read from and say nothing whole for too long, and
         the longest queues where all together are too long."""
         quiet: dict[Name, tuple[Link, int, float]] = {}

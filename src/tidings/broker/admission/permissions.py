@@ -47,7 +47,7 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Tokens = Mapping[str, str | Grant]
 
 
-class Pass(msgspec.Struct, frozen=True):
+class Permissions(msgspec.Struct, frozen=True):
     """With what somebody came in: it is looked at again for every message."""
 
     name: str
@@ -73,7 +73,7 @@ class Pass(msgspec.Struct, frozen=True):
         for one of the same name who did."""
         return self.name if "subscribe" in self.may else f"{self.name}/publisher"
 
-    def may_replace(self, other: Pass) -> bool:
+    def may_replace(self, other: Permissions) -> bool:
         """Whether this is the same one, back again, or one with more right to the name."""
         return self.bound or (not other.bound and hmac.compare_digest(self.key, other.key))
 
@@ -108,7 +108,7 @@ class Register:
 
     def admit(
         self, hello: m.Hello, certified: frozenset[str], reserved: Iterable[str] = ()
-    ) -> Pass | str:
+    ) -> Permissions | str:
         """The pass of whoever says hello, or why there is none. `certified` are the names in its
         certificate, `reserved` those that had one before."""
         key = digest_of(hello.token)
@@ -122,7 +122,7 @@ class Register:
         reserved: Iterable[str] = (),
         *,
         routes: bool,
-    ) -> Pass | str:
+    ) -> Permissions | str:
         """The same, of a token whose digest is `key`."""
         if "/" in name or name == ANY:
             return f"found the name {name[:80]!r}, expected one without '/' that is not '*'"
@@ -145,7 +145,7 @@ class Register:
                 f"{name[:80]!r} is a router, and its token may not route; "
                 f"expected {wanted} among the tokens here"
             )
-        return Pass(name, rights, routes, bound, key)
+        return Permissions(name, rights, routes, bound, key)
 
 
 def digest_of(token: str) -> bytes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tidings.broker.admission.permissions import Pass
+from tidings.broker.admission.permissions import Permissions
 from tidings.routing.protocol import Limits
 
 
@@ -29,17 +29,17 @@ class Places:
         self._guests: Counter[bytes] = Counter()  # by the digests of their tokens
         self._all_guests = self._agents = 0
 
-    def take(self, one: Pass) -> None:
+    def take(self, one: Permissions) -> None:
         """Somebody comes in."""
         self._count(one, 1)
 
-    def leave(self, one: Pass) -> None:
+    def leave(self, one: Permissions) -> None:
         """Somebody is gone."""
         self._count(one, -1)
         if self._guests.get(one.key) == 0:
             del self._guests[one.key]
 
-    def refusal(self, one: Pass) -> str:
+    def refusal(self, one: Permissions) -> str:
         """Why there is no place; empty if there is, as far as this one's kind is concerned."""
         if not one.bound:
             if self._guests[one.key] >= self.most_of_token:
@@ -59,7 +59,7 @@ class Places:
             )
         return ""
 
-    def _count(self, one: Pass, by: int) -> None:
+    def _count(self, one: Permissions, by: int) -> None:
         if not one.bound:
             self._guests[one.key] += by
             self._all_guests += by

@@ -48,7 +48,7 @@ class Publications:
         begun = time.monotonic()
         if not self._turns and begun < self._until:
             self._take(link, message)
-            self._turns.took(link, time.monotonic() - begun)
+            self._turns.charge_alone(link, time.monotonic() - begun)
             return
         name = message.publisher.partition("/")[0]
         size = OVERHEAD + len(message.content) + len(message.payload)

@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Line(Generic[Key]):
+class FairLine(Generic[Key]):
     """Those that wait: who had the least time is the next. Whoever comes has had as much as the one
     that was served last, or more if it is known to have."""
 
@@ -86,9 +86,9 @@ class Turns(Generic[Item]):
         self._reason = reason
         self._most, self._most_of_all = most, most_of_all
         self._most_of_owner = max(most, most_of_all // 4)
-        self._owners: Line[str] = Line()
-        self._links: dict[str, Line[Link]] = {}  # of each owner
-        self._names: dict[Link, Line[str]] = {}
+        self._owners: FairLine[str] = FairLine()
+        self._links: dict[str, FairLine[Link]] = {}  # of each owner
+        self._names: dict[Link, FairLine[str]] = {}
         self._queues: dict[Link, dict[str, deque[tuple[Item, int]]]] = {}
         self._sizes: Counter[Link] = Counter()
         self._shares: Counter[str] = Counter()  # by owner
@@ -114,8 +114,8 @@ class Turns(Generic[Item]):
             link.read(self._reason, on=False)
 
     def _wait(self, owner: str, link: Link, name: str) -> None:
-        links = self._links.setdefault(owner, Line())
-        names = self._names.setdefault(link, Line())
+        links = self._links.setdefault(owner, FairLine())
+        names = self._names.setdefault(link, FairLine())
         names.join(name)
         if link not in links:
             links.join(link)
@@ -164,7 +164,7 @@ class Turns(Generic[Item]):
                 break
         self.resume()
 
-    def took(self, link: Link, seconds: float) -> None:
+    def charge_alone(self, link: Link, seconds: float) -> None:
         """While nothing waited something of a link was done, and took so long. What was before it
         was at nobody's cost."""
         self._owners.forgive()
@@ -190,7 +190,7 @@ class Turns(Generic[Item]):
             if not self._links[owner]:
                 del self._links[owner]
                 self._owners.leave(owner)
-        self._resumed(owner, link)
+        self._unpause(owner, link)
 
     def resume(self) -> None:
         """Read again from those of whom little waits by now."""
@@ -198,7 +198,7 @@ class Turns(Generic[Item]):
             if not self._has_much(owner, 2):
                 for link in [*self._paused[owner]]:
                     if self._sizes[link] <= self._most // 2:
-                        self._resumed(owner, link)
+                        self._unpause(owner, link)
                         link.read(self._reason, on=True)
 
     def _has_much(self, owner: str, parts: int) -> bool:
@@ -210,7 +210,7 @@ class Turns(Generic[Item]):
         fair = self._most_of_all // max(1, len(self._shares))
         return self._size * parts > self._most_of_all and share > fair
 
-    def _resumed(self, owner: str, link: Link) -> None:
+    def _unpause(self, owner: str, link: Link) -> None:
         links = self._paused.get(owner, set())
         links.discard(link)
         if not links:

@@ -23,7 +23,7 @@ from tidings.files import read_secret
 from tidings.model import TidingsError
 
 if TYPE_CHECKING:
-    from tidings.broker import Node
+    from tidings.broker import Server
     from tidings.routing.clients import Lost
     from tidings.routing.protocol import Break
 
@@ -90,7 +90,7 @@ def run_router(
         os.umask(before)
 
 
-def _run_node(node: Node, again: Callable[[], None], follows_stdin: bool) -> None:
+def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> None:
     """Run a node until it is asked to end; on SIGHUP call `again`."""
     from tidings.broker import collect_seldom
 
@@ -115,7 +115,7 @@ def _run_node(node: Node, again: Callable[[], None], follows_stdin: bool) -> Non
     run_async(work())
 
 
-def _read_again(node: Node, config: str) -> None:
+def _read_again(node: Server, config: str) -> None:
     """Apply the tokens that the node's file now has; a bad file changes nothing."""
     from tidings.broker import load_config, renew
 

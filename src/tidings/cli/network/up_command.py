@@ -111,7 +111,7 @@ async def _start_and_show(running: RunningTree, screen: _Screen) -> None:
         tasks.add(asyncio.create_task(_draw(running, view, screen)))
     try:
         await running.start()
-        address, *_ = running.watched()
+        address, *_ = running.watch_address()
         folder = relative_path(str(running.tree.folder))
         screen.add(f"{count_of(len(members), 'node')} running, with their files in {folder}")
         screen.add(f"tidings top --router {address} shows them too")
@@ -131,7 +131,7 @@ async def _feed(running: RunningTree, view: NetworkView) -> None:
     from tidings.network import watch
 
     while True:
-        address, name, token = running.watched()
+        address, name, token = running.watch_address()
         with contextlib.suppress(TidingsError):  # it may be down, and will be restarted
             async with watch(address, name=name, token=token) as reports:
                 async for report in reports:

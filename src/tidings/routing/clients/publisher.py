@@ -15,7 +15,7 @@ from collections import deque
 
 import msgspec
 
-from tidings.routing.clients.acknowledged import Acknowledged, merged
+from tidings.routing.clients.acknowledged_runs import AcknowledgedRuns, merge_spans
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
@@ -66,7 +66,7 @@ class Publisher:
         self._incarnation = 0
         self._before = acknowledged  # stamps up to here are of another start
         self._standing = Standing(self.times)
-        self._runs = Acknowledged()
+        self._runs = AcknowledgedRuns()
         self._traced = float("-inf")
         self._waiting: deque[tuple[bytes, bytes]] = deque()  # those after it
         self._done: set[int] = set()  # those of them that are done with, though one before is not
@@ -95,7 +95,7 @@ class Publisher:
         if isinstance(message, m.Lineage):
             out = self._judge(message, now)
         elif isinstance(message, m.Down):
-            taken = self._standing.takes(message.epoch, now)
+            taken = self._standing.accepts(message.epoch, now)
             if taken and isinstance(message, m.Published) and message.publisher == self.name:
                 out = self._on_published(message, now)
         return out + self._trace(now)
@@ -135,7 +135,7 @@ class Publisher:
     # -- what is not there any more ------------------------------------------------------------
 
     def _trace(self, now: float, *, anyway: bool = False) -> list[Sent]:
-        question = self._standing.question(now, anyway=anyway)
+        question = self._standing.next_question(now, anyway=anyway)
         if question is None:
             return []
         self._traced = now
@@ -156,7 +156,7 @@ class Publisher:
             return []
         lost = self._runs.take_from(expected)
         if expected <= self._before:
-            lost = merged((Span(expected, self._before), *lost))
+            lost = merge_spans((Span(expected, self._before), *lost))
         return self._begin_anew(lost)
 
     def _begin_anew(self, lost: tuple[Span, ...]) -> list[Sent]:

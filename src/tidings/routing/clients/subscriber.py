@@ -97,14 +97,14 @@ class Subscriber:
     def start(self, now: float) -> list[Sent]:
         self._now = now
         self._ask()
-        return self._taken()
+        return self._drain_outgoing()
 
     def stop(self, now: float) -> list[Sent]:
         self._now = now
         if self.phase in (Phase.JOINING, Phase.ON):
             self._send(m.Unsubscribe(self.epoch, (self.node,)))
         self.phase = Phase.STOPPED
-        return self._taken()
+        return self._drain_outgoing()
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -114,10 +114,10 @@ class Subscriber:
             handler = self._HANDLERS.get(type(message))
             if isinstance(message, m.Lineage):
                 self._judge(message)
-            elif self._standing.takes(message.epoch, now) and handler is not None:
+            elif self._standing.accepts(message.epoch, now) and handler is not None:
                 handler(self, message)
             self._trace()
-        return self._taken()
+        return self._drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `retry`."""
@@ -131,7 +131,7 @@ class Subscriber:
             self._join()
         elif self.phase is Phase.ON:
             self._tick_on(now)
-        return self._taken()
+        return self._drain_outgoing()
 
     def _tick_on(self, now: float) -> None:
         if now - self._resubscribed >= self.times.resubscribe:
@@ -151,7 +151,7 @@ class Subscriber:
         return self._standing.life
 
     def _trace(self) -> None:
-        question = self._standing.question(self._now)
+        question = self._standing.next_question(self._now)
         if question is not None:
             self._send(question)
 
@@ -178,7 +178,7 @@ class Subscriber:
     def _on_answer(self, message: m.Answer) -> None:
         if self.phase is not Phase.ASKING or message.request != self._request:
             return
-        self._standing.saw(message.serial)
+        self._standing.note_serial(message.serial)
         if message.refusal:
             self.phase, self.refusal = Phase.REFUSED, message.refusal
             return
@@ -191,7 +191,7 @@ class Subscriber:
 
     def _on_setup(self, message: m.Setup) -> None:
         if self.phase is Phase.JOINING and message.node == self.node:
-            self._standing.saw(message.serial)
+            self._standing.note_serial(message.serial)
             self.phase = Phase.ON
             self._heard = self._now
             self._count()  # what came while routers on the way did not know of us
@@ -207,7 +207,7 @@ class Subscriber:
         mine = [mark for mark in message.marks if self.node in mark.label]
         if len(self.inbox) >= self.most:
             return
-        self._standing.saw(message.serial)
+        self._standing.note_serial(message.serial)
         if mine and self._tracker.see(mine):
             self._deliver(message)
         if not self._tracker.is_complete() and self._recovering is None:
@@ -217,7 +217,7 @@ class Subscriber:
         if self.phase is not Phase.ON:
             return
         self._heard = self._now
-        self._standing.saw(message.serial)
+        self._standing.note_serial(message.serial)
         if message.subscribed != digest((self.node,)):
             self._send(m.Wanted(self.epoch, (self.node,)))
             return
@@ -236,7 +236,7 @@ class Subscriber:
         if message.request != self._request or message.node != self.node:
             return
         self._counting = None
-        self._standing.saw(message.serial)
+        self._standing.note_serial(message.serial)
         self._tracker.learn(message.counts)
         if not self._tracker.is_complete():
             self._recover()
@@ -258,8 +258,8 @@ class Subscriber:
         for notification in message.notifications:
             if len(self.inbox) >= self.most:
                 return
-            self._standing.saw(notification.serial)
-            missing = self._tracker.wants(notification.marks)
+            self._standing.note_serial(notification.serial)
+            missing = self._tracker.select_missing(notification.marks)
             if missing and not self._tracker.has_any(notification.marks):
                 self._deliver(notification)
             self._tracker.see(missing)
@@ -327,7 +327,7 @@ class Subscriber:
         """What to ask for next: a part, so that nobody is kept busy with it for long."""
         found: list[m.Range] = []
         room = MOST_NUMBERS
-        for node, first, last in self._tracker.missing()[:MOST_RANGES]:
+        for node, first, last in self._tracker.list_missing()[:MOST_RANGES]:
             found.append(m.Range(node, first, min(last, first + room - 1)))
             room -= found[-1].last - first + 1
             if not room:
@@ -337,7 +337,7 @@ class Subscriber:
     def _send(self, message: m.Message) -> None:
         self._out.append((self.router, message))
 
-    def _taken(self) -> list[Sent]:
+    def _drain_outgoing(self) -> list[Sent]:
         out, self._out = self._out, []
         return out
 

@@ -38,7 +38,7 @@ class Tracker:
         """Has one of the marks come before?"""
         return any(self._is_settled(mark.node, mark.number) for mark in marks)
 
-    def wants(self, marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    def select_missing(self, marks: Iterable[Mark]) -> tuple[Mark, ...]:
         """Those of the marks that are known to be missing."""
         return tuple(
             mark
@@ -63,7 +63,7 @@ class Tracker:
                     lost += 1
         return lost
 
-    def missing(self) -> list[Range]:
+    def list_missing(self) -> list[Range]:
         """The numbers that exist and have not come."""
         return [gap for node in sorted({*self._beyond, *self._known}) for gap in self._gaps(node)]
 

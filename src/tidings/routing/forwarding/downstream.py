@@ -148,12 +148,12 @@ class Downstream(ABC):
             found = self._ways[labels] = ways_of(self.graph, labels, self.forwarding)
         return found
 
-    def graph_changed(self) -> None:
+    def note_graph_change(self) -> None:
         self.caches.clear()
 
     # -- receiving -----------------------------------------------------------------------------
 
-    def from_below(self, sender: Name, message: m.Message) -> None:
+    def receive_from_below(self, sender: Name, message: m.Message) -> None:
         """Take what a neighbour says."""
         handler = self._UP.get(type(message))
         if handler is None:
@@ -276,7 +276,7 @@ class Downstream(ABC):
             self.ignored += 1
         elif self.questions.pass_down(message) and isinstance(message, m.Recovered):
             for notification in message.notifications:
-                self.standing.saw(notification.serial)
+                self.standing.note_serial(notification.serial)
                 self.cache.put(notification)
 
     # -- owners --------------------------------------------------------------------------------

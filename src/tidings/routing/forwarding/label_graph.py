@@ -110,21 +110,23 @@ class LabelGraph(Generic[Neighbour]):
             found[neighbour] = self.lowest(found[neighbour])
         return found
 
-    def listed(self, label: Iterable[int], neighbour: Neighbour, most: int) -> Label | None:
+    def list_subscribed(
+        self, label: Iterable[int], neighbour: Neighbour, most: int
+    ) -> Label | None:
         """All nodes at or above those of a label that a neighbour subscribes to: what a content
         list has. None where the graph is deep: when more than `most` would have to be looked at."""
-        found = self._near(label, most)
+        found = self._reach_few(label, most)
         if found is None:
             return None
         return tuple(sorted(one for one in found if neighbour in self.nodes[one].subscribers))
 
-    def listed_for_all(self, number: int, most: int) -> Label | None:
+    def list_for_all(self, number: int, most: int) -> Label | None:
         """The same for a node, with all that anybody subscribes to."""
-        found = self._near((number,), most)
+        found = self._reach_few((number,), most)
         return None if found is None else tuple(sorted(
             one for one in found if self.nodes[one].subscribers))  # fmt: skip
 
-    def _near(self, label: Iterable[int], most: int) -> set[int] | None:
+    def _reach_few(self, label: Iterable[int], most: int) -> set[int] | None:
         found = {number for number in label if number in self.nodes}
         todo = list(found)
         while todo:
@@ -135,7 +137,7 @@ class LabelGraph(Generic[Neighbour]):
                 return None
         return found
 
-    def sole(self) -> Neighbour | None:
+    def sole_neighbour(self) -> Neighbour | None:
         """The neighbour that subscribes to every node, where no other one subscribes to any."""
         if len(self.subscriptions) == 1:
             ((neighbour, count),) = self.subscriptions.items()
@@ -150,7 +152,7 @@ class LabelGraph(Generic[Neighbour]):
         node = self._node(number)
         if neighbour in node.subscribers:
             return False
-        node.subscribers = self._shared(node.subscribers | {neighbour})
+        node.subscribers = self._intern(node.subscribers | {neighbour})
         self.subscriptions[neighbour] = self.subscriptions.get(neighbour, 0) + 1
         self._lower(number, node, neighbour)
         return True
@@ -160,14 +162,14 @@ class LabelGraph(Generic[Neighbour]):
         node = self.nodes.get(number)
         if node is None or neighbour not in node.subscribers:
             return False
-        node.subscribers = self._shared(node.subscribers - {neighbour})
+        node.subscribers = self._intern(node.subscribers - {neighbour})
         self.subscriptions[neighbour] -= 1
         if not self.subscriptions[neighbour]:
             del self.subscriptions[neighbour]
         self._relabel([number], neighbour)
         return True
 
-    def subscribed(self, neighbour: Neighbour) -> list[int]:
+    def nodes_of(self, neighbour: Neighbour) -> list[int]:
         """The nodes that a neighbour subscribes to. Cost: a look at every node."""
         return [number for number, node in self.nodes.items() if neighbour in node.subscribers]
 
@@ -198,7 +200,7 @@ class LabelGraph(Generic[Neighbour]):
             self._relabel_all(changed)
         else:  # whatever was here before is covered by the same nodes as before
             node, reached = self.nodes[number], _Reached(self)
-            for neighbour in self._labelled(node.parents):
+            for neighbour in self._neighbours_of(node.parents):
                 node.labels[neighbour] = self._label(node, neighbour, reached)
 
     def remove(self, number: int) -> None:
@@ -265,7 +267,7 @@ class LabelGraph(Generic[Neighbour]):
             raise GraphError(f"there is no node {number} here")
         return node
 
-    def _shared(self, some: frozenset[Neighbour]) -> frozenset[Neighbour]:
+    def _intern(self, some: frozenset[Neighbour]) -> frozenset[Neighbour]:
         return self._equal.setdefault(some, some)
 
     def _reach(self, numbers: Iterable[int], *, up: bool) -> set[int]:
@@ -299,7 +301,7 @@ class LabelGraph(Generic[Neighbour]):
         self.nodes[below].add_parent(above)
         return changed
 
-    def _labelled(self, numbers: Iterable[int]) -> dict[Neighbour, None]:
+    def _neighbours_of(self, numbers: Iterable[int]) -> dict[Neighbour, None]:
         """Who has a label at one of some nodes, in an order that does not depend on chance."""
         found: dict[Neighbour, None] = {}
         for number in sorted(numbers):
@@ -331,7 +333,7 @@ class LabelGraph(Generic[Neighbour]):
         """Work out all labels of some nodes and of everything beneath them."""
         numbers = {*self._in_order(changed)}
         numbers.update(*(self.nodes[number].parents for number in list(numbers)))
-        for neighbour in self._labelled(numbers):
+        for neighbour in self._neighbours_of(numbers):
             self._relabel(changed, neighbour, everything=True)
 
     def _relabel(

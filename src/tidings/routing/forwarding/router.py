@@ -68,7 +68,7 @@ class Router(Downstream):
         super().__init__(name, times or Times(), cache, life, limits, total)
         self.upstream = upstream
         self._mine = Tally()  # of those that are wanted
-        self._in: dict[State, set[int]] = {state: set() for state in PASSING}
+        self._by_state: dict[State, set[int]] = {state: set() for state in PASSING}
         self.heard = 0.0  # the last beat from above
         self._resubscribed = float("-inf")
         self._checked = self._said_wanted = float("-inf")
@@ -83,7 +83,7 @@ class Router(Downstream):
                 self.ignored += 1
             elif isinstance(message, m.Lineage):
                 self._judge(message)
-            elif self.standing.takes(message.epoch, now):
+            elif self.standing.accepts(message.epoch, now):
                 handler = self._DOWN.get(type(message))
                 if handler is not None:
                     handler(self, message)
@@ -91,10 +91,10 @@ class Router(Downstream):
                     self.pass_down(message)
             self._trace()
         elif sender != self.upstream:
-            self.from_below(sender, message)
+            self.receive_from_below(sender, message)
         return self.drain_outgoing()
 
-    def connected(self, now: float) -> list[Sent]:
+    def join_upstream(self, now: float) -> list[Sent]:
         """There is a link to the one above, the first or another: ask which lives there were, and
         say what is wanted."""
         self.context.now = now
@@ -103,9 +103,9 @@ class Router(Downstream):
         self._resubscribe()
         return self.drain_outgoing()
 
-    def passed(self, serial: int) -> None:
+    def note_passed(self, serial: int) -> None:
         """Notifications of this life went through around the machine, up to a serial."""
-        self.standing.saw(serial)
+        self.standing.note_serial(serial)
 
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `retry`."""
@@ -121,7 +121,7 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def _trace(self, *, anyway: bool = False) -> None:
-        question = self.standing.question(self.context.now, anyway=anyway)
+        question = self.standing.next_question(self.context.now, anyway=anyway)
         if question is not None:
             self.send(self.upstream, question)
 
@@ -140,7 +140,7 @@ class Router(Downstream):
     def begin_epoch(self) -> None:
         self.held.clear()
         self._mine.clear()
-        for nodes in self._in.values():
+        for nodes in self._by_state.values():
             nodes.clear()
         super().begin_epoch()
 
@@ -165,7 +165,7 @@ class Router(Downstream):
 
     def _on_setup(self, message: m.Setup) -> None:
         self._told = message
-        self.standing.saw(max(message.serial, message.seen))
+        self.standing.note_serial(max(message.serial, message.seen))
         if message.node in self.held:
             self.sums.lagging[message.node] = message.serial
         self._learn({message.node: message.total})
@@ -180,19 +180,19 @@ class Router(Downstream):
             self._step(node, Event.REFUSED)
 
     def _on_notification(self, message: m.Notification) -> None:
-        self.standing.saw(message.serial)
+        self.standing.note_serial(message.serial)
         self.cache.put(message)
         self.forward(message)
 
     def _on_beat(self, message: m.Beat) -> None:
         self.heard = self.context.now
-        self.standing.saw(max(message.serial, message.seen))
+        self.standing.note_serial(max(message.serial, message.seen))
         changed = self._learn(message.totals)
         if message.subscribed != self._mine.digest():
             if self.context.now - self._said_wanted >= self.times.retry:
                 self._say_wanted()
         else:
-            for node in [*self._in[State.INTERRUPTED]]:
+            for node in [*self._by_state[State.INTERRUPTED]]:
                 self._step(node, Event.ACKNOWLEDGED)
             if message.sum != self._mine.sum:
                 self.send(self.upstream, m.Redraw(self.epoch))
@@ -200,7 +200,7 @@ class Router(Downstream):
                 self.sums.serial = message.serial
                 for node in [*filter(self._is_mine, self.sums.lagging)]:
                     del self.sums.lagging[node]
-                if message.edges is not None and self._differ(message.edges):
+                if message.edges is not None and self._edges_differ(message.edges):
                     self.send(self.upstream, m.Redraw(self.epoch))
         self.beats.send_all(changed)
 
@@ -229,7 +229,7 @@ class Router(Downstream):
             self.ask_above(m.Whose(self.epoch, owner, tuple(nodes)))
 
     def _on_graph(self, message: m.Graph) -> None:
-        self.standing.saw(max(message.serial, message.seen))
+        self.standing.note_serial(max(message.serial, message.seen))
         mine = {node: parents for node, parents in message.parents.items() if node in self.held}
         for node in mine:
             if node not in self.graph:
@@ -240,7 +240,7 @@ class Router(Downstream):
             self._step(node, Event.TOLD)
         self.beats.send_all(changed)
 
-    def _differ(self, edges: m.Edges) -> bool:
+    def _edges_differ(self, edges: m.Edges) -> bool:
         """Are edges here others than those above? No, as long as nodes come and go among them."""
         mixed = 0
         for node in filter(edges.slice.has, self.held):
@@ -266,18 +266,18 @@ class Router(Downstream):
             if after is not state or actions:
                 held.since = self.context.now
         if held is not None and after is not state:
-            self._keep(node, state, after, held.total)
+            self._change_state(node, state, after, held.total)
         for action in actions:
             self._ACTIONS[action](self, node)
         if after is State.ABSENT:
             self.held.pop(node, None)
 
-    def _keep(self, node: int, before: State, after: State, total: int) -> None:
+    def _change_state(self, node: int, before: State, after: State, total: int) -> None:
         """A node goes from state to state: keep what is known of those that are in them."""
-        if before in self._in:
-            self._in[before].remove(node)
-        if after in self._in:
-            self._in[after].add(node)
+        if before in self._by_state:
+            self._by_state[before].remove(node)
+        if after in self._by_state:
+            self._by_state[after].add(node)
         gone = State.ABSENT, State.LEAVING
         if before in gone and after not in gone:
             self._mine.add(node, total)
@@ -294,21 +294,21 @@ class Router(Downstream):
     def _join(self, node: int) -> None:
         told = self._told
         self.graph.insert(node, told.parents, told.children)
-        self.graph_changed()
+        self.note_graph_change()
         self.subscriptions.serve_waiting(node)
 
     def _forget(self, node: int) -> None:
         self.sums.lagging.pop(node, None)
         if node in self.graph:
             self.graph.remove(node)
-            self.graph_changed()
+            self.note_graph_change()
 
     def _refuse(self, node: int) -> None:
         self.subscriptions.refuse_all(node)
 
     def _check_silence(self) -> None:
         now = self.context.now
-        open_ = [*self._in[State.PENDING], *self._in[State.LEAVING]]
+        open_ = [*self._by_state[State.PENDING], *self._by_state[State.LEAVING]]
         late = [node for node in open_ if now - self.held[node].since > self.times.retry]
         if now - self.heard > self.times.silent:
             late += [
@@ -328,10 +328,10 @@ class Router(Downstream):
         self._said_wanted = self.context.now
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
-        nodes = _sliced(mine, parts)
+        nodes = _slice_nodes(mine, parts)
         while max(map(len, nodes)) > 2 * WANTED:  # those that are even, say, are not in all slices
             parts += 1
-            nodes = _sliced(mine, parts)
+            nodes = _slice_nodes(mine, parts)
         for part, some in enumerate(nodes):
             wanted = m.Wanted(self.epoch, tuple(sorted(some)), m.Slice(part, parts))
             self.send(self.upstream, wanted)
@@ -347,7 +347,7 @@ class Router(Downstream):
     }  # fmt: skip
 
 
-def _sliced(nodes: Iterable[int], parts: int) -> list[list[int]]:
+def _slice_nodes(nodes: Iterable[int], parts: int) -> list[list[int]]:
     found: list[list[int]] = [[] for _ in range(parts)]
     for node in nodes:
         found[node % parts].append(node)

@@ -70,7 +70,7 @@ class Way(msgspec.Struct, frozen=True):
 def first_label(graph: LabelGraph[Neighbour], node: int, forwarding: Forwarding) -> Label:
     """The label that a mark begins its way with, at the root: the node, or a list."""
     if forwarding.mode is not Mode.LABELS:
-        listed = graph.listed_for_all(node, MOST_ABOVE)
+        listed = graph.list_for_all(node, MOST_ABOVE)
         if listed is not None and forwarding.pays(8 * len(listed)):
             return tuple(sorted({node, *listed}))
     return (node,)
@@ -110,7 +110,7 @@ def _cheaper(
     assert way.kept is not None
     lists: list[Label] = []
     for at in way.kept:
-        listed = graph.listed(labels[at], neighbour, MOST_ABOVE)
+        listed = graph.list_subscribed(labels[at], neighbour, MOST_ABOVE)
         if listed is None:
             return way
         lists.append(listed)

@@ -4,7 +4,7 @@ from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.frames import VERSION
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
-from tidings.routing.protocol.marks import in_turn
+from tidings.routing.protocol.marks import interleave
 from tidings.routing.protocol.messages import Life, Mark, Notification, Range
 from tidings.routing.protocol.times import Times
 
@@ -22,6 +22,6 @@ __all__ = [
     "Span",
     "Times",
     "digest",
-    "in_turn",
+    "interleave",
     "work_of",
 ]

@@ -29,7 +29,7 @@ import msgspec
 
 from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.marks import in_turn
+from tidings.routing.protocol.marks import interleave
 
 VERSION = 2
 NOTIFICATION, OTHER = 1, 2
@@ -92,7 +92,7 @@ def encode_marked(message: m.Notification, marks: Sequence[m.Mark], labels: byte
     count = len(marks)
     if count > MOST_MARKS:
         raise FrameError(f"found {count} marks, expected at most {MOST_MARKS}")
-    packed = struct.pack(f"<{2 * count}Q", *in_turn(marks))
+    packed = struct.pack(f"<{2 * count}Q", *interleave(marks))
     name = message.publisher.encode()
     length = HEAD - 4 + len(packed) + len(labels) + len(name) + len(message.payload)
     head = _HEAD.pack(
@@ -232,9 +232,7 @@ def decode_all(buffer: bytes) -> Iterator[m.Message]:
     return (decode(buffer, start) for start in starts)
 
 
-def relabelled(
-    buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes
-) -> bytes:
+def relabel(buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes) -> bytes:
     """A notification with some of its marks, and other labels."""
     _, kind, version, count, _, name, *rest = _HEAD.unpack_from(buffer, front.start)
     first, size = front.start + HEAD, _MARK.size

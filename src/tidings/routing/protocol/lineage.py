@@ -117,7 +117,7 @@ class Standing:
         self._left: dict[int, None] = {}
         self._behind: float | None = None  # since when the one above speaks of a life that was left
 
-    def takes(self, life: int, now: float) -> bool:
+    def accepts(self, life: int, now: float) -> bool:
         """Is a message of a life to be taken? The first life of all is: there is nothing to judge
         yet."""
         if life == self.life:
@@ -131,11 +131,11 @@ class Standing:
             self._is_curious = True
         return False
 
-    def saw(self, serial: int) -> None:
+    def note_serial(self, serial: int) -> None:
         """Something was heard that is known up to a serial."""
         self.serial = max(self.serial, serial)
 
-    def question(self, now: float, *, anyway: bool = False) -> m.Trace | None:
+    def next_question(self, now: float, *, anyway: bool = False) -> m.Trace | None:
         """What to ask the one above now; `anyway` where it may be another one than before."""
         if not anyway and not (self._is_curious and now - self._asked >= self._retry):
             return None

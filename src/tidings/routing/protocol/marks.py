@@ -54,7 +54,7 @@ def columns(marks: Sequence[Mark]) -> tuple[Label, tuple[int, ...]]:
     return nodes, numbers
 
 
-def in_turn(marks: Sequence[Mark]) -> Iterator[int]:
+def interleave(marks: Sequence[Mark]) -> Iterator[int]:
     """Node and number of each mark, one behind the other, as they are packed."""
     if isinstance(marks, Marks):
         return chain.from_iterable(zip(marks.nodes, marks.numbers, strict=True))

@@ -19,7 +19,7 @@ class _Run:
         self.nodes = [*first.nodes]
 
 
-def merged(sent: Iterable[Sent]) -> list[Sent]:
+def merge_messages(sent: Iterable[Sent]) -> list[Sent]:
     """The same, in the same order for each neighbour: what follows each other and is of one kind is
     one message."""
     found: list[Sent] = []

@@ -30,8 +30,8 @@ MOST_WANTED = 200_000  # of a Wanted: who wants more says it slice by slice
 MOST_RANGES = 1024
 MOST_LIVES = 256  # of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
-MOST_CALLED = 255  # letters
-Called = Annotated[str, msgspec.Meta(max_length=MOST_CALLED)]
+LONGEST_NAME = 255  # letters
+PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node or a publisher, which others remember."""
 
 
@@ -94,7 +94,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 class Hello(Message, frozen=True, tag="hello"):
     """Whoever connects says who it is, before anything else."""
 
-    name: Called
+    name: PartyName
     channel: str = ""
     token: str = ""
     routes: bool = False  # it is a router: it passes on what others publish
@@ -219,7 +219,7 @@ class Ask(Message, frozen=True, tag="ask"):
 
     request: Number
     interest: bytes
-    owner: Called = ""
+    owner: PartyName = ""
 
 
 class Count(Up, frozen=True, tag="count"):
@@ -238,7 +238,7 @@ class Recover(Up, frozen=True, tag="recover"):
 class Whose(Up, frozen=True, tag="whose"):
     """An owner wants some of the nodes that were asked for."""
 
-    owner: Called
+    owner: PartyName
     nodes: Label
 
 
@@ -246,7 +246,7 @@ class Publish(Message, frozen=True, tag="publish"):
     """A notification of a publisher, which counts its own from 1; those before `first` are
     acknowledged."""
 
-    publisher: Called
+    publisher: PartyName
     stamp: Number
     first: Number
     content: bytes  # for the preprocessor

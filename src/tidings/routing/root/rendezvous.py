@@ -5,7 +5,7 @@
 
 Nothing that was said may be taken back by a crash, so whatever depends on something written is held
 until that is on the disk: acknowledgments, notifications, and the names of nodes. The owner writes
-what the journal was given, and says `stored` when it is there.
+what the journal was given, and calls `mark_stored` when it is there.
 
 Here messages and time are handed to the parts: publications to `publishing`, filters and what
 becomes of their nodes to `nodes`, what waits for the disk to the write queue.
@@ -131,14 +131,15 @@ class Rendezvous(Downstream):
             if self.charges.may_ask(sender):
                 self._count(sender, message)
         else:
-            self.from_below(sender, message)
+            self.receive_from_below(sender, message)
         return self.drain_outgoing()
 
+    @property
     def written(self) -> int:
-        """How many things the journal was given so far; see `stored`."""
+        """How many things the journal was given so far; see `mark_stored`."""
         return self.queue.written
 
-    def stored(self, count: int, now: float) -> list[Sent]:
+    def mark_stored(self, count: int, now: float) -> list[Sent]:
         """The first `count` things that the journal was given are on the disk."""
         self.context.now = now
         for what in self.queue.take_stored(count):

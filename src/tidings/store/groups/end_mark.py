@@ -87,10 +87,10 @@ class EndMark:
             data = os.pread(handle, 2 * SECTOR, 0)
         finally:
             os.close(handle)
-        return [_decoded(data[at : at + SECTOR]) for at in (0, SECTOR)]
+        return [_decode_mark(data[at : at + SECTOR]) for at in (0, SECTOR)]
 
 
-def _decoded(data: bytes) -> tuple[int, Mark] | None:
+def _decode_mark(data: bytes) -> tuple[int, Mark] | None:
     body, crc = data[: _MARK.size], data[_MARK.size : _MARK.size + _CRC.size]
     rest_is_blank = not data[_MARK.size + _CRC.size :].strip(b"\0")
     if len(body) < _MARK.size or crc != _CRC.pack(crc32(body)) or not rest_is_blank:

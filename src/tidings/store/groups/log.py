@@ -104,7 +104,7 @@ class GroupLog:
                 return Position(segment - 1, segment, 0, head.chain)
         return None
 
-    def goes_on(self, end: Position) -> bool:
+    def has_more(self, end: Position) -> bool:
         """Is the log longer, or shorter, than up to this end? Two calls of stat."""
         following = end.number + 1
         try:
@@ -135,7 +135,7 @@ class GroupLog:
                 if place.segment != opened:
                     if handle >= 0:
                         os.close(handle)
-                    handle, opened = _opened(self.path_of(place.segment)), place.segment
+                    handle, opened = _open_existing(self.path_of(place.segment)), place.segment
                 begin = place.start - layout.RECORD_HEAD
                 data = b"" if handle < 0 else os.pread(handle, place.end - begin, begin)
                 whole = len(data) == place.end - begin
@@ -339,7 +339,7 @@ class GroupLog:
         sync(self.folder)
 
 
-def _opened(path: Path) -> int:
+def _open_existing(path: Path) -> int:
     """A handle; -1 where the file is not there."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -13,7 +13,7 @@ import struct
 
 import msgspec
 
-from tidings.routing.protocol import Mark, in_turn
+from tidings.routing.protocol import Mark, interleave
 from tidings.routing.root import Record
 
 NOTIFICATION, THING = b"N", b"T"
@@ -66,7 +66,7 @@ def encode(thing: Thing) -> bytes:
             HEAD.pack(NOTIFICATION, thing.serial, thing.stamp, len(publisher), len(marks),
                       len(matched)),
             publisher,
-            struct.pack(f"<{2 * len(marks) + len(matched)}q", *in_turn(marks), *matched),
+            struct.pack(f"<{2 * len(marks) + len(matched)}q", *interleave(marks), *matched),
             thing.payload if marks else b"",
         )
     )  # fmt: skip

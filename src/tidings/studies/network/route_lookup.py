@@ -89,7 +89,7 @@ class _Filling:
 
     def measure(self) -> Lookup:
         router, scenario = self.router, self.scenario
-        router.graph_changed()
+        router.note_graph_change()
         router.epoch = 1
         there = np.flatnonzero(self.there)
         tags = [

@@ -90,7 +90,7 @@ class _Run:
             for neighbour in shape.neighbours:
                 if chance.random() < shape.wanted:
                     self.router.graph.subscribe(node, neighbour)
-        self.router.graph_changed()
+        self.router.note_graph_change()
         above = Router("root", "")
         for node, parents in shape.parents.items():
             above.graph.insert(node, parents, ())

@@ -33,7 +33,7 @@ class Charges:
             if account.spent > limits.burst * many:
                 context.beyond["work"] += 1
                 return False
-        if context.queued(name) > limits.unread_bytes:
+        if context.queued_bytes(name) > limits.unread_bytes:
             context.beyond["unread_bytes"] += 1
             return False
         return True

@@ -13,7 +13,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import Tally
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Standing
-from tidings.routing.protocol.message_merging import merged
+from tidings.routing.protocol.message_merging import merge_messages
 from tidings.routing.protocol.times import Times
 
 Name = Hashable
@@ -47,7 +47,7 @@ class Context:
         self.neighbours: dict[Name, Neighbour] = {}
         self.now = 0.0
         self.beyond: Counter[str] = Counter()  # what was not done, by the limit that it exceeded
-        self.queued: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
+        self.queued_bytes: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
         self.owner_of: Callable[[Name], str] = lambda _: ""
         """The owner of what a neighbour asks for; empty for routers, which name owners
         themselves."""
@@ -70,6 +70,6 @@ class Context:
     def drain_outgoing(self) -> list[Sent]:
         out, self._out = self._out, []
         if self._single > 1:
-            out = merged(out)
+            out = merge_messages(out)
         self._single = 0
         return out

@@ -23,7 +23,7 @@ def name_owner_behind(router: object, owner: str) -> str:
     if not owner:
         return ""
     found = f"{router}/{owner}"
-    if len(found) > m.MOST_CALLED:
+    if len(found) > m.LONGEST_NAME:
         found = f"{router}"[:100] + "/" + sha256(found.encode()).hexdigest()
     return found
 

@@ -112,6 +112,6 @@ class Admission:
                 f"{describe(owner)} has {held.nodes:,} filters, expected at most "
                 f"{limits.nodes:,}; drop others first"
             )
-        refusal = self._claims.is_refused(owner, key)
+        refusal = self._claims.refusal_for(owner, key)
         beyond["marks"] += bool(refusal)
         return refusal

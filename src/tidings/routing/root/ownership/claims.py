@@ -176,7 +176,7 @@ class Claims:
         if not held.nodes:
             del self.holdings[owner]
 
-    def is_refused(self, owner: str, key: bytes) -> str:
+    def refusal_for(self, owner: str, key: bytes) -> str:
         """Why an owner may not ask for a filter; empty if it may. Each node that it dropped lets it
         try one again."""
         held = self.holdings.get(owner)

@@ -85,7 +85,7 @@ class Intake:
     def _expect(self, sender: Name, message: m.Publish) -> int | None:
         """The stamp that comes next of a publisher; None where it is told what is wrong."""
         who, first = message.publisher, message.first
-        expected = self._stamps.expected(who, first)
+        expected = self._stamps.next_stamp(who, first)
         if expected is None and who in self._stamps.known:
             lacks = self._stamps.known[who] + 1
             self._context.send(sender, m.Published(self._context.epoch, who, 0, expected=lacks))
@@ -115,7 +115,7 @@ class Intake:
         """Acknowledge, or refuse, a publication that was taken before, with all up to `last`.
         Refusals need not be stored: it is refused again."""
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
-        since = self._stamps.solid(who, stamp)
+        since = self._stamps.solid_since(who, stamp)
         if since is None:
             try:
                 self._tagger.tag(message)
@@ -146,7 +146,7 @@ class Intake:
 
     def _send_acknowledgment(self, publisher: str) -> None:
         first, last, serial = self._unacknowledged.pop(publisher)
-        solid = self._stamps.solid(publisher, first)
+        solid = self._stamps.solid_since(publisher, first)
         since = first if solid is None else solid
         epoch = self._context.epoch
         self._return_paths.send(m.Published(epoch, publisher, last, since=since, serial=serial))

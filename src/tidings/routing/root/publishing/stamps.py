@@ -25,7 +25,7 @@ class Stamps:
         self._solid: dict[str, int] = {}
         self._skipped: dict[str, int] = {}
 
-    def expected(self, who: str, first: int) -> int | None:
+    def next_stamp(self, who: str, first: int) -> int | None:
         """The stamp that comes next of one that has done with all before `first`; None where that
         can't be: what it lacks is to be said to it, or it makes no sense."""
         first, known = max(first, 1), self.known.get(who)
@@ -59,7 +59,7 @@ class Stamps:
         self.known[who] = min(self.known.get(who, 0), stamp - 1)
         self._solid.pop(who, None)
 
-    def solid(self, who: str, stamp: int) -> int | None:
+    def solid_since(self, who: str, stamp: int) -> int | None:
         """Since when none was refused, where that is before a stamp."""
         found = self._solid.get(who)
         return None if found is None or found > stamp else found

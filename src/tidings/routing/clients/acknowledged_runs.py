@@ -31,7 +31,7 @@ class Run(msgspec.Struct):
     gaps: int = 0  # stamps in it without a serial, at most
 
 
-class Acknowledged:
+class AcknowledgedRuns:
     """The runs of one publisher, in the order of their stamps."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Acknowledged:
             if run.first < first:
                 kept.append(Run(run.life, run.first, first - 1, end - 1, run.gaps))
         self._runs = kept
-        return merged(lost)
+        return merge_spans(lost)
 
     def take_from(self, stamp: int) -> tuple[Span, ...]:
         """The stamps from one on; they are forgotten here."""
@@ -80,7 +80,7 @@ class Acknowledged:
             if run.last >= stamp:  # the serial is still one that is not below
                 run.last = stamp - 1
         self._runs = kept
-        return merged(lost)
+        return merge_spans(lost)
 
     def _shrink(self) -> None:
         """Make neighbours one, but for the latest, which are most likely to matter."""
@@ -97,7 +97,7 @@ class Acknowledged:
         self._runs = [run for run in self._runs if run.life in lives]
 
 
-def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The same stamps, each once, in as few spans as there can be."""
     found: list[Span] = []
     for one in sorted(spans):

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidings.broker.admission.listen import UPSTREAM, Door
-from tidings.broker.admission.permissions import Pass, Tokens
+from tidings.broker.admission.permissions import Permissions, Tokens
+from tidings.broker.connections import Connections
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
-from tidings.broker.reception import Reception
 from tidings.broker.reports import Reports, status_of
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
@@ -30,7 +30,7 @@ CACHE_BYTES = 64 << 20
 _log = logging.getLogger(__name__)
 
 
-class Node:
+class Server:
     """What routers and rendezvous points have in common when they run."""
 
     _frames: FrameCache
@@ -41,11 +41,14 @@ class Node:
         """`forwarding` is adaptive, by costs that are measured now, unless it is given."""
         self._forwarding = forwarding or measure_costs()
         self.limits = door.limits
-        self.reception = Reception(machine.name, door, self._make_link)
+        self.connections = Connections(machine.name, door, self._make_link)
         self.take_machine(machine)
-        self.links, self.guard = self.reception.links, self.reception.guard
+        self.links, self.connection_limits = (
+            self.connections.links,
+            self.connections.connection_limits,
+        )
         self.publications = Publications(self._take_later, self.after_receiving)
-        self.backlog = Backlog(self._take_later, self.after_receiving, self._notified)
+        self.backlog = Backlog(self._take_later, self.after_receiving, self._count_notified)
         self.began = self.now
         self.above = ""  # the name of the node there
         self.passed_on = 0  # notifications
@@ -53,21 +56,21 @@ class Node:
         self.reports = Reports(machine.times.expire)
         self._server: asyncio.Server | None = None
         self._pausing = False  # nothing is read from neighbours
-        self._pressed = False  # the one above reads more slowly than it is sent to
+        self._upstream_is_slow = False  # the one above reads more slowly than it is sent to
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def take_machine(self, machine: Any) -> None:
         """Run a state machine from now on."""
         self.machine = machine
         machine.forwarding = self._forwarding
-        machine.context.queued = self.queued
-        machine.context.owner_of = self.reception.owner_of
+        machine.context.queued_bytes = self.queued_bytes
+        machine.context.owner_of = self.connections.owner_of
         self._forwarder = Forwarder(machine)
 
     @property
     def door(self) -> Door:
         """How others come in, as it is now."""
-        return self.reception.door
+        return self.connections.door
 
     async def start(self) -> None:
         """Listen, and begin to tick."""
@@ -75,13 +78,16 @@ class Node:
         address = self.door.address
         try:
             self._server = await loop.create_server(
-                lambda: self.reception.enter(self._spawn), address.host, address.port, backlog=1024
+                lambda: self.connections.make_protocol(self._spawn),
+                address.host,
+                address.port,
+                backlog=1024,
             )
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{address.host}:{address.port} can't be listened at: {problem.strerror}"
             ) from None
-        self._spawn(self._ticking())
+        self._spawn(self._tick_forever())
 
     @property
     def port(self) -> int:
@@ -96,7 +102,7 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
-        await self.reception.close_all("the router stops")
+        await self.connections.close_all("the router stops")
         if self._server is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._server.wait_closed(), 2)
@@ -104,9 +110,9 @@ class Node:
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._finish_task)
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _finish_task(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             _log.error("%s: something went wrong", self.machine.name, exc_info=task.exception())
@@ -115,23 +121,23 @@ class Node:
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
         """Go by other tokens from now on, and come in above with `token`; how many links were
-        ended for it. See `Reception.renew`."""
-        return self.reception.renew(tokens)
+        ended for it. See `Connections.renew`."""
+        return self.connections.renew(tokens)
 
     @property
     def refused(self) -> int:
         """Connections that were not let in, or ended because of what they said."""
-        return self.guard.counts.total()
+        return self.connection_limits.counts.total()
 
     def refusals(self) -> dict[str, int]:
         """Everything that was not done, and why: connections by the reason, messages by the limit
         that they were beyond."""
-        found = dict(self.guard.counts + self.machine.beyond)
+        found = dict(self.connection_limits.counts + self.machine.beyond)
         return {**found, "senseless": self.machine.ignored} if self.machine.ignored else found
 
     def _make_link(self) -> Link:
         limits = self.limits
-        return Link(self._received, self._ended, policy=self.door.policy,
+        return Link(self._receive, self._forget_link, policy=self.door.policy,
                     largest=limits.greeting_bytes, most_waiting=limits.queue_bytes,
                     patience=self.machine.times.expire)  # fmt: skip
 
@@ -146,30 +152,30 @@ class Node:
             return f"there are {len(self.links):,} neighbours, expected at most {most:,}"
         return ""
 
-    def _ended(self, link: Link, reason: str) -> None:
-        self.reception.left(link, reason)
+    def _forget_link(self, link: Link, reason: str) -> None:
+        self.connections.remove(link, reason)
         self.backlog.forget(link)
         self.publications.forget(link)
-        self.reports.ended(link)
+        self.reports.end_link(link)
 
     # -- what comes in -------------------------------------------------------------------------
 
-    def _received(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+    def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         self.publications.begin()
         for start in starts:
             message = frames.decode_from_below(buffer, start)
-            if self.reception.is_stranger(link):
-                if self.reception.greet(link, message, self._room_for):
+            if self.connections.is_stranger(link):
+                if self.connections.greet(link, message, self._room_for):
                     link.read("pressure", on=not self._pausing)
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
             else:
-                found = self.reception.pass_of(link)
+                found = self.connections.permissions_of(link)
                 if found is not None:  # or else it was sent away
                     self._take(link, found, message)
         self.after_receiving()
 
-    def _take(self, link: Link, found: Pass, message: m.Message) -> None:
+    def _take(self, link: Link, found: Permissions, message: m.Message) -> None:
         refusal = found.refusal(message)
         if refusal:
             self._refuse(link, message, refusal)
@@ -197,7 +203,7 @@ class Node:
             return True
         return not self.machine.may_want(link.name, len(message.nodes), self.now)
 
-    def _notified(self) -> tuple[int, int]:
+    def _count_notified(self) -> tuple[int, int]:
         """Notifications that came so far, from below or above; and the marks of one of them."""
         return self.publications.count + self.passed_on, self._marks
 
@@ -254,19 +260,19 @@ class Node:
                 except Exception:  # what others were to be told must not be lost with it
                     kind = type(message).__name__
                     _log.exception("%s: a %s can't be sent", self.machine.name, kind)
-        self.breathe()
+        self.apply_back_pressure()
 
-    def breathe(self) -> None:
+    def apply_back_pressure(self) -> None:
         """Read nothing from neighbours while what they said waits, for the disk or for the one
         above: then it is for them to wait."""
-        pausing = self._pressed or self.machine.unsynced_bytes > self.limits.unsynced_bytes
+        pausing = self._upstream_is_slow or self.machine.unsynced_bytes > self.limits.unsynced_bytes
         if pausing != self._pausing:
             self._pausing = pausing
             for name, link in self.links.items():
                 if name != UPSTREAM:
                     link.read("pressure", on=not pausing)
 
-    def queued(self, name: Name) -> int:
+    def queued_bytes(self, name: Name) -> int:
         """Bytes that wait for a neighbour."""
         link = self.links.get(name)
         return 0 if link is None else link.waiting
@@ -277,7 +283,7 @@ class Node:
         if not to:
             return
         now = self.now
-        report = self.reports.gathered(status_of(self, now), now)
+        report = self.reports.gather(status_of(self, now), now)
         self.dispatch((name, report) for name in to)
 
     # -- what time brings ----------------------------------------------------------------------
@@ -286,7 +292,7 @@ class Node:
     def now(self) -> float:
         return time.monotonic()
 
-    async def _ticking(self) -> None:
+    async def _tick_forever(self) -> None:
         pause = min(self.machine.times.beat, self.machine.times.retry) / 2
         reported = float("-inf")
         while True:
@@ -300,19 +306,19 @@ class Node:
             await asyncio.sleep(pause)
 
     def _tick(self, now: float, *, reports: bool) -> None:
-        self._watch(now)
+        self._check_links(now)
         if reports:  # before the tick: what that sends would be said to wait
             self.report([UPSTREAM, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.after_receiving()
-        self.guard.report(self.machine.name, self.refusals, now)
+        self.connection_limits.report(self.machine.name, self.refusals, now)
 
-    def _watch(self, now: float) -> None:
+    def _check_links(self, now: float) -> None:
         """Look after neighbours: they say something every few seconds, or are not there any more;
         those that are not read from can't be heard."""
         expire = self.machine.times.expire
         below = {name: link for name, link in self.links.items() if name != UPSTREAM}
-        self.guard.look(below, now, 3 * expire)
+        self.connection_limits.check(below, now, 3 * expire)
         for name, link in below.items():
             known = self.machine.neighbours.get(name)
             if link.paused:

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from tidings.broker.admission.connection_limits import GREETING, LEAST, Guard
+from tidings.broker.admission.connection_limits import GREETING, LEAST, ConnectionLimits
 from tidings.broker.admission.listen import UPSTREAM, Door
-from tidings.broker.admission.permissions import Pass, Register, Tokens
+from tidings.broker.admission.permissions import Permissions, Register, Tokens
 from tidings.broker.admission.places import Places
-from tidings.network import Doorstep, Link
+from tidings.network import Link, TlsProbe
 from tidings.routing.forwarding import Name
 from tidings.routing.protocol import messages as m
 
@@ -29,61 +29,61 @@ MOST_SAID = 300  # letters of one: what a stranger says is in it, and letters ma
 _log = logging.getLogger(__name__)
 
 
-class Reception:
+class Connections:
     """The links of a node's neighbours, and the one above among them."""
 
     def __init__(self, name: str, door: Door, make_link: Callable[[], Link]) -> None:
         self.name = name  # of the node
         self.door = door
-        self.guard = Guard(door.limits)
+        self.connection_limits = ConnectionLimits(door.limits)
         self.links: dict[Name, Link] = {}
         self._make_link = make_link
-        self._doorsteps: dict[Doorstep, None] = {}  # the oldest first
+        self._probes: dict[TlsProbe, None] = {}  # the oldest first
         self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
         self._register = Register(door.tokens)
         self._places = Places(door.limits)
-        self._passes: dict[Link, Pass] = {}
+        self._permissions: dict[Link, Permissions] = {}
         self._owners: dict[Name, str] = {}  # of what neighbours ask for; routers say it themselves
         self._certified: set[str] = set()  # names that came with a certificate
-        self._said_at = float("-inf")
+        self._warned_at = float("-inf")
 
-    def enter(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:
+    def make_protocol(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:
         """Somebody connects."""
         if self.door.tls is None:
             return self._accept()
-        if len(self._doorsteps) >= self.door.limits.strangers:
-            oldest = next(iter(self._doorsteps))
-            del self._doorsteps[oldest]
+        if len(self._probes) >= self.door.limits.strangers:
+            oldest = next(iter(self._probes))
+            del self._probes[oldest]
             oldest.end("too many strangers")
         tls = self.door.tls
-        found = Doorstep(tls, GREETING, self._accept, self._turned_away, spawn, self._step_off)
-        self._doorsteps[found] = None
+        found = TlsProbe(tls, GREETING, self._accept, self._log_refusal, spawn, self._forget_probe)
+        self._probes[found] = None
         return found
 
-    def _step_off(self, one: Doorstep) -> None:
-        self._doorsteps.pop(one, None)
+    def _forget_probe(self, one: TlsProbe) -> None:
+        self._probes.pop(one, None)
 
     def _accept(self) -> Link:
         link = self._make_link()
         self._accepted.add(link)
         link.strange = True
-        self.guard.let_in(link)
+        self.connection_limits.admit(link)
         return link
 
     def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
         """A stranger said something; did it come in? `room` says why there is none for a name."""
-        self.guard.greeted(link)
+        self.connection_limits.end_greeting(link)
         if not isinstance(message, m.Hello):
-            self.guard.send_away(link, "expected a greeting")
+            self.connection_limits.send_away(link, "expected a greeting")
             return False
-        certified = link.certified()
+        certified = link.certificate_names()
         found = self._admit(message, certified)
         older = None
-        if isinstance(found, Pass):
+        if isinstance(found, Permissions):
             older = self.links.get(found.neighbour)
             found = self._refusal(found, older) or room(found.neighbour) or found
         if isinstance(found, str):
-            self._turned_away(found)
+            self._log_refusal(found)
             link.close(found)
             return False
         if older is not None:
@@ -94,14 +94,14 @@ class Reception:
         link.largest, link.strange = self.door.limits.frame_bytes, False
         link.routes = message.routes
         self.links[link.name] = link
-        self._passes[link] = found
+        self._permissions[link] = found
         self._owners[link.name] = "" if message.routes else found.owner
         self._places.take(found)
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
         link.read_at_once(LEAST)  # until it is seen how many speak
         return True
 
-    def _admit(self, hello: m.Hello, certified: frozenset[str]) -> Pass | str:
+    def _admit(self, hello: m.Hello, certified: frozenset[str]) -> Permissions | str:
         """The pass of whoever says hello, or why it may not come in. `certified` are the names in
         its certificate."""
         door = self.door
@@ -112,14 +112,14 @@ class Reception:
         if not hello.name.isprintable():
             return f"found the name {hello.name[:80]!r}, expected letters that can be printed"
         if not door.is_guarded:
-            return Pass(hello.name)
+            return Permissions(hello.name)
         return self._register.admit(
             hello, certified if door.certificates else frozenset(), self._certified
         )
 
-    def _refusal(self, found: Pass, older: Link | None) -> str:
+    def _refusal(self, found: Permissions, older: Link | None) -> str:
         """Why somebody with a pass may not come in; `older` has its name, and would go for it."""
-        before = None if older is None else self._passes[older]
+        before = None if older is None else self._permissions[older]
         if before is not None and not found.may_replace(before):
             return f"the name {found.name[:80]!r} is that of another who is here"
         if before is not None:
@@ -139,15 +139,15 @@ class Reception:
         self.door = msgspec.structs.replace(self.door, tokens=tokens)
         self._register = Register(tokens)
         ended = 0
-        for link, before in [*self._passes.items()]:
-            certified = link.certified() if self.door.certificates else frozenset()
+        for link, before in [*self._permissions.items()]:
+            certified = link.certificate_names() if self.door.certificates else frozenset()
             now = self._register.judge(
                 before.name, before.key, certified, self._certified, routes=before.routes
             )
-            if isinstance(now, Pass) and now.bound == before.bound and (
+            if isinstance(now, Permissions) and now.bound == before.bound and (
                 now.may == before.may or (now.may > before.may and now.neighbour == link.name)
             ):  # fmt: skip
-                self._passes[link] = now
+                self._permissions[link] = now
                 continue
             ended += 1
             reason = now if isinstance(now, str) else "what the token may is less than before"
@@ -155,20 +155,20 @@ class Reception:
         return ended
 
     def is_stranger(self, link: Link) -> bool:
-        return link in self.guard
+        return link in self.connection_limits
 
-    def pass_of(self, link: Link) -> Pass | None:
+    def permissions_of(self, link: Link) -> Permissions | None:
         """None for one that was sent away."""
-        return self._passes.get(link)
+        return self._permissions.get(link)
 
-    def left(self, link: Link, reason: str) -> None:
+    def remove(self, link: Link, reason: str) -> None:
         """A link is over."""
-        if link in self.guard and link.bytes_in and not link.bad:
-            self._turned_away(reason)  # others only looked whether somebody is here
-        self.guard.left(link)
+        if link in self.connection_limits and link.bytes_in and not link.bad:
+            self._log_refusal(reason)  # others only looked whether somebody is here
+        self.connection_limits.remove(link)
         if link.bad:
-            self.guard.counts["bad frame"] += 1
-        found = self._passes.pop(link, None)
+            self.connection_limits.counts["bad frame"] += 1
+        found = self._permissions.pop(link, None)
         if found is not None:
             self._places.leave(found)
         if self.links.get(link.name) is link:
@@ -187,9 +187,9 @@ class Reception:
             link.close(reason)
         await asyncio.gather(*(link.wait_gone() for link in links))
 
-    def _turned_away(self, reason: str) -> None:
-        self.guard.counts["greeting"] += 1
+    def _log_refusal(self, reason: str) -> None:
+        self.connection_limits.counts["greeting"] += 1
         now = time.monotonic()
-        if now - self._said_at >= SELDOM:  # strangers are not to fill a disk with what they do
-            self._said_at = now
+        if now - self._warned_at >= SELDOM:  # strangers are not to fill a disk with what they do
+            self._warned_at = now
             _log.warning("%s: a stranger: %s", self.name, reason[:MOST_SAID])

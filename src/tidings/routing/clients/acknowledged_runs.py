@@ -1,14 +1,14 @@
-"""What a publisher was told to be on the disk: runs of its stamps, with the serials they have.
+"""The acknowledged stamps of a publisher, as runs with their serials.
 
-    life A   stamps 1-40   up to serial 95          stamps follow each other with serials that grow,
-    life A   stamps 41-43  up to serial 120         so the stamp k before the last of a run has a
-    life B   stamps 44-90  up to serial 300         serial of at most that of the last, less k
+    life A   stamps 1-40   up to serial 95          serials rise with stamps, so the stamp that is
+    life A   stamps 41-43  up to serial 120         k before the last of a run has a serial that is
+    life B   stamps 44-90  up to serial 300         at least k lower
 
-Stamps that were refused have no serials. They are between runs; where two become one, the run knows
-how many of its stamps may have none.
+Stamps that were refused have no serials. They lie between runs; when two runs are merged, the run
+knows how many of its stamps may have no serial.
 
-Where a run is not held as a whole, the stamps whose serials may be gone are named: perhaps some too
-many, never one too few.
+If a lineage does not hold a whole run, the stamps whose serials may be gone are reported: perhaps
+some too many, never one too few.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import msgspec
 
 from tidings.routing.protocol.lineage import Lineage, Span
 
-MOST_RUNS = 1024  # neighbours of one life become one where there are more
-MOST_LIVES_KNOWN = 256  # those of older lives are forgotten: no lineage has them either
+MOST_RUNS = 1024  # if there are more, adjacent runs of one life are merged
+MOST_LIVES_KNOWN = 256  # runs of older lives are forgotten: no lineage has them either
 
 
 class Run(msgspec.Struct):
@@ -47,7 +47,7 @@ class AcknowledgedRuns:
             before is not None
             and before.life == life
             and before.last + 1 == first
-            and serial - before.serial == last - before.last  # nobody else came between
+            and serial - before.serial == last - before.last  # with no gap in serials
         ):
             before.last, before.serial = last, serial
             return
@@ -56,7 +56,7 @@ class AcknowledgedRuns:
             self._shrink()
 
     def take_lost(self, lineage: Lineage) -> tuple[Span, ...]:
-        """The stamps that a lineage does not hold; they are forgotten here."""
+        """Remove the stamps that a lineage does not hold, and return them."""
         lost: list[Span] = []
         kept: list[Run] = []
         for run in self._runs:
@@ -73,17 +73,17 @@ class AcknowledgedRuns:
         return merge_spans(lost)
 
     def take_from(self, stamp: int) -> tuple[Span, ...]:
-        """The stamps from one on; they are forgotten here."""
+        """Remove the stamps from one on, and return them."""
         lost = [Span(max(run.first, stamp), run.last) for run in self._runs if run.last >= stamp]
         kept = [run for run in self._runs if run.first < stamp]
         for run in kept:
-            if run.last >= stamp:  # the serial is still one that is not below
+            if run.last >= stamp:  # its serial is still an upper bound
                 run.last = stamp - 1
         self._runs = kept
         return merge_spans(lost)
 
     def _shrink(self) -> None:
-        """Make neighbours one, but for the latest, which are most likely to matter."""
+        """Merge adjacent runs, except the latest, which are most likely to matter."""
         half = len(self._runs) // 4 * 2
         kept: list[Run] = []
         for one, other in zip(self._runs[:half:2], self._runs[1:half:2], strict=True):
@@ -98,7 +98,7 @@ class AcknowledgedRuns:
 
 
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The same stamps, each once, in as few spans as there can be."""
+    """The same stamps, each once, in as few spans as possible."""
     found: list[Span] = []
     for one in sorted(spans):
         if found and one.first <= found[-1].last + 1:

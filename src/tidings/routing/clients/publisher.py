@@ -1,11 +1,11 @@
-"""A publisher: says each notification until it is acknowledged, in order, so that none is lost and
-none is taken twice; and knows of every one that was acknowledged and is gone.
+"""A publisher: repeats each notification until it is acknowledged, in order, so that none is lost
+and none is taken twice. It also finds out which acknowledged notifications are gone.
 
-That is so when the journal of the rendezvous point has gone back in time. It learns of it by the
-lineage, see lineage.py, or because the point says that it expects a stamp that is done with. Then
-it tells which stamps are gone, and goes on under another name, an *incarnation* of its own: of that
-the point has no stamp, so it takes the next one as it comes. Stamps go on, so whoever drops what it
-was told before can do so by the name without the incarnation.
+They are gone when the journal of the rendezvous point went back in time. The publisher learns it
+from the lineage, see lineage.py, or because the point expects a stamp that is already settled. Then
+it reports which stamps are gone, and goes on under another name, a new *incarnation*: the point
+knows no stamp of that name, so it accepts the next one. Stamps are not reset, so subscribers can
+recognise duplicates by the name without the incarnation.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
-AGAIN = 10  # that are said again at once
-GONE = "the rendezvous point does not have any more what it acknowledged"
+AGAIN = 10  # notifications that are repeated at once
+GONE = "the rendezvous point no longer has what it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
 
 
 def without_incarnation(name: str) -> str:
-    """By what a publisher is known for good."""
+    """The lasting name of a publisher."""
     return _INCARNATION.sub("", name) if "~" in name else name
 
 
@@ -39,10 +39,10 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Publisher:
-    """Stamps its notifications 1, 2, 3, ... At most `window` of them are under way at once.
+    """Stamps its notifications 1, 2, 3, ... At most `window` of them are sent and unacknowledged.
 
-    A publisher that is started again under the same name goes on after the last stamp that it was
-    given, and those that were not acknowledged must be published again.
+    A publisher that is restarted under the same name goes on after its last acknowledged stamp;
+    notifications that were not acknowledged must be published again.
     """
 
     def __init__(
@@ -60,18 +60,18 @@ class Publisher:
         self.times = times or Times()
         self.window = window
         self.acknowledged = acknowledged
-        """The last stamp that is done with: on the disk, or refused."""
+        """The last stamp that is settled: on the disk, or refused."""
         self.refused: list[Refused] = []
         self.breaks: deque[Break] = deque()
         self._incarnation = 0
-        self._before = acknowledged  # stamps up to here are of another start
+        self._before = acknowledged  # stamps up to this one are from an earlier start
         self._standing = Standing(self.times)
         self._runs = AcknowledgedRuns()
         self._traced = float("-inf")
         self._waiting: deque[tuple[bytes, bytes]] = deque()  # those after it
-        self._done: set[int] = set()  # those of them that are done with, though one before is not
-        self._sent = 0  # how many of them were sent
-        self._allowed = window  # how many may be: fewer after silence, as saying them is no help
+        self._done: set[int] = set()  # settled stamps after one that is not
+        self._sent = 0  # how many of those that wait were sent
+        self._allowed = window  # how many may be sent: fewer after silence
         self._said = 0.0
 
     @property
@@ -80,7 +80,7 @@ class Publisher:
 
     @property
     def waiting(self) -> int:
-        """How many are not acknowledged."""
+        """How many notifications are not acknowledged."""
         return len(self._waiting)
 
     def publish(self, content: bytes, payload: bytes, now: float) -> list[Sent]:
@@ -101,8 +101,8 @@ class Publisher:
         return out + self._trace(now)
 
     def tick(self, now: float) -> list[Sent]:
-        """Say again what was not acknowledged for a while: the first few, and more as they are. And
-        be heard of: whoever is silent is not told of other lives."""
+        """Repeat what was not acknowledged for a while: a few at first, and more as they are
+        acknowledged. And send a sign of life: silent publishers do not hear of other lives."""
         anyway = bool(self._runs) and now - self._traced >= self.times.resubscribe
         out = self._trace(now, anyway=anyway)
         if not self._waiting or now - self._said <= self.times.retry:
@@ -147,11 +147,11 @@ class Publisher:
         lost = self._runs.take_lost(self._standing.lineage)
         if lost:
             return self._begin_anew(lost)
-        return self._say_again(self.window)  # answers of the life before are not heard
+        return self._say_again(self.window)  # acknowledgments of the life before are ignored
 
     def _lack(self, expected: int) -> list[Sent]:
-        """The point says which stamp it expects: it has none from there on. It need not be that
-        something acknowledged is gone, as it does not remember all that it refused."""
+        """The point lacks a stamp and all after it. Perhaps nothing acknowledged is gone, because
+        the point does not remember all that it refused."""
         if expected > self.acknowledged:
             return []
         lost = self._runs.take_from(expected)

@@ -1,12 +1,12 @@
-"""One interest of an application: it gets every notification that matches, once, and knows of every
-one that it does not get.
+"""One interest of an application: it gets every matching notification once, and notices every one
+that it misses.
 
-    ASKING ──Answer──> JOINING ──Setup──> ON          Refuse, a life that does not hold what was
-                                                      heard: ASKING again, and the application is
-                                                      told that there was a break
-How a loss is noticed: a gap in the numbers of a node, at once; otherwise by the next beat, which
-says how many notifications there were, and then the rendezvous point says which. What is missing is
-asked for, from the nearest router that has it, until it comes or is said to be nowhere.
+    ASKING ──Answer──> JOINING ──Setup──> ON          after Refuse, or a life that does not hold
+                                                      what was heard: ASKING again, and the
+                                                      application is told that there was a break
+A loss is noticed at once by a gap in the numbers of a node, or else by the next beat, which says
+how many notifications there were; then the rendezvous point says which. The subscriber asks for
+what is missing, from the nearest router that has it, until it comes or is lost.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tidings.routing.protocol.times import Times
 
 MOST_RANGES = 256  # that are asked for at once,
 MOST_NUMBERS = 2000  # and numbers in them
-WENT_BACK = "the rendezvous point does not have any more what was heard from it"
-RECENT = 4096  # identities that are remembered: more than a publisher has under way
+WENT_BACK = "the rendezvous point no longer has what was heard from it"
+RECENT = 4096  # identities that are remembered: more than a publisher has unacknowledged
 
 
 class Phase(Enum):
@@ -49,13 +49,13 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """Numbers that no router and no disk has any more."""
+    """So many notifications are lost: no router and no disk has them any more."""
 
     numbers: int
 
 
 class Subscriber:
-    """See the top of the module. What the application is told collects in `inbox`."""
+    """The subscriber of one interest. What it has for the application collects in `inbox`."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class Subscriber:
         times: Times | None = None,
         most: int = 1 << 62,
     ) -> None:
-        """`most` is how much the inbox holds. What comes when it is full is left, and asked for
-        when there is room: nobody else waits for an application that does not read."""
+        """`most` is the size of the inbox. Notifications that come when it is full are dropped, and
+        asked for when there is room: nobody waits for an application that does not read."""
         self.name = name
         self.most = most
         self.router = router
@@ -80,9 +80,9 @@ class Subscriber:
         self.begun = 0  # the serial after which notifications are due
         self.complete = 0  # the serial up to which nothing is missing
         self._tracker = Tracker({})
-        self._total = 0  # of the node, up to there
-        self._came: list[int] = []  # the serials after it that came
-        self._recent: dict[tuple[str, int], None] = {}  # what came last, across breaks
+        self._total = 0  # of the node, up to `complete`
+        self._came: list[int] = []  # the serials that came after it
+        self._recent: dict[tuple[str, int], None] = {}  # the latest that came, across breaks
         self._request = 0
         self._counting: float | None = None  # when it was asked
         self._recovering: float | None = None
@@ -138,7 +138,7 @@ class Subscriber:
             self._resubscribed = now
             self._send(m.Resubscribe(self.epoch, digest((self.node,)), self.complete))
         if now - self._heard > self.times.silent and now - self._asked > self.times.silent:
-            self._join()  # a router that was started anew knows nothing of us
+            self._join()  # a restarted router knows nothing of us
         if self._counting is not None and now - self._counting > self.times.retry:
             self._count()
         room = len(self.inbox) < self.most
@@ -163,8 +163,8 @@ class Subscriber:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Another life has everything that was heard. What was asked in the one before is asked
-        again: its answers are not heard any more."""
+        """Another life has everything that was heard. Open questions are asked again: answers of
+        the old life are ignored."""
         self._resubscribed = float("-inf")
         if self.phase is Phase.ASKING:
             self._ask()
@@ -194,16 +194,16 @@ class Subscriber:
             self._standing.note_serial(message.serial)
             self.phase = Phase.ON
             self._heard = self._now
-            self._count()  # what came while routers on the way did not know of us
+            self._count()  # for what came before all routers on the way knew of us
 
     def _on_refuse(self, message: m.Refuse) -> None:
         if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
-            self._restart("the rendezvous point had forgotten the node")
+            self._restart("the rendezvous point had forgotten the filter")
 
     def _on_notification(self, message: m.Notification) -> None:
         if self.phase not in (Phase.JOINING, Phase.ON):
             return
-        # a router may leave marks in that are of no concern here
+        # a router may pass on marks that do not concern this subscriber
         mine = [mark for mark in message.marks if self.node in mark.label]
         if len(self.inbox) >= self.most:
             return
@@ -243,7 +243,7 @@ class Subscriber:
         elif message.serial >= self.complete:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
-            if lost > 0 and not self._gave_up:  # of nodes that even the root has forgotten
+            if lost > 0 and not self._gave_up:  # from nodes that even the root has forgotten
                 self.inbox.append(Lost(lost))
             self._complete_up_to(message.serial, message.total)
 
@@ -273,18 +273,18 @@ class Subscriber:
             self._gave_up = True
             self.inbox.append(Lost(lost))
         if self._tracker.is_complete():
-            self._count()  # to know that this was all
+            self._count()  # to find out whether this was all
         elif self._to_recover() != self._asked_for:
             self._recover()  # the next part
         else:
-            self._recovering = self._now  # what is still under way comes, or is asked for again
+            self._recovering = self._now  # the rest is on its way, or is asked for again
 
     # -- what goes out -------------------------------------------------------------------------
 
     def _deliver(self, message: m.Notification) -> None:
         self._came.append(message.serial)
         identity = without_incarnation(message.publisher), message.stamp
-        if identity in self._recent:  # published again, after the journal has gone back in time
+        if identity in self._recent:  # a duplicate, after the journal went back in time
             return
         self._recent[identity] = None
         if len(self._recent) > RECENT:
@@ -292,7 +292,7 @@ class Subscriber:
         self.inbox.append(Told(self.epoch, message.serial, message.payload))
 
     def _restart(self, reason: str) -> None:
-        if self.phase is not Phase.ASKING:  # or else it was told, or nothing was promised yet
+        if self.phase is not Phase.ASKING:  # else it was told already, or nothing was promised
             self.inbox.append(Break(reason))
         self._counting = self._recovering = None
         self._ask()
@@ -324,7 +324,7 @@ class Subscriber:
         self._send(m.Recover(self.epoch, self._request, tuple(self._asked_for)))
 
     def _to_recover(self) -> list[m.Range]:
-        """What to ask for next: a part, so that nobody is kept busy with it for long."""
+        """What to ask for next: a part, so that nobody is busy with it for long."""
         found: list[m.Range] = []
         room = MOST_NUMBERS
         for node, first, last in self._tracker.list_missing()[:MOST_RANGES]:

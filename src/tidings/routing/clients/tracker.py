@@ -1,11 +1,11 @@
-"""Which notifications have come, and which must have been: numbers of nodes, node by node.
+"""Which notifications have come and which are missing, by their numbers at each node.
 
-    node 7    settled up to 40, and 43            it is known that 44 exists: missing 41 42 44
+    node 7    settled up to 40, and 43            44 is known to exist: 41, 42 and 44 are missing
 
-A subscriber begins with where all nodes beneath its own stood; a node that it has never heard of is
-new, and counts from 1. Of the marks of a notification either all are settled or none is, but for
-those of which a router on the way did not know that they belong here; so a notification with one
-that is settled has come before.
+A subscriber begins with the counts of all nodes below its own; a node that it has never heard of is
+new, and counts from 1. Either all marks of a notification are settled or none is, except for marks
+that a router on the way did not know to belong here. So a notification with a settled mark has come
+before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Tracker:
         self._top: dict[int, int] = {}  # the highest of those beyond
 
     def see(self, marks: Iterable[Mark]) -> bool:
-        """Settle the marks of a notification; is it new?"""
+        """Settle the marks of a notification; True if it is new."""
         new = True
         for mark in marks:
             if self._is_settled(mark.node, mark.number):
@@ -35,11 +35,11 @@ class Tracker:
         return new
 
     def has_any(self, marks: Iterable[Mark]) -> bool:
-        """Has one of the marks come before?"""
+        """Did one of the marks come before?"""
         return any(self._is_settled(mark.node, mark.number) for mark in marks)
 
     def select_missing(self, marks: Iterable[Mark]) -> tuple[Mark, ...]:
-        """Those of the marks that are known to be missing."""
+        """The marks that are known to be missing."""
         return tuple(
             mark
             for mark in marks
@@ -54,7 +54,7 @@ class Tracker:
                 self._known[node] = count
 
     def give_up(self, ranges: Iterable[Range]) -> int:
-        """Settle what can't be had any more; how many numbers that were."""
+        """Settle lost numbers; return how many there were."""
         lost = 0
         for node, first, last in ranges:
             for number in range(first, min(last, self._highest(node)) + 1):

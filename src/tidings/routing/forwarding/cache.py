@@ -1,4 +1,4 @@
-"""The notifications that passed a router last, found by the numbers that they have at nodes."""
+"""The latest notifications that passed a router, found by the numbers that they have at nodes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeVar
 from tidings.routing.protocol.messages import Notification, Range
 
 Entry = TypeVar("Entry")
-OVERHEAD = 200  # bytes that a notification takes beside its payload,
-OF_MARK = 250  # and each of its marks, which take long to read and to write
+OVERHEAD = 200  # bytes that a notification counts in an answer beside its payload,
+OF_MARK = 250  # and each of its marks, which are slow to read and to write
 
 
 def cost_of(payload: int, marks: int) -> int:
-    """What a notification counts in an answer, in bytes."""
+    """The bytes that a notification counts in an answer."""
     return payload + OVERHEAD + OF_MARK * marks
 
 
@@ -42,7 +42,7 @@ class Cache:
         self._numbers.clear()
 
     def put(self, notification: Notification) -> None:
-        """Keep one; what is here already stays as it is."""
+        """Keep a notification, unless it is here already."""
         numbers = self._numbers
         if any(mark.number in numbers.get(mark.node, ()) for mark in notification.marks):
             return
@@ -64,8 +64,8 @@ class Cache:
     def find(
         self, ranges: Iterable[Range], most_bytes: int = 1 << 62
     ) -> tuple[list[Notification], list[Range]]:
-        """Those that are here, by their serials, and the numbers of those that are not. Where they
-        have more bytes than that, those beyond are in neither."""
+        """The notifications that are here, in order of serials, and the numbers that are not. Those
+        beyond `most_bytes` are in neither."""
         places, rest = look_up(self._numbers, ranges)
         found: dict[int, Notification] = {}
         for one in places:
@@ -81,12 +81,12 @@ class Cache:
 def look_up(
     numbers: Mapping[int, Mapping[int, Entry]], ranges: Iterable[Range]
 ) -> tuple[list[Entry], list[Range]]:
-    """What is there under numbers of nodes that are in ranges, and the numbers with nothing."""
+    """The entries for numbers in ranges, and the ranges that have none."""
     found: list[Entry] = []
     rest: list[Range] = []
     for node, first, last in ranges:
         there = numbers.get(node, {})
-        if len(there) <= last - first:  # a range may be as long as somebody likes
+        if len(there) <= last - first:  # others choose how long a range is
             here = sorted(number for number in there if first <= number <= last)
         else:
             here = [number for number in range(first, last + 1) if number in there]

@@ -41,7 +41,7 @@ from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
 
 MOST_FREE = 1000  # nodes that a neighbour may say it wants, however much it has asked for
-MOST_WAYS = 100_000  # headers of which it is known where they go
+MOST_WAYS = 100_000  # headers whose ways are remembered
 
 
 class Downstream(ABC):
@@ -57,7 +57,7 @@ class Downstream(ABC):
         total: Callable[[int], int],
     ) -> None:
         """`total` says how many notifications matched a node."""
-        # an answer to a question of a life before must not be taken for one to this
+        # answers to questions of an earlier start must not match questions of this one
         first_request = ((life & 0x7FFFFFFF) << 32) + 1
         context = Context(name, times, limits or Limits(), first_request)
         self.context = context
@@ -177,11 +177,11 @@ class Downstream(ABC):
         return known
 
     def tell_epoch(self, sender: Name) -> None:
-        """Tell a neighbour that speaks of another life of this one; it will ask."""
+        """Tell a neighbour in another life about this one; it will ask for the lineage."""
         self.beats.send(sender, {})
 
     def _on_trace(self, sender: Name, message: m.Trace) -> None:
-        """Send the lineage, once it was taken up here: nobody may judge by another."""
+        """Send the lineage, once it is accepted here: nobody may judge by another."""
         lives = self.standing.lineage.lives
         if lives and self.charges.may_ask(sender):
             self.charges.charge(sender, len(lives))
@@ -269,7 +269,7 @@ class Downstream(ABC):
         return ranges, []
 
     def pass_down(self, message: m.Message) -> None:
-        """Give an answer to whoever asked."""
+        """Give an answer to the neighbour that asked."""
         if isinstance(message, m.Published):
             self.return_paths.send(message)
         elif not isinstance(message, (m.Answer, m.Counted, m.Recovered, m.Settled)):

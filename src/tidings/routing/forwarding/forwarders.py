@@ -1,10 +1,10 @@
-"""The three simpler ways to forward by header, from which the one with labels was refined.
+"""Three simpler ways to forward by header, of which labels are a refinement.
 
-    content list     the header lists every node that matches; tables have no edges
+    content list     the header lists every matching node; routers keep no edges
     full graph       the header has the lowest nodes; every router has all edges and walks up
-    minimal graph    as before, with the nodes that neighbours subscribe to alone; headers change
+    minimal graph    the same with only the nodes that neighbours subscribe to; headers change
 
-They are what labels are judged by, and what they are measured against.
+Tests compare labels with them, and measurements too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ContentList:
             self.subscribers.pop(node, None)
 
     def forward(self, header: Iterable[int]) -> dict[Neighbour, tuple[int, ...]]:
-        """The header stays as it is, and goes to whoever subscribes to any of its nodes."""
+        """The header stays unchanged, and goes to all that subscribe to one of its nodes."""
         nodes = tuple(header)
         found: set[Neighbour] = set()
         for node in nodes:
@@ -40,7 +40,7 @@ class ContentList:
 
 
 class FullGraph(ContentList):
-    """All edges of the content graph; the header stays as it is."""
+    """All edges of the content graph; the header stays unchanged."""
 
     def __init__(self, parents: Edges) -> None:
         super().__init__()
@@ -62,8 +62,8 @@ class FullGraph(ContentList):
 
 
 class MinimalGraph(FullGraph):
-    """Each neighbour gets the lowest of the nodes that it subscribes to. Here the edges of all
-    nodes may be given: those without subscribers are passed through."""
+    """Each neighbour gets the lowest of the nodes that it subscribes to. The edges may include
+    nodes without subscribers, which are only walked through."""
 
     def forward(self, header: Iterable[int]) -> dict[Neighbour, tuple[int, ...]]:
         wanted: dict[Neighbour, set[int]] = {}

@@ -6,15 +6,15 @@
            labels F: 31, G: 4
 
 The *label* of a node for a neighbour is the header that the neighbour must get: the node itself if
-it subscribes to that, or else the lowest ancestors that it subscribes to. Labels are worked out
-when subscriptions change, so forwarding looks at the nodes of a header and never walks the graph.
+it subscribes to that, or else the lowest ancestors that it subscribes to. Labels are computed when
+subscriptions change, so forwarding looks at the nodes of a header and never walks the graph.
 
-Invariants, after every call: edges are the transitive reduction of "covers" among the nodes that
-are here, as far as they were told; labels are as defined. What covers what never changes, so an
-edge can be missing for a while but never be wrong.
+Invariants, after every call: the edges are the transitive reduction of "covers" among the nodes
+here, as far as the graph was told of it; labels are as defined. Covering never changes, so an edge
+can be missing for a while but never be wrong.
 
-Cost: forwarding, a look at each node of the header and at the neighbours that have a label there. A
-subscription, the descendants of its node whose labels change and their edges.
+Cost of forwarding: one look-up for each node of the header, and the neighbours with a label there.
+Cost of a subscription: the descendants whose labels change, and their edges.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Neighbour = TypeVar("Neighbour", bound=Hashable)
 Label = tuple[int, ...]  # nodes, rising
 
 
-_NONE: set[int] = set()  # of all nodes that have no children; it is never written to
+_NONE: set[int] = set()  # shared by all nodes without children; never written to
 
 
 class LabelNode(Generic[Neighbour]):
-    """What a router knows of a node. There can be millions of them, most without children, with
-    few parents, and with the same subscribers as many others: these are shared."""
+    """What a router knows of a node. There can be millions, most without children and with few
+    parents; equal sets of subscribers are shared."""
 
     __slots__ = ("children", "labels", "own", "parents", "subscribers")
 
@@ -69,9 +69,9 @@ class LabelGraph(Generic[Neighbour]):
     def __init__(self) -> None:
         self.nodes: dict[int, LabelNode[Neighbour]] = {}
         self.subscriptions: dict[Neighbour, int] = {}
-        """How many nodes each neighbour subscribes to, of those that subscribe to any."""
+        """How many nodes each neighbour subscribes to; only those with at least one."""
         self._nobody: frozenset[Neighbour] = frozenset()
-        self._equal: dict[frozenset[Neighbour], frozenset[Neighbour]] = {}  # one object for each
+        self._equal: dict[frozenset[Neighbour], frozenset[Neighbour]] = {}  # to share equal sets
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -87,8 +87,8 @@ class LabelGraph(Generic[Neighbour]):
     # -- notifications -------------------------------------------------------------------------
 
     def forward(self, header: Sequence[int]) -> dict[Neighbour, Label]:
-        """The header that each neighbour gets, of those that get anything. Nodes that are not here
-        are passed over. What is given back is to be read, and before anything changes."""
+        """The header that each neighbour gets; those that get none are left out. Nodes that are not
+        here are ignored. Do not change the result, and read it before the graph changes."""
         nodes = self.nodes
         if len(header) == 1:
             node = nodes.get(header[0])
@@ -113,15 +113,15 @@ class LabelGraph(Generic[Neighbour]):
     def list_subscribed(
         self, label: Iterable[int], neighbour: Neighbour, most: int
     ) -> Label | None:
-        """All nodes at or above those of a label that a neighbour subscribes to: what a content
-        list has. None where the graph is deep: when more than `most` would have to be looked at."""
+        """The content list of a neighbour: all nodes at or above those of a label that it
+        subscribes to. None where the graph is deep, with more than `most` nodes above."""
         found = self._reach_few(label, most)
         if found is None:
             return None
         return tuple(sorted(one for one in found if neighbour in self.nodes[one].subscribers))
 
     def list_for_all(self, number: int, most: int) -> Label | None:
-        """The same for a node, with all that anybody subscribes to."""
+        """The same for a node, with all nodes that anybody subscribes to."""
         found = self._reach_few((number,), most)
         return None if found is None else tuple(sorted(
             one for one in found if self.nodes[one].subscribers))  # fmt: skip
@@ -138,7 +138,7 @@ class LabelGraph(Generic[Neighbour]):
         return found
 
     def sole_neighbour(self) -> Neighbour | None:
-        """The neighbour that subscribes to every node, where no other one subscribes to any."""
+        """The neighbour that subscribes to every node, if no other subscribes to any."""
         if len(self.subscriptions) == 1:
             ((neighbour, count),) = self.subscriptions.items()
             if count == len(self.nodes):
@@ -148,7 +148,7 @@ class LabelGraph(Generic[Neighbour]):
     # -- subscriptions -------------------------------------------------------------------------
 
     def subscribe(self, number: int, neighbour: Neighbour) -> bool:
-        """Have a neighbour get what matches a node; False if it does already."""
+        """Subscribe a neighbour to a node; False if it is already."""
         node = self._node(number)
         if neighbour in node.subscribers:
             return False
@@ -158,7 +158,7 @@ class LabelGraph(Generic[Neighbour]):
         return True
 
     def unsubscribe(self, number: int, neighbour: Neighbour) -> bool:
-        """Have it do without; False if it does already."""
+        """Unsubscribe a neighbour from a node; False if it was not subscribed."""
         node = self.nodes.get(number)
         if node is None or neighbour not in node.subscribers:
             return False
@@ -170,18 +170,18 @@ class LabelGraph(Generic[Neighbour]):
         return True
 
     def nodes_of(self, neighbour: Neighbour) -> list[int]:
-        """The nodes that a neighbour subscribes to. Cost: a look at every node."""
+        """The nodes that a neighbour subscribes to. Cost: one look at every node."""
         return [number for number, node in self.nodes.items() if neighbour in node.subscribers]
 
     # -- the graph -----------------------------------------------------------------------------
 
     def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> None:
-        """Put a node between those that cover it and those that it covers; or, where it is here
-        already, add what is told of them. Those that are not here are passed over."""
+        """Put a node between those that cover it and those that it covers. If it is here already,
+        add the edges that are new. Parents and children that are not here are ignored."""
         above = [one for one in parents if one in self.nodes and one != number]
         below = [one for one in children if one in self.nodes and one != number]
-        # Is it news of two nodes that were here before that one covers the other? Then of labels
-        # beneath them that have both, one goes, though nothing right above changes.
+        # Does this say of two nodes that were here before that one covers the other? Then labels
+        # below that have both lose one, though their own parents stay the same.
         news = number in self.nodes or any(
             not self._reach([child], up=True).issuperset(above) for child in below
         )
@@ -198,13 +198,13 @@ class LabelGraph(Generic[Neighbour]):
         changed.add(number)
         if news:
             self._relabel_all(changed)
-        else:  # whatever was here before is covered by the same nodes as before
+        else:  # nothing changes for nodes that were here before
             node, reached = self.nodes[number], _Reached(self)
             for neighbour in self._neighbours_of(node.parents):
                 node.labels[neighbour] = self._label(node, neighbour, reached)
 
     def remove(self, number: int) -> None:
-        """Take a node out; what covered it goes on covering what it covered."""
+        """Take a node out. Its parents still cover its children."""
         node = self._node(number)
         if node.subscribers:
             raise GraphError(f"node {number} has subscribers, expected none")
@@ -214,7 +214,7 @@ class LabelGraph(Generic[Neighbour]):
         for one in node.children:
             child = self.nodes[one]
             child.drop_parent(number)
-            # neither do the parents cover each other, nor the children: an edge more to one of them
+            # parents do not cover each other, and neither do children, so an edge to one of them
             # makes no path to another
             above = self._reach([one], up=True)
             for parent in node.parents:
@@ -223,35 +223,35 @@ class LabelGraph(Generic[Neighbour]):
                     child.add_parent(parent)
 
     def ancestors(self, number: int) -> set[int]:
-        """All nodes here that cover a node, but for itself."""
+        """All nodes here that cover a node, without itself."""
         self._node(number)
         return self._reach([number], up=True)
 
     def descendants(self, number: int) -> set[int]:
-        """All nodes here that a node covers, but for itself."""
+        """All nodes here that a node covers, without itself."""
         self._node(number)
         return self._reach([number], up=False)
 
     def in_order(self, numbers: Collection[int]) -> list[int]:
-        """Those that are here, each after all that cover it."""
+        """Those of the nodes that are here, each after all that cover it."""
         there = [number for number in numbers if number in self.nodes]
         return [number for number in self._in_order(there) if number in numbers]
 
     def lowest(self, numbers: Iterable[int]) -> Label:
-        """Without those that cover another one."""
+        """The nodes without those that cover another of them."""
         given = set(numbers)
         there = [one for one in given if one in self.nodes]
         return tuple(sorted(given - self._reach(there, up=True)))
 
     def highest(self, numbers: Iterable[int]) -> Label:
-        """Without those that another one covers."""
+        """The nodes without those that another of them covers."""
         given = set(numbers)
         there = [one for one in given if one in self.nodes]
         return tuple(sorted(given - self._reach(there, up=False)))
 
     def around(self, number: int, neighbour: Neighbour) -> tuple[Label, Label]:
-        """The parents and children that a node has among those that a neighbour subscribes to: what
-        the neighbour must be told to put it in its own graph."""
+        """The parents and children of a node among the nodes that a neighbour subscribes to, which
+        it needs to put the node into its own graph."""
 
         def wanted(found: Iterable[int]) -> list[int]:
             return [one for one in found if neighbour in self.nodes[one].subscribers]
@@ -259,7 +259,7 @@ class LabelGraph(Generic[Neighbour]):
         above = self.lowest(wanted(self.ancestors(number)))
         return above, self.highest(wanted(self.descendants(number)))
 
-    # -- how it is done ------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------
 
     def _node(self, number: int) -> LabelNode[Neighbour]:
         node = self.nodes.get(number)
@@ -271,7 +271,7 @@ class LabelGraph(Generic[Neighbour]):
         return self._equal.setdefault(some, some)
 
     def _reach(self, numbers: Iterable[int], *, up: bool) -> set[int]:
-        """All above some nodes, or all beneath them."""
+        """All nodes above some nodes, or all below them."""
         found: set[int] = set()
         todo, nodes = [*numbers], self.nodes
         while todo:
@@ -283,8 +283,9 @@ class LabelGraph(Generic[Neighbour]):
         return found
 
     def _tie(self, above: int, below: int) -> set[int]:
-        """Have a path from one node to another, and no edge that the path makes redundant; those
-        whose parents changed. Most have few above them, and some very many beneath."""
+        """Make a path from one node to another, and remove the edges that it makes redundant;
+        return the nodes whose parents changed. Most nodes have few above them, and some have very
+        many below."""
         if above in self._reach([below], up=True):
             return set()
         uppers = self._reach([above], up=True) | {above}
@@ -302,15 +303,15 @@ class LabelGraph(Generic[Neighbour]):
         return changed
 
     def _neighbours_of(self, numbers: Iterable[int]) -> dict[Neighbour, None]:
-        """Who has a label at one of some nodes, in an order that does not depend on chance."""
+        """The neighbours that have a label at one of some nodes, in a deterministic order."""
         found: dict[Neighbour, None] = {}
         for number in sorted(numbers):
             found.update(dict.fromkeys(self.nodes[number].labels))
         return found
 
     def _lower(self, number: int, node: LabelNode[Neighbour], neighbour: Neighbour) -> None:
-        """A neighbour has subscribed to a node: where no lower one is in a label beneath it, the
-        node takes the place of those that cover it."""
+        """A neighbour has subscribed to a node: in labels below that have no lower node, the node
+        replaces those that cover it."""
         nodes = self.nodes
         above, below = self._reach([number], up=True), self._reach([number], up=False)
         node.labels[neighbour] = node.own
@@ -330,7 +331,7 @@ class LabelGraph(Generic[Neighbour]):
                 todo.extend(lower.children)
 
     def _relabel_all(self, changed: Iterable[int]) -> None:
-        """Work out all labels of some nodes and of everything beneath them."""
+        """Compute all labels of some nodes and of everything below them."""
         numbers = {*self._in_order(changed)}
         numbers.update(*(self.nodes[number].parents for number in list(numbers)))
         for neighbour in self._neighbours_of(numbers):
@@ -339,8 +340,8 @@ class LabelGraph(Generic[Neighbour]):
     def _relabel(
         self, changed: Iterable[int], neighbour: Neighbour, *, everything: bool = False
     ) -> None:
-        """Work out labels anew, from some nodes on down to where they stay as they are; or for
-        everything beneath."""
+        """Compute the labels of a neighbour again, from some nodes down to where they do not
+        change; or of everything below."""
         dirty, reached = set(changed), _Reached(self)
         for number in self._in_order(dirty, None if everything else neighbour):
             if number not in dirty and not everything:
@@ -361,15 +362,15 @@ class LabelGraph(Generic[Neighbour]):
         distinct = {label for label in labels.values() if label}
         if len(distinct) <= 1:
             return distinct.pop() if distinct else ()
-        # What covers a parent, and is not in its label, covers something that is.
+        # A node that covers a parent without being in its label covers a node of that label.
         found = {one for label in distinct for one in label}
         for parent, label in labels.items():
             found -= {one for one in found & reached[parent] if one not in label}
         return tuple(sorted(found))
 
     def _in_order(self, starts: Iterable[int], neighbour: Neighbour | None = None) -> Iterator[int]:
-        """Some nodes and all beneath them, each after its parents. With a neighbour, those beneath
-        one that it subscribes to are left out: their labels do not change by what is above."""
+        """Some nodes and all below them, each after its parents. With a neighbour, nodes below one
+        that it subscribes to are left out: nothing above can change their labels."""
         nodes = self.nodes
         found = set(starts)
         todo = list(found)
@@ -392,7 +393,7 @@ class LabelGraph(Generic[Neighbour]):
 
 
 class _Reached(dict[int, set[int]]):
-    """What covers a node, looked up once while edges stay as they are."""
+    """The ancestors of a node, looked up once while the edges do not change."""
 
     MOST = 256  # nodes that are remembered
 

@@ -2,15 +2,16 @@
 
               upstream
                  |        Subscribe ... ^      v Setup, Beat, Notification ...
-              [router]    nodes: how it stands to each, see transitions.py
+              [router]    held: the state of each node, see transitions.py
               /  |   \\     graph: labels, see label_graph.py
-         neighbours       cache: what passed last, for those who missed it
+         neighbours       cache: the latest notifications, for those who missed one
 
-It is soft state: whatever it forgets, its neighbours tell it again within a few beats. What is
-wanted below is wanted above; what passes from above is forwarded by label, and kept for a while.
+All its state is soft: whatever it forgets, its neighbours tell it again within a few beats. It
+subscribes above to every node that a neighbour wants. Notifications from above are forwarded by
+label, and kept for a while.
 
-Nothing here does I/O or reads a clock: `receive`, `tick` and `disconnect` are given the time, and
-give back what is to be sent.
+Nothing here does I/O or reads a clock: `receive`, `tick` and `join_upstream` are given the time,
+and return what is to be sent.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tidings.routing.protocol.times import Times
 
 
 class Held(msgspec.Struct):
-    """How a router stands to a node."""
+    """A node that somebody below wants, or that the router is leaving."""
 
     state: State = State.ABSENT
     since: float = 0.0  # when it was last asked for or heard of
@@ -40,8 +41,8 @@ class Held(msgspec.Struct):
 
 
 PASSING = (State.PENDING, State.INTERRUPTED, State.LEAVING)
-"""States that nodes do not stay in; which are in them is kept in sets, as they are few."""
-WANTED = 50_000  # nodes that are told of together
+"""States that nodes soon leave again. The few nodes in them are kept in sets."""
+WANTED = 50_000  # nodes of one Wanted message
 
 
 class Router(Downstream):
@@ -56,9 +57,9 @@ class Router(Downstream):
         life: int = 1,
         limits: Limits | None = None,
     ) -> None:
-        """`life` is another number each time that it is started."""
+        """`life` is a new random number at each start."""
         self.held: dict[int, Held] = {}
-        held = self.held  # not self: a machine that is done with need not wait for a collection
+        held = self.held  # not self: a cycle would keep a replaced machine until it is collected
 
         def total(node: int) -> int:
             known = held.get(node)
@@ -67,7 +68,7 @@ class Router(Downstream):
         cache = Cache() if cache is None else cache
         super().__init__(name, times or Times(), cache, life, limits, total)
         self.upstream = upstream
-        self._mine = Tally()  # of those that are wanted
+        self._mine = Tally()  # of the nodes that are wanted
         self._by_state: dict[State, set[int]] = {state: set() for state in PASSING}
         self.heard = 0.0  # the last beat from above
         self._resubscribed = float("-inf")
@@ -76,7 +77,7 @@ class Router(Downstream):
     # -- what comes in -------------------------------------------------------------------------
 
     def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]:
-        """Take a message of a neighbour; what is to be sent now."""
+        """Take a message of a neighbour; return what is to be sent now."""
         self.context.now = now
         if isinstance(message, m.Down):
             if sender != self.upstream:
@@ -95,8 +96,7 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def join_upstream(self, now: float) -> list[Sent]:
-        """There is a link to the one above, the first or another: ask which lives there were, and
-        say what is wanted."""
+        """There is a new link to the node above: ask for the lineage, and say what is wanted."""
         self.context.now = now
         self._trace(anyway=True)
         self._say_wanted()
@@ -104,7 +104,7 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def note_passed(self, serial: int) -> None:
-        """Notifications of this life went through around the machine, up to a serial."""
+        """Notifications of this life, up to a serial, were forwarded without this machine."""
         self.standing.note_serial(serial)
 
     def tick(self, now: float) -> list[Sent]:
@@ -126,7 +126,7 @@ class Router(Downstream):
             self.send(self.upstream, question)
 
     def _judge(self, message: m.Lineage) -> None:
-        """Take up another life: with everything, or with nothing."""
+        """Go on in another life, with all state or with none."""
         verdict = self.standing.judge(message, self.context.now)
         if verdict is Verdict.NOTHING:
             return
@@ -153,7 +153,7 @@ class Router(Downstream):
         self._step(node, Event.UNWANTED)
 
     def count_unknown(self) -> int:
-        return len(self.held) - len(self.graph)  # those that leave are among them
+        return len(self.held) - len(self.graph)  # nodes that are left count too
 
     def ask_above(self, message: m.Message) -> None:
         self.send(self.upstream, message)
@@ -205,7 +205,7 @@ class Router(Downstream):
         self.beats.send_all(changed)
 
     def _learn(self, totals: Mapping[int, int]) -> dict[int, int]:
-        """How many notifications matched nodes; those of which that is news."""
+        """Take over new totals; return those that changed."""
         changed: dict[int, int] = {}
         for node, total in totals.items():
             held = self.held.get(node)
@@ -241,7 +241,7 @@ class Router(Downstream):
         self.beats.send_all(changed)
 
     def _edges_differ(self, edges: m.Edges) -> bool:
-        """Are edges here others than those above? No, as long as nodes come and go among them."""
+        """Do the edges here differ from those above? Not while nodes among them come or go."""
         mixed = 0
         for node in filter(edges.slice.has, self.held):
             if not self._is_mine(node):
@@ -252,7 +252,7 @@ class Router(Downstream):
             mixed ^= mix_edges(node, known.parents)
         return mixed != edges.mixed
 
-    # -- what becomes of a node ----------------------------------------------------------------
+    # -- the states of a node ------------------------------------------------------------------
 
     def _step(self, node: int, event: Event) -> None:
         held = self.held.get(node)
@@ -273,7 +273,7 @@ class Router(Downstream):
             self.held.pop(node, None)
 
     def _change_state(self, node: int, before: State, after: State, total: int) -> None:
-        """A node goes from state to state: keep what is known of those that are in them."""
+        """Keep the sets and the tally right when a node changes its state."""
         if before in self._by_state:
             self._by_state[before].remove(node)
         if after in self._by_state:
@@ -288,7 +288,7 @@ class Router(Downstream):
         self.context.send_single(self.upstream, m.Subscribe(self.epoch, (node,)))
 
     def _leave(self, node: int) -> None:
-        self.sums.lagging.setdefault(node, self.serial)  # no beat will tell of it any more
+        self.sums.lagging.setdefault(node, self.serial)  # beats do not have it any more
         self.context.send_single(self.upstream, m.Unsubscribe(self.epoch, (node,)))
 
     def _join(self, node: int) -> None:
@@ -329,7 +329,7 @@ class Router(Downstream):
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _slice_nodes(mine, parts)
-        while max(map(len, nodes)) > 2 * WANTED:  # those that are even, say, are not in all slices
+        while max(map(len, nodes)) > 2 * WANTED:  # numbers that are all even leave slices empty
             parts += 1
             nodes = _slice_nodes(mine, parts)
         for part, some in enumerate(nodes):

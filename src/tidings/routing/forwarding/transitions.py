@@ -1,4 +1,4 @@
-"""What becomes of a node at a router, in one table; the diagram in the docs is drawn from it."""
+"""The states of a node at a router, in one table. The diagram in the docs is made from it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from enum import Enum
 
 
 class State(Enum):
-    """How a router stands to a node."""
+    """The state of a node at a router."""
 
     ABSENT = "absent"  # nobody below wants it
-    PENDING = "pending"  # asked for above, with no word yet of where it belongs
+    PENDING = "pending"  # asked for above; its place in the graph is not known yet
     ACTIVE = "active"  # acknowledged from above
-    INTERRUPTED = "interrupted"  # it was, and there is silence
-    LEAVING = "leaving"  # given up, and not confirmed yet
+    INTERRUPTED = "interrupted"  # was active, but nothing was heard from above for a while
+    LEAVING = "leaving"  # unsubscribed above, and not confirmed yet
 
 
 class Event(Enum):
-    """What happens to it."""
+    """What happens to a node."""
 
     WANTED = "wanted"  # a neighbour subscribes
     UNWANTED = "unwanted"  # the last one is gone
-    TOLD = "told"  # where it belongs
+    TOLD = "told"  # its place in the graph
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
     SILENT = "silent"  # nothing was heard for a while
@@ -28,10 +28,10 @@ class Event(Enum):
 
 
 class Action(Enum):
-    """What is done about it."""
+    """What the router does then."""
 
     ASK = "subscribe above"
-    JOIN = "put it in the graph, serve who waits"
+    JOIN = "put it in the graph, serve those who wait"
     LEAVE = "unsubscribe above"
     FORGET = "take it out of the graph"
     REFUSE = "refuse all who want it"
@@ -61,7 +61,7 @@ TRANSITIONS: dict[tuple[State, Event], Step] = {
     (_LEAVING, Event.GONE): (_ABSENT, (Action.FORGET,)),
     (_LEAVING, Event.REFUSED): (_ABSENT, (Action.FORGET,)),
 }
-"""What is not here changes nothing and does nothing."""
+"""Events that are not listed for a state are ignored."""
 
 
 def next_step(state: State, event: Event) -> Step:
@@ -69,7 +69,7 @@ def next_step(state: State, event: Event) -> Step:
 
 
 def diagram() -> str:
-    """The table as Mermaid draws state machines."""
+    """The table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    [*] --> absent"]
     for (state, event), (after, actions) in TRANSITIONS.items():
         done = "; ".join(action.value for action in actions)

@@ -1,18 +1,18 @@
-"""What a neighbour gets of a notification: with its header written anew, or as it came.
+"""The header that a neighbour gets: rewritten, or unchanged.
 
-        7 <- G         header [9 | 3] comes in, two marks; what G gets:
-        |                  labels    [7]          the front of the frame is written anew
-        9 <- F             as it is  [9 | 3]      where G can find 7 in it by itself: it can't here,
-                           a list    [7 9]            but could in a header that lists all there is
+        7 <- G         header [9 | 3] comes in, two marks; what G can get:
+        |                  labels       [7]        the front of the frame is rewritten
+        9 <- F             unchanged    [9 | 3]    if G finds its node 7 in it; here it can't
+                           a list       [7 9]      lists all nodes, so it can stay unchanged
 
-Labels are the shortest headers, and G never has to look at anything above them. But to write a
-header anew takes longer than to send some more bytes. So where a graph is shallow, headers are
-*content lists*: all nodes at and above the mark that somebody subscribes to, from the root on. They
-need not change from router to router. And where one neighbour alone is left below, that wants
-everything, nothing is looked at: then all goes to it, as it does by unicast.
+Labels are the shortest headers, and G never has to look at the nodes above them. But rewriting a
+header takes longer than sending some more bytes. So where a graph is shallow, headers are *content
+lists*: all nodes at and above the mark that somebody subscribes to, from the root on. Lists need
+not change from router to router. If there is only one neighbour below and it wants everything,
+headers are not read at all: everything goes to it, as by unicast.
 
-Invariant, however it is forwarded: a label that a neighbour gets has the lowest nodes that it
-subscribes to at or above the mark; what else may be in it is above the mark too.
+Invariant, in every mode: a label that a neighbour gets has the lowest nodes that it subscribes to
+at or above the mark; all other nodes in it are above the mark too.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from tidings.routing.protocol import messages as m
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Labels = tuple[Label, ...]  # of the marks of a notification
-MOST_ABOVE = 64  # nodes above a label: a graph that has more is not shallow
-MOST_LISTED = 64  # marks of a notification: to compare the lists of more takes longer than it saves
+MOST_ABOVE = 64  # nodes above a label: a graph with more is not shallow
+MOST_LISTED = 64  # marks of a notification: comparing more lists costs more than it saves
 
 
 class Mode(Enum):
-    LABELS = "labels"  # headers are as short as they can be
-    LISTS = "lists"  # headers stay as they are wherever they can
+    LABELS = "labels"  # headers are as short as possible
+    LISTS = "lists"  # headers stay unchanged where possible
     ADAPTIVE = "adaptive"  # whichever costs less
 
 
 class Forwarding(msgspec.Struct, frozen=True):
-    """How to forward, and what it costs here."""
+    """How to forward, and what that costs on this machine."""
 
     mode: Mode = Mode.LABELS
-    rewrite: float = 2000.0  # nanoseconds, to write the front of a frame anew
-    byte: float = 1.0  # nanoseconds, to send a byte and to receive it
+    rewrite: float = 2000.0  # nanoseconds to rewrite the front of a frame
+    byte: float = 1.0  # nanoseconds to send a byte and to receive it
 
     def pays(self, more: int) -> bool:
-        """Is it cheaper to send some more bytes than to write a front anew?"""
+        """Is it cheaper to send so many more bytes than to rewrite a front?"""
         return self.mode is Mode.LISTS or more * self.byte < self.rewrite
 
 
 class Way(msgspec.Struct, frozen=True):
-    """What a neighbour gets of notifications with some labels."""
+    """What a neighbour gets of notifications with certain labels."""
 
-    kept: tuple[int, ...] | None  # which marks; None for the notification as it is
+    kept: tuple[int, ...] | None  # which marks; None for the whole notification, unchanged
     labels: Labels
 
     def of(self, message: m.Notification) -> m.Notification:
@@ -68,7 +68,7 @@ class Way(msgspec.Struct, frozen=True):
 
 
 def first_label(graph: LabelGraph[Neighbour], node: int, forwarding: Forwarding) -> Label:
-    """The label that a mark begins its way with, at the root: the node, or a list."""
+    """The label of a mark when it leaves the root: its node, or a list."""
     if forwarding.mode is not Mode.LABELS:
         listed = graph.list_for_all(node, MOST_ABOVE)
         if listed is not None and forwarding.pays(8 * len(listed)):
@@ -79,7 +79,7 @@ def first_label(graph: LabelGraph[Neighbour], node: int, forwarding: Forwarding)
 def ways_of(
     graph: LabelGraph[Neighbour], labels: Labels, forwarding: Forwarding
 ) -> dict[Neighbour, Way]:
-    """What each neighbour gets, of those that get anything."""
+    """What each neighbour gets; those that get nothing are left out."""
     found: dict[Neighbour, tuple[list[int], list[Label]]] = {}
     for at, label in enumerate(labels):
         for neighbour, new in graph.forward(label).items():
@@ -106,7 +106,7 @@ def _cheaper(
     way: Way,
     forwarding: Forwarding,
 ) -> Way:
-    """The notification as it is, or with lists, or with labels: as the costs are."""
+    """The cheapest of: the notification unchanged, with lists, or with labels."""
     assert way.kept is not None
     lists: list[Label] = []
     for at in way.kept:
@@ -124,5 +124,5 @@ def _cheaper(
 
 
 def _size(labels: Labels) -> int:
-    """Bytes of a header with these labels, and of their marks; see frames.py."""
+    """Bytes of a header with these labels and their marks; see frames.py."""
     return sum(18 + 8 * len(label) for label in labels)

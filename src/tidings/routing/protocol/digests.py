@@ -1,7 +1,7 @@
-"""Numbers that tell sets apart, kept up to date as members come and go.
+"""Digests of sets, kept up to date as members come and go.
 
-The digest of a set is the exclusive or of its members' mixtures, so to add and to remove are the
-same. Two sets of one size have the same digest by chance once in 2**63.
+The digest of a set is the exclusive or of its mixed members, so adding and removing are the same.
+Two different sets of one size have the same digest with a chance of 1 in 2**63.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MASK = (1 << 64) - 1
 
 
 def mix(number: int) -> int:
-    """A number spread over 63 bits, after the finaliser of SplitMix64."""
+    """A number spread over 63 bits, by the finaliser of SplitMix64."""
     mixed = (number + 0x9E3779B97F4A7C15) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -22,7 +22,7 @@ def mix(number: int) -> int:
 
 
 def digest(members: Iterable[int]) -> Digest:
-    """Of distinct members."""
+    """The digest of distinct members."""
     count = mixed = 0
     for member in members:
         count, mixed = count + 1, mixed ^ mix(member)
@@ -30,7 +30,7 @@ def digest(members: Iterable[int]) -> Digest:
 
 
 class Tally:
-    """Of a set of nodes: its digest, and the sum of their totals, as they come and go."""
+    """The digest of a set of nodes and the sum of their totals, as they come and go."""
 
     __slots__ = ("mixed", "size", "sum")
 
@@ -55,7 +55,7 @@ class Tally:
 
 
 def mix_edges(node: int, parents: Iterable[int]) -> int:
-    """A node and its parents as a number; that of a graph is the exclusive or of all."""
+    """A digest of a node and its parents; that of a graph is the exclusive or of all."""
     mixed = mix(node)
     for parent in sorted(parents):
         mixed = mix(mixed ^ parent)

@@ -1,4 +1,4 @@
-"""Messages as bytes: frames behind their length, with all that routers look at in front.
+"""Messages as bytes: frames that begin with their length and with all that routers look at.
 
     0   u32  length of what follows
     4   u8   kind: 1 a notification, 2 any other message
@@ -13,9 +13,9 @@
         labels: for each mark u16 how many, then a u64 for each node
         publisher, payload
 
-A router decides by the labels alone. Frames whose labels stay as they are for a neighbour are
-passed on as they came, as slices of what was received; where they change, the front is written anew
-and the payload copied. Other messages are MessagePack behind the bytes of kind and version.
+A router decides by the labels alone. Where the labels do not change for a neighbour, the frame is
+passed on unchanged, as a slice of the receive buffer; where they change, the front is rewritten and
+the payload copied. Other messages are MessagePack after the bytes of kind and version.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tidings.routing.protocol.marks import interleave
 VERSION = 2
 NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
-"""Bytes of the largest frame that is taken, unless another bound is given."""
+"""Bytes of the largest frame that is accepted, unless another bound is given."""
 LARGEST_DOWN = 32 << 20
-"""The same of one from above: beside the largest payload there is room for as large a header."""
+"""The same for frames from above: a header may be as large as the largest payload."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
-FEW = 16  # marks that are cut out one by one
+FEW = 16  # marks that are faster to copy one by one
 _MARK = struct.Struct("<QQ")
 _WHOLE_MARK = struct.Struct(f"{_MARK.size}s")
 _COUNT = struct.Struct("<H")
@@ -61,11 +61,11 @@ _FROM_BELOW: msgspec.msgpack.Decoder[m.UP | m.LINK] = msgspec.msgpack.Decoder(m.
 
 
 class FrameError(TidingsError):
-    """Bytes that are no frame of ours: whoever sent them is not to be listened to any more."""
+    """Bytes that are no frame of ours: do not listen to their sender any more."""
 
 
 class Front(NamedTuple):
-    """Where the parts of a notification are in a buffer."""
+    """Where the parts of a notification begin in a buffer."""
 
     start: int  # of the frame, at its length
     marks: int  # how many
@@ -88,7 +88,7 @@ def _encode_notification(message: m.Notification) -> bytes:
 
 
 def encode_marked(message: m.Notification, marks: Sequence[m.Mark], labels: bytes) -> bytes:
-    """A notification with other marks than its own, whose labels are these."""
+    """A notification as a frame, with other marks and labels than its own."""
     count = len(marks)
     if count > MOST_MARKS:
         raise FrameError(f"found {count} marks, expected at most {MOST_MARKS}")
@@ -109,7 +109,7 @@ def encode_labels(labels: Sequence[m.Label]) -> bytes:
 
 
 def decode_labels(data: bytes, marks: int) -> list[m.Label]:
-    """The labels of a notification; FrameError where there are not as many."""
+    """The labels of a notification; FrameError if their number is wrong."""
     found: list[m.Label] = []
     at = 0
     try:
@@ -118,17 +118,17 @@ def decode_labels(data: bytes, marks: int) -> list[m.Label]:
             found.append(struct.unpack_from(f"<{count}Q", data, at + 2))
             at += 2 + 8 * count
     except struct.error:
-        raise FrameError(f"labels end after {len(data)} bytes, expected more") from None
+        raise FrameError(f"found labels of {len(data)} bytes, expected more") from None
     if at != len(data):
-        raise FrameError(f"found {len(data) - at} bytes behind the labels, expected none")
+        raise FrameError(f"found {len(data) - at} bytes after the labels, expected none")
     return found
 
 
 def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tuple[list[int], int]:
-    """Where the whole frames of a buffer begin, and where they end. FrameError where one is larger
-    than allowed, or no frame."""
+    """Where the complete frames of a buffer begin, and where the last one ends. FrameError if one
+    is larger than allowed, or no frame."""
     starts: list[int] = []
-    at, last = 0, len(buffer) - 6  # where a frame can begin at the latest
+    at, last = 0, len(buffer) - 6  # the last place where a frame can begin
     unpack, found = _FIRST.unpack_from, starts.append
     while at <= last:
         length, kind = unpack(buffer, at)
@@ -139,19 +139,19 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
             raise FrameError(f"found a frame of {length:,} bytes, expected at most {largest:,}")
         found(at)
         at += 4 + length
-    if at > last + 6:  # the last one is not whole yet
+    if at > last + 6:  # the last one is incomplete
         at = starts.pop()
     return starts, at
 
 
 def size_at(buffer: bytes | bytearray, start: int) -> int:
-    """The bytes of the frame that begins at a place, with its length."""
+    """The bytes of the frame that begins at a place, including its length."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     return 4 + int(length)
 
 
 def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
-    """Whether all frames are. Cost: one look at each, in C."""
+    """Are all frames notifications? Cost: one look at each, in C."""
     kinds = memoryview(buffer)[4:]
     if len(starts) == 1:
         return kinds[starts[0]] == NOTIFICATION
@@ -159,7 +159,7 @@ def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
 
 
 def front_of(buffer: bytes | memoryview, start: int) -> Front:
-    """The parts of the notification that begins at a place; FrameError where they do not fit."""
+    """The parts of the notification that begins at a place; FrameError if they do not fit."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if length + 4 < HEAD:
         raise FrameError("found a notification that is shorter than its head")
@@ -172,13 +172,13 @@ def front_of(buffer: bytes | memoryview, start: int) -> Front:
 
 
 def marks_at(buffer: bytes, start: int) -> int:
-    """How many marks the notification that begins at a place has; 0 where it is too short."""
+    """How many marks the notification that begins at a place has; 0 if it is too short."""
     return int(_COUNT.unpack_from(buffer, start + 6)[0]) if len(buffer) >= start + 8 else 0
 
 
 def place_of(buffer: bytes, start: int) -> tuple[int, int]:
-    """The epoch and the serial of the notification that begins at a place; FrameError where it has
-    none."""
+    """The epoch and the serial of the notification that begins at a place; FrameError if it is too
+    short."""
     if size_at(buffer, start) < HEAD:
         raise FrameError("found a notification that is shorter than its head")
     epoch, serial = _PLACE.unpack_from(buffer, start + _PLACE_AT)
@@ -186,7 +186,7 @@ def place_of(buffer: bytes, start: int) -> tuple[int, int]:
 
 
 def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """The message of the frame that begins at a place; FrameError where it is none of ours."""
+    """The message of the frame that begins at a place; FrameError if it is none of ours."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] != NOTIFICATION:
         return _decode_other(_OTHERS, buffer[start + 6 : start + 4 + length])
@@ -212,10 +212,10 @@ def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """The same, where only what goes up makes sense; nothing else is read at all."""
+    """The same for frames from below: only messages that go up are accepted."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
-        raise FrameError("found a notification from below, expected none: they come from above")
+        raise FrameError("found a notification from below, expected them from above only")
     return _decode_other(_FROM_BELOW, buffer[start + 6 : start + 4 + length])
 
 
@@ -227,13 +227,13 @@ def _decode_other(decoder: msgspec.msgpack.Decoder[Other], data: bytes | memoryv
 
 
 def decode_all(buffer: bytes) -> Iterator[m.Message]:
-    """The messages of whole frames."""
+    """The messages of complete frames."""
     starts, _ = split(buffer)
     return (decode(buffer, start) for start in starts)
 
 
 def relabel(buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes) -> bytes:
-    """A notification with some of its marks, and other labels."""
+    """A notification with some of its marks, and with other labels."""
     _, kind, version, count, _, name, *rest = _HEAD.unpack_from(buffer, front.start)
     first, size = front.start + HEAD, _MARK.size
     if len(kept) <= FEW:

@@ -1,7 +1,7 @@
-"""The marks of a notification that was just numbered: two columns, until somebody wants marks.
+"""The marks of a notification that was just numbered, as two columns.
 
-A mark is an object of its own, with a label that is one more. Of hundreds of marks of each
-notification nobody looks at one: they are counted, packed and written as columns.
+A mark is an object, and its label another one. Of a notification with hundreds of marks nobody
+looks at single ones: they are counted, packed and written as columns.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def columns(marks: Sequence[Mark]) -> tuple[Label, tuple[int, ...]]:
 
 
 def interleave(marks: Sequence[Mark]) -> Iterator[int]:
-    """Node and number of each mark, one behind the other, as they are packed."""
+    """The node and the number of each mark, as they are packed."""
     if isinstance(marks, Marks):
         return chain.from_iterable(zip(marks.nodes, marks.numbers, strict=True))
     return (n for mark in marks for n in mark[:2])

@@ -1,4 +1,4 @@
-"""Messages about single nodes that go to the same neighbour, as few messages about many."""
+"""Merging messages about single nodes for the same neighbour into messages about many."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class _Run:
 
 
 def merge_messages(sent: Iterable[Sent]) -> list[Sent]:
-    """The same, in the same order for each neighbour: what follows each other and is of one kind is
-    one message."""
+    """Merge adjacent messages of the same kind, for each neighbour. The order for each neighbour
+    stays the same."""
     found: list[Sent] = []
     runs: list[_Run] = []
     last: dict[Hashable, _Run] = {}

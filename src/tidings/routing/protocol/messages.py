@@ -1,20 +1,20 @@
-"""What routers and agents say to each other. A message that goes down names the life of its
-rendezvous point as its epoch, see lineage.py.
+"""The messages of routers and agents. Those that go down name the life of the rendezvous point as
+their epoch, see lineage.py.
 
-    up      Subscribe Unsubscribe               which nodes a neighbour wants
-            Resubscribe Wanted Redraw           that it still does; all of them; what is their graph
-            Trace                               which lives there were
+    up      Subscribe Unsubscribe               nodes that a neighbour wants, or wants no more
+            Resubscribe Wanted Redraw           a digest of them; all of them; send me their graph
+            Trace                               which lives were there?
             Ask Count Recover Publish           questions that are passed on towards the root
-            Whose                               which nodes an owner wants
-    down    Setup Gone Refuse                   where a node belongs; that it is dropped
-            Beat Which Graph                    how much there was; which are wanted; the graph
-            Lineage                             the lives that there were
-            Who                                 whose are nodes that are wanted?
+            Whose                               the nodes that an owner wants
+    down    Setup Gone Refuse                   the place of a node; it is dropped; there is none
+            Beat Which Graph                    totals and digests; which do you want?; the graph
+            Lineage                             the lives of the rendezvous point
+            Who                                 which owners want these nodes?
             Notification                        what it is all for
-            Answer Counted Recovered Settled Published
+            Answer Counted Recovered Settled Published      answers to questions
 
-Neighbours keep sets in step that one of them could forget: each says what it believes as a digest,
-now and then, and whoever finds another asks for the whole.
+Both ends of a link know the same sets, and either can forget: so now and then each sends a digest
+of what it believes, and an end whose digest differs asks for the whole set.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-"""Of a node, a notification, a request: whatever is counted. Others are refused when read."""
+"""The number of a node, a notification or a request. Others are refused when they are read."""
 MOST_NODES = 2_000_000  # in one message
-MOST_WANTED = 200_000  # of a Wanted: who wants more says it slice by slice
+MOST_WANTED = 200_000  # nodes of a Wanted message; more are sent in slices
 MOST_RANGES = 1024
 MOST_LIVES = 256  # of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # letters
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
-"""The name of a node or a publisher, which others remember."""
+"""The name of a node, an owner or a publisher, which others remember."""
 
 
 class Mark(NamedTuple):
-    """A lowest node of a notification, the number it has there, and the label: by which nodes the
-    neighbour that gets it knows it. Only the label changes from router to router."""
+    """A lowest node of a notification, the number that the notification has there, and the label:
+    the nodes by which the receiving neighbour knows it. Only the label changes on the way."""
 
     node: Number
     number: Number
@@ -45,7 +45,7 @@ class Mark(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """How many there are, and a number that tells sets of as many apart."""
+    """The size of a set, and a number that tells sets of the same size apart."""
 
     size: Number = 0
     mixed: Number = 0
@@ -60,15 +60,14 @@ class Range(NamedTuple):
 
 
 class Life(NamedTuple):
-    """A start of a rendezvous point: a number drawn at random, and the first serial after it."""
+    """A start of a rendezvous point: a random number, and the first serial after it."""
 
     life: Number
     first: Number
 
 
 class Slice(NamedTuple):
-    """Nodes whose numbers leave `part` when divided by `parts`: of large sets some are looked at
-    now, others later."""
+    """The nodes whose numbers modulo `parts` are `part`. Large sets are handled slice by slice."""
 
     part: Number = 0
     parts: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 1
@@ -92,17 +91,17 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hello(Message, frozen=True, tag="hello"):
-    """Whoever connects says who it is, before anything else."""
+    """The first message of a connection: who is connecting."""
 
     name: PartyName
     channel: str = ""
     token: str = ""
-    routes: bool = False  # it is a router: it passes on what others publish
+    routes: bool = False  # it is a router, and passes on what others publish
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
-    """Who is here, and what the names of publishers of the one that comes in begin with; empty
-    where nobody looks at them."""
+    """The name of this node, and the prefix for the names of the newcomer's publishers; empty if
+    they are not checked."""
 
     name: str
     publisher: str = ""
@@ -114,7 +113,7 @@ class Goodbye(Message, frozen=True, tag="goodbye"):
     reason: str
 
 
-# -- how nodes stand: bounded in every part, for what a neighbour reports is passed on above -------
+# -- node status: every part is bounded, because reports of neighbours are passed on above ---------
 
 MOST_REPORTED = 1_000  # nodes of a report
 MOST_LINKS = 100  # of one node that are listed
@@ -137,24 +136,24 @@ class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
     told_in: Number = 0  # notifications from above, publications from below
     told_out: Number = 0
     waiting: Number = 0  # bytes
-    dropped: Number = 0  # notifications that it was too slow for
+    dropped: Number = 0  # notifications that the other end was too slow for
     nodes: Number = 0  # that the lower end is subscribed to
-    heard: Millis = 0  # since when nothing came
+    heard: Millis = 0  # since the last message
 
 
 class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     """A running node: a process, not one of the content graph."""
 
-    depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # below the one that reports
+    depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # below the node that reports
     name: Short
     kind: Literal["rendezvous", "router"]
     listen: Short
     uptime: Millis = 0
-    age: Millis = 0  # of what is said here
+    age: Millis = 0  # of this status
     nodes: Number = 0  # of the content graph
     epoch: Number = 0
     serial: Number = 0
-    published: Number = 0  # from below, over all links that there ever were
+    published: Number = 0  # from below, over all links ever
     told_in: Number = 0  # from above
     told_out: Number = 0
     dropped: Number = 0
@@ -167,7 +166,7 @@ class Watch(Message, frozen=True, tag="watch"):
 
 
 class Report(Message, frozen=True, tag="report"):
-    """A node and all that are known below it, each before those that are below it."""
+    """The status of a node and of all nodes below it, each before those that are below it."""
 
     nodes: Annotated[tuple[NodeStatus, ...], msgspec.Meta(max_length=MOST_REPORTED)]
 
@@ -176,7 +175,7 @@ class Report(Message, frozen=True, tag="report"):
 
 
 class Trace(Message, frozen=True, tag="trace"):
-    """Which lives did the rendezvous point have? The sender judges by them itself."""
+    """Which lives did the rendezvous point have? The sender judges for itself."""
 
     request: Number
 
@@ -196,26 +195,26 @@ class Unsubscribe(Up, frozen=True, tag="unsubscribe"):
 
 
 class Resubscribe(Up, frozen=True, tag="resubscribe"):
-    """What the sender wants, as a digest; and up to which serial it needs nothing any more."""
+    """A digest of what the sender wants, and the serial up to which it needs nothing more."""
 
     wanted: Digest
     done: Number = 0
 
 
 class Wanted(Up, frozen=True, tag="wanted"):
-    """All nodes that the sender wants, of a slice: when digests differ."""
+    """All nodes of a slice that the sender wants: sent when digests differ."""
 
     nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_WANTED)]
     slice: Slice = Slice()
 
 
 class Redraw(Up, frozen=True, tag="redraw"):
-    """Send me the whole graph: when digests differ."""
+    """Send me the whole graph: sent when digests differ."""
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node is that of an interest? Nobody on the way reads it. Whose it is says the node that
-    the asker is linked to, whatever was said before; routers pass on what those below them said."""
+    """Which node has an interest? Nobody on the way reads the interest. The node that the asker is
+    linked to sets the owner, and routers pass it on."""
 
     request: Number
     interest: bytes
@@ -223,7 +222,7 @@ class Ask(Message, frozen=True, tag="ask"):
 
 
 class Count(Up, frozen=True, tag="count"):
-    """How far have a node and those beneath it counted, of those that changed since a serial?"""
+    """How far have a node and those below it counted? Only those that changed since a serial."""
 
     request: Number
     node: Number
@@ -236,21 +235,21 @@ class Recover(Up, frozen=True, tag="recover"):
 
 
 class Whose(Up, frozen=True, tag="whose"):
-    """An owner wants some of the nodes that were asked for."""
+    """An owner wants these nodes: the answer to Who."""
 
     owner: PartyName
     nodes: Label
 
 
 class Publish(Message, frozen=True, tag="publish"):
-    """A notification of a publisher, which counts its own from 1; those before `first` are
+    """A notification of a publisher, which stamps its own from 1 on; those before `first` are
     acknowledged."""
 
     publisher: PartyName
     stamp: Number
     first: Number
     content: bytes  # for the preprocessor
-    payload: bytes  # for nobody but subscribers
+    payload: bytes  # for subscribers only
 
 
 # -- down ------------------------------------------------------------------------------------------
@@ -269,8 +268,8 @@ class Notification(Down, frozen=True, tag="notification"):
 
 
 class Setup(Down, frozen=True, tag="setup"):
-    """Where a node belongs among those that the neighbour subscribes to, and how many notifications
-    matched it up to a serial, and perhaps some after it, up to the one that was seen."""
+    """The place of a node among those that the neighbour subscribes to, and how many notifications
+    matched it up to a serial, perhaps with some after it, up to `seen`."""
 
     node: Number
     parents: Label
@@ -293,16 +292,15 @@ class Refuse(Down, frozen=True, tag="refuse"):
 
 
 class Beat(Down, frozen=True, tag="beat"):
-    """Where everything stands up to a serial: how many notifications matched each node whose number
-    changed of late; and digests of what the neighbour is subscribed to, so that nothing that was
-    lost on the way stays lost. Edges are in some of them."""
+    """The state up to a serial: the totals that changed of late, and digests of what the neighbour
+    is subscribed to, so that it notices every message that was lost. Some beats have edges."""
 
     serial: Number
     totals: dict[Number, Number]
     subscribed: Digest
     sum: Number  # of the totals of all nodes
     edges: Edges | None = None
-    seen: Number = 0  # no total has more than what came up to here
+    seen: Number = 0  # no total counts anything after this serial
 
 
 class Graph(Down, frozen=True, tag="graph"):
@@ -316,24 +314,24 @@ class Graph(Down, frozen=True, tag="graph"):
 
 
 class Which(Down, frozen=True, tag="which"):
-    """Send me all nodes that you want: when digests differ."""
+    """Send me all nodes that you want: sent when digests differ."""
 
 
 class Lineage(Down, frozen=True, tag="lineage"):
-    """The lives of the rendezvous point, the last of which is the epoch."""
+    """The lives of the rendezvous point; the last one is the epoch."""
 
     request: Number
     lives: Annotated[tuple[Life, ...], msgspec.Meta(max_length=MOST_LIVES)]
 
 
 class Who(Down, frozen=True, tag="who"):
-    """Say whose neighbours of yours want these nodes."""
+    """Which owners below you want these nodes?"""
 
     nodes: Label
 
 
 class Answer(Down, frozen=True, tag="answer"):
-    """The node of an interest, and where everything stood then; or why it was refused."""
+    """The node of an interest, and the counts at that time; or why it was refused."""
 
     request: Number
     node: Number = 0
@@ -352,23 +350,23 @@ class Counted(Down, frozen=True, tag="counted"):
 
 
 class Recovered(Down, frozen=True, tag="recovered"):
-    """Some of what was asked for."""
+    """Some of the missed notifications that were asked for."""
 
     request: Number
     notifications: tuple[Notification, ...]
 
 
 class Settled(Down, frozen=True, tag="settled"):
-    """That was all; these are nowhere any more."""
+    """That was all that was found; `lost` numbers are nowhere any more."""
 
     request: Number
     lost: tuple[Range, ...] = ()
 
 
 class Published(Down, frozen=True, tag="published"):
-    """All from `since` up to this one are on the disk, with serials up to one; or this one was
-    refused, which says nothing of others; or the rendezvous point expects one that the publisher
-    has done with: it lacks that and those after it."""
+    """One of three: the stamps from `since` to `stamp` are on the disk, with serials up to
+    `serial`; or `stamp` was refused, which says nothing of others; or the rendezvous point lacks
+    the stamp `expected` and all after it, although the publisher has settled it."""
 
     publisher: str
     stamp: Number

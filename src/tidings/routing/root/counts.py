@@ -1,8 +1,8 @@
 """How many notifications each node had.
 
-    counts    those of which it was a lowest node: the numbers that marks have
-    totals    those that matched it
-    latest    the serial of the last of which it was a lowest node
+    counts    notifications that had it as a lowest node: the numbers in marks
+    totals    notifications that matched it
+    latest    the serial of the last notification that had it as a lowest node
 
 A notification is numbered when it is given to the journal (`given`), and counts for neighbours when
 it is on the disk.
@@ -44,7 +44,7 @@ class Counts:
         return Marks(lowest, tuple([given.get(node, 0) + 1 for node in lowest]))
 
     def give(self, record: Record) -> None:
-        """A notification is in the journal's hands."""
+        """A notification was given to the journal."""
         self.given = record.serial
         self.given_counts.update(zip(*columns(record.marks), strict=True))
 

@@ -1,4 +1,4 @@
-"""What a rendezvous point knows of its preprocessor: interests and notifications become nodes."""
+"""What a rendezvous point needs of its preprocessor: nodes for interests and notifications."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidings.routing.forwarding.label_graph import Label
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A node and its place in the content graph; and the new places of others, where it showed
-    that they are the same as it is."""
+    """A node and its place in the content graph. `also` has the new places of other nodes that
+    turned out to be equal to it."""
 
     node: int
     parents: Label
@@ -22,42 +22,42 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class TooMuchWork(TidingsError):
-    """Finding the filters of a notification takes longer than is usual."""
+    """Matching a notification takes too long: find out whose filters are the reason."""
 
 
 class Fair(msgspec.Struct, frozen=True):
-    """What was found of a notification where each owner pays for its own filters."""
+    """What matches a notification when each owner's filters get a share of time."""
 
-    nodes: list[int]  # the lowest that match, as far as they were computed
-    over: dict[int, str]  # those that were not, and whose share they would be beyond
+    nodes: list[int]  # the lowest nodes that match, as far as they were computed
+    over: dict[int, str]  # nodes that were not, and the owner whose share they would exceed
 
 
 class Interests(Protocol):
     """The preprocessor of a channel: interests and notifications to nodes."""
 
     def place(self, interest: bytes) -> Placed:
-        """The node of an interest, made where there is none; TidingsError where it is refused."""
+        """The node of an interest, made if there is none; TidingsError if it is refused."""
 
     def tag(self, content: bytes) -> Iterable[int]:
-        """The lowest nodes that match a notification; TidingsError where it is refused,
-        TooMuchWork where it must be found out whose filters take so long."""
+        """The lowest nodes that match a notification; TidingsError if it is refused, TooMuchWork if
+        `tag_fairly` must find out whose filters take so long."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
-        """The same, with no owner's filters taking longer than a share; TidingsError where it is
-        refused. `owners` has those of a node."""
+        """The same, with a share of time for each owner's filters; TidingsError if it is refused.
+        `owners` gives the owners of a node."""
 
     def remove(self, node: int) -> None:
         """Nobody wants a node any more."""
 
     def set_aside(self, nodes: Iterable[int]) -> None:
-        """Nothing is tagged with these any more; they are removed later, or brought back."""
+        """Tag nothing with these nodes any more; they are removed later, or brought back."""
 
     def bring_back(self, node: int) -> None:
-        """A node that was set aside counts again."""
+        """Tag with a node again that was set aside."""
 
     def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
-        """The identity of an interest, and its node if there is one; TidingsError where it is
+        """The identity of an interest, and its node if there is one; TidingsError if it is
         refused."""
 
     def identity(self, node: int) -> bytes:
-        """That of the interest of a node."""
+        """The identity of the interest of a node."""

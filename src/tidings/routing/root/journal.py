@@ -1,4 +1,4 @@
-"""What a rendezvous point knows of its journal: what it writes down, and what it begins with."""
+"""What a rendezvous point needs of its journal: what it writes, and what it starts with."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tidings.routing.root.interests import Placed
 
 
 class Journal(Protocol):
-    """What a rendezvous point writes down, in order. It may be lost until it is on the disk."""
+    """What a rendezvous point writes, in order. It can be lost until it is on the disk."""
 
     def add_node(self, node: int, interest: bytes, owner: str) -> None: ...
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
-        """From now on a node is theirs."""
+        """These own a node from now on."""
 
     def drop_node(self, node: int) -> None: ...
     def append(self, record: Record) -> None: ...
     def find(
         self, ranges: Iterable[m.Range], most_bytes: int
     ) -> tuple[list[m.Notification], list[m.Range]]:
-        """Those that are there, and the numbers of those that are not any more. Where their
-        payloads are of more bytes than that, those beyond are in neither."""
+        """The notifications that are there, and the numbers of those that are not any more. Those
+        beyond `most_bytes` of payload are in neither."""
 
     def prune(self, upto: int) -> None:
         """Notifications up to a serial are not needed any more."""
@@ -35,7 +35,7 @@ class Journal(Protocol):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A notification as it is written down."""
+    """A notification as the journal has it."""
 
     serial: int
     publisher: str
@@ -51,8 +51,8 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct):
-    """What a rendezvous point had written down when it was started. The last life is that of the
-    start; after a loss of which the journal knows, it is the only one."""
+    """What the journal of a rendezvous point had when it was started. The last life is that of this
+    start; after a loss that the journal noticed, it is the only one."""
 
     lineage: tuple[m.Life, ...]
     serial: int = 0
@@ -63,4 +63,4 @@ class Memory(msgspec.Struct):
     publishers: dict[str, int] = {}  # the last stamp of each
     owners: dict[int, tuple[str, ...]] = {}  # of each node,
     sizes: dict[int, int] = {}  # and the bytes of its filter
-    written: int = 0  # things that the journal was given by then, since it was opened
+    written: int = 0  # things that the journal was given since it was opened

@@ -108,13 +108,13 @@ class Rendezvous(Downstream):
 
     @property
     def failed(self) -> bool:
-        """Must the owner begin anew?"""
+        """Must the owner start a new machine?"""
         return bool(self.queue.failed)
 
     # -- what comes in -------------------------------------------------------------------------
 
     def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]:
-        """Take a message of a neighbour; what is to be sent now."""
+        """Take a message of a neighbour; return what is to be sent now."""
         self.context.now = now
         if isinstance(message, m.Publish):
             self.hear(sender)
@@ -156,8 +156,8 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def fail(self, reason: str) -> list[Sent]:
-        """What was written could not be put on the disk: those who wait for it are told so, and
-        from now on those who want something written. The owner begins anew with what is there."""
+        """Nothing can be written any more: tell those who wait for the disk, and refuse everything
+        that must be written from now on. The owner starts a new machine with what is on disk."""
         for what in self.queue.fail(reason):
             self.intake.take_back(what, reason)
         self.counts.take_back()
@@ -187,8 +187,8 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def _forget_publishers(self) -> None:
-        """Forget the stamps of those that published nothing for the longest time. One that comes
-        back says itself which of its publications it knows to be acknowledged."""
+        """Forget the stamps of publishers that were silent longest. One that returns says itself
+        which of its publications are acknowledged."""
         many = len(self.publishers) - self.limits.publishers
         if many > 0:
             self.journal.forget_publishers(self.stamps.forget(many))
@@ -204,7 +204,7 @@ class Rendezvous(Downstream):
             self.release(record, nodes)
 
     def release(self, record: Record, nodes: Label) -> None:
-        """Let a notification out, with the labels that its marks begin their way with."""
+        """Send a notification, with the first labels of its marks."""
         labels = [self.first_label(node) for node in nodes]
         marks = [
             m.Mark(mark.node, mark.number, label)
@@ -215,7 +215,7 @@ class Rendezvous(Downstream):
         self.forward(notification)
 
     def first_label(self, node: int) -> Label:
-        """The label that a mark of a node begins its way with."""
+        """The label of a node's marks when they leave the root."""
         found = self._first.get(node)
         if found is None:
             found = self._first[node] = ways.first_label(self.graph, node, self.forwarding)
@@ -228,7 +228,7 @@ class Rendezvous(Downstream):
         return message if message.owner else msgspec.structs.replace(message, owner=str(sender))
 
     def _count(self, sender: Name, message: m.Count) -> None:
-        """Say how far a node and those beneath it have counted."""
+        """Say how far a node and those below it have counted."""
         node = message.node
         if message.epoch != self.epoch:
             self.tell_epoch(sender)

@@ -1,11 +1,11 @@
-"""What was done for whom, and what is under way: by owner, not by link.
+"""How much work was done for each owner, and what it still waits for. Owners pay, not links.
 
-link edge ─┬─ alice     her account          A question is paid for by the owner that asks, and
-           ├─ bob       his account          beside it by the router that it came from, which
-           └─ edge      what it says itself  may have as much as many owners: so nobody behind
-link carol ── carol     her account          a router uses up what others there may have, and
-link dan   ── a token   one account of       no router that makes up owners uses up what all
-link eve   ─┘           all guests with it   others may have.
+link edge ─┬─ alice     her account          A question is charged to the owner that asks, and
+           ├─ bob       his account          also to the router that it came from, which may have
+           └─ edge      its own questions    as much as many owners. So no owner uses up what
+link carol ── carol     her account          others behind the same router may have, and no router
+link dan   ── a token   one account for      that makes up owners uses up what all others may
+link eve   ─┘           all its guests       have.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import msgspec
 
 from tidings.routing.protocol.limits import Limits
 
-MANY = 16  # owners, as much as which all behind a router may have
-MOST = 50_000  # accounts that are kept; whoever has nothing under way needs none
+MANY = 16  # all owners behind one router may have as much as so many owners
+MOST = 50_000  # accounts; an owner with nothing open needs none
 
 
 class Account(msgspec.Struct):
-    """Of an owner, of a router, or of all behind a router."""
+    """The account of an owner, of a router, or of all owners behind a router."""
 
-    spent: float = 0.0  # the work that was done, and not made up for
-    paid: float = 0.0  # when that was last looked at
-    questions: int = 0  # that were passed on
-    made: int = 0  # nodes that were asked for, and nobody wants yet
+    spent: float = 0.0  # work that was done and is not paid off
+    paid: float = 0.0  # when that was last computed
+    questions: int = 0  # that were passed on and are not answered
+    made: int = 0  # new nodes that it asked for and nobody wants yet
 
     def settle(self, now: float, work: float) -> None:
-        """So much work each second is made up for."""
+        """Pay off so much work for each second since the last time."""
         self.spent = max(0.0, self.spent - work * (now - self.paid))
         self.paid = now
 
@@ -38,27 +38,26 @@ class Payer(NamedTuple):
     """An account that pays for something."""
 
     account: Account
-    many: int = 1  # owners that it stands for
+    many: int = 1  # owners that it may spend as much as
 
     def most(self, of_one: int, of_all: int) -> int:
-        """Of what each owner may have so much, and all of them together."""
+        """The limit for this payer, from those for one owner and for all together."""
         return of_one if self.many == 1 else max(of_one, of_all // 2)
 
 
 class Accounts:
-    """Those of owners. Cost: now and then a look at all of them."""
+    """The accounts of owners. Cost: now and then one look at all of them."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._known: dict[str, Account] = {}
-        self._closed = float("-inf")  # when those were last forgotten that are settled
+        self._closed = float("-inf")  # when settled accounts were last removed
 
     def __len__(self) -> int:
         return len(self._known)
 
     def of(self, owner: str, now: float) -> Account:
-        """The account of an owner; where there are too many, one of all for whom there is no
-        room."""
+        """The account of an owner. If there are too many, all further owners share one."""
         found = self._known.get(owner)
         if found is None:
             if len(self._known) >= MOST:
@@ -68,7 +67,7 @@ class Accounts:
         return found
 
     def close(self, now: float) -> None:
-        """Forget those with nothing left to pay and nothing under way."""
+        """Remove accounts with nothing to pay and nothing open."""
         if now - self._closed < 1.0:
             return
         self._closed = now

@@ -16,7 +16,7 @@ from tidings.routing.forwarding.neighbours.sums import Sums
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import mix_edges
 
-SELDOM = 4  # beats, of which neighbours that want nothing get one
+SELDOM = 4  # neighbours that want nothing get one beat in so many
 SLICE = 1000  # nodes whose edges are looked at with one beat
 GRAPH = 5000  # nodes of one drawing
 

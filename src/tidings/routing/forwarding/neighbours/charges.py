@@ -1,4 +1,5 @@
-"""Who pays for what is done for a neighbour, and whether it is answered at all; see accounts.py."""
+"""Charging neighbours for their questions, and refusing those that ask too much; see
+accounts.py."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ class Charges:
         self.accounts = Accounts(context.limits)
 
     def payers(self, name: Name, owner: str = "") -> tuple[Payer, ...]:
-        """Who pays for what a neighbour asks; a router may ask for an owner behind it."""
+        """The accounts that pay for a question; a router may ask for an owner behind it."""
         context = self._context
         mine = context.owner_of(name)
         if mine:

@@ -14,7 +14,7 @@ import msgspec
 from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.protocol import messages as m
 
-UNKNOWN = "?"  # an owner behind a router that has not said which
+UNKNOWN = "?"  # an owner that the router in front of it has not named
 
 
 def name_owner_behind(router: object, owner: str) -> str:

@@ -53,7 +53,7 @@ class Questions:
         return mine
 
     def pass_down(self, message: m.Answer | m.Counted | m.Recovered | m.Settled) -> bool:
-        """Give an answer to whoever asked; False if nobody waits for it."""
+        """Give an answer to the neighbour that asked; False if nobody waits for it."""
         request = self.open.get(message.request)
         if request is None:
             return False

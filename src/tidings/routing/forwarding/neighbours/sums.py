@@ -26,12 +26,12 @@ class Sums:
         self.serial = 0
         """Up to this one the totals of nodes are right,"""
         self.lagging: dict[int, int] = {}
-        """but for these nodes, whose totals are right up to another."""
+        """except for these nodes, whose totals are right up to the serial here."""
         self.counted: dict[int, int] = {}
         """What the sums hold of nodes whose totals have changed since."""
 
     def seen(self) -> int:
-        """The highest serial of which anything is known here."""
+        """The highest serial that was heard of here."""
         return max(self.serial, self._standing.serial)
 
     def serial_of(self, node: int) -> int:

@@ -17,7 +17,7 @@ from tidings.routing.root.write_queue import WriteQueue
 
 
 class Admission:
-    """What is beyond a limit is refused in a sentence; or ignored where there may be room later, as
+    """Filters beyond a limit are refused in a sentence, or ignored if there may be room later: then
     the asker asks again."""
 
     def __init__(
@@ -96,21 +96,21 @@ class Admission:
         if size > limits.filters_bytes:
             beyond["filters_bytes"] += 1
             return (
-                f"the filters of {describe(owner)} have {size:,} bytes with this one, of which "
-                f"those beyond the first 1,024 of a filter count eightfold, expected at most "
-                f"{limits.filters_bytes:,}; drop others first"
+                f"found filters of {size:,} bytes for {describe(owner)} with this one, expected at "
+                f"most {limits.filters_bytes:,}, where bytes beyond the first 1,024 of a filter "
+                f"count eightfold; drop others first"
             )
         if long > most_long:
             beyond["long_filter_bytes"] += 1
             return (
-                f"the filters of {describe(owner)} that are longer than {LONG:,} bytes have "
-                f"{long:,} with this one, expected at most {most_long:,}; drop others first"
+                f"found {long:,} bytes of filters longer than {LONG:,} for {describe(owner)} with "
+                f"this one, expected at most {most_long:,}; drop others first"
             )
         if held.nodes >= limits.nodes:
             beyond["nodes"] += 1
             return (
-                f"{describe(owner)} has {held.nodes:,} filters, expected at most "
-                f"{limits.nodes:,}; drop others first"
+                f"found {held.nodes:,} filters for {describe(owner)}, expected at most "
+                f"{limits.nodes:,} with this one; drop others first"
             )
         refusal = self._claims.refusal_for(owner, key)
         beyond["marks"] += bool(refusal)

@@ -56,7 +56,7 @@ class Nodes:
         self._queue = queue
         self._problems = problems
         self.unwanted: dict[int, float] = {}  # nodes that nobody wants, and since when
-        self.makers: dict[int, tuple[Payer, ...]] = {}  # of new nodes, who pays for them
+        self.makers: dict[int, tuple[Payer, ...]] = {}  # who pays for a new node
         self.retired: dict[int, Retired] = {}
 
     # -- numbers -------------------------------------------------------------------------------
@@ -79,8 +79,8 @@ class Nodes:
         return node in self._counts.counts or node in self._graph or node in self.retired
 
     def existing(self, ranges: Iterable[m.Range]) -> list[m.Range]:
-        """Ranges without the numbers that nobody was given: what is not on the disk yet is not
-        lost, and comes by itself. At most as many numbers as are looked for at once."""
+        """Ranges without the numbers that were not given yet: what is not on the disk yet is not
+        lost, and will be sent. At most as many numbers as are looked for at once."""
         found: list[m.Range] = []
         left = self._context.limits.burst
         for node, first, last in ranges:
@@ -100,7 +100,7 @@ class Nodes:
     # -- who wants them ------------------------------------------------------------------------
 
     def add_maker(self, node: int, payers: tuple[Payer, ...]) -> None:
-        """A node is new: it is charged to whoever asked for it until somebody wants it."""
+        """A node is new: it is charged to those who asked for it until somebody wants it."""
         self.makers[node] = payers
         for account, _ in payers:
             account.made += 1

@@ -1,4 +1,4 @@
-"""Filters become nodes: what is answered to whoever asks for one."""
+"""Giving filters their nodes, and answering those who ask for them."""
 
 from __future__ import annotations
 

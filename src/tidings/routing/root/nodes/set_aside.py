@@ -2,11 +2,11 @@
 
     judge ──> apply ──> aside      nothing is tagged with the node any more
                  │                 ──all that it is a mark of went out──> retired
-                 └────> in doubt   routers are asked whose nodes they are, and the next
-                                   notifications are judged by what they answer
+                 └────> in doubt   routers are asked for the owners of the nodes, and later
+                                   notifications are judged by their answers
 
-Claims of owners can be out of date, see claims.py, so a node of which that may be so is not set
-aside before it was asked whose it is.
+Claims of owners can be out of date, see claims.py. A node with such a claim is not set aside before
+routers were asked for its owners.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class SetAside:
         """Nodes that are to be taken out, and the serial after which."""
         self.ancestors = Ancestors(graph, self.aside, caches)
         self.doubted: dict[int, set[str]] = {}
-        """Nodes of which it was asked whose they are, and the owners that were named."""
-        self._asked = 0.0  # when
+        """Nodes whose owners were asked for, with the owners that were named so far."""
+        self._asked = 0.0  # when they were asked for
         self._named: Counter[tuple[int, Name]] = Counter()  # owners that a router named of a node
         self._most_marks = min(context.limits.all_marks, frames.MOST_MARKS)
         self._fitting: set[Label] = caches.add(set())  # headers that are within all shares,
@@ -90,7 +90,7 @@ class SetAside:
         if lowest in self._fitting:
             return False
         if self.doubted and len(lowest) <= self._most_judged:
-            return False  # it is being asked whose some of them are
+            return False  # the owners of some of them are being asked for
         self._most_judged = len(lowest)
         limits, wanted = self._context.limits, self._subscriptions.wants.__contains__
         verdict = judge(claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
@@ -115,7 +115,7 @@ class SetAside:
         for node, (owner, why) in verdict.aside.items():
             self._claims.set_aside(owner, self._interests.identity(node), why)
             self.aside[node] = self._counts.given
-            self._nodes.want(node)  # it is neither new nor unwanted any more
+            self._nodes.want(node)  # it does not count as new or unwanted any more
             self._subscriptions.refuse_all(node)
         if verdict.aside:
             self._context.beyond["marks"] += len(verdict.aside)
@@ -167,11 +167,11 @@ class SetAside:
             if owner not in left:
                 others = {*self._claims.owners(node)} - {owner}
                 self.own(node, others or left)
-                if not others:  # routers know whose it is behind them, and are asked in time
+                if not others:  # routers know the owners behind them, and are asked when needed
                     self._claims.doubt(node)
 
     def _ask(self, nodes: Iterable[int]) -> None:
-        """Ask routers whose nodes these are."""
+        """Ask routers for the owners of nodes."""
         self.doubted = {node: set() for node in nodes}
         self._named.clear()
         self._asked = self._context.now
@@ -189,8 +189,8 @@ class SetAside:
                 self._named[node, router] += len(self.doubted[node]) - before
 
     def settle_doubts(self) -> None:
-        """Take over what routers answered, when they had time to. A node of which nobody said
-        anything stays with its owners: silence takes no node out of anybody's share."""
+        """Take over the answers of routers, when they had time to answer. A node without an answer
+        stays with its owners: silence takes no node out of anybody's share."""
         if self._queue.failed or not self.doubted:
             return
         if self._context.now - self._asked >= self._context.times.retry:

@@ -1,11 +1,12 @@
 """Whose filters the nodes are: who asked for each, and how much each owner has.
 
-An *owner* is a name that is bound to a token or a certificate, or a token of guests; the node where
-its link ends says which. A *claim* is that an owner asked for a node. Several may, and a node is
-charged to all of them. Claims outlive what they stand for: behind a router nobody sees who of
-several has left. So before one counts against its owner it must be *sure*: not old, or confirmed.
+An *owner* is a name that is bound to a token or a certificate, or a guest token; the node where its
+link ends says which. A *claim* records that an owner asked for a node. Several owners may, and the
+node is charged to all of them. Claims can be out of date: when several owners behind a router want
+a node, nobody above sees which of them leaves. So a claim counts against its owner only while it is
+*sure*: recent, or confirmed.
 
-Cost: two entries of dictionaries for each node, one more where several own it.
+Cost: two dictionary entries for each node, and one more if several own it.
 """
 
 from __future__ import annotations
@@ -17,38 +18,39 @@ import msgspec
 
 from tidings.routing.protocol.limits import long_bytes
 
-MOST_OWNERS = 8  # of one node that are remembered: a node of so many is nobody's burden
-MOST_ASIDE = 20_000  # filters of an owner that were set aside, and are remembered
-ALL_ASIDE = 200_000  # those of all owners
-REMEMBERED = 600.0  # seconds; whoever asks later is tried again
+MOST_OWNERS = 8  # of one node that are remembered; a node with so many costs each of them little
+MOST_ASIDE = 20_000  # filters of an owner that are remembered as set aside,
+ALL_ASIDE = 200_000  # and of all owners
+REMEMBERED = 600.0  # seconds; after that the owner may ask again
 
 
 class Holding(msgspec.Struct):
     """What an owner has."""
 
     nodes: int = 0
-    size: int = 0  # of their filters
-    long: int = 0  # bytes of those that are long
+    size: int = 0  # of their filters, as `work_of` measures it
+    long: int = 0  # bytes of long filters
     room: int = 0  # nodes that it dropped since some were set aside
-    aside: dict[bytes, str] = msgspec.field(default_factory=dict)  # digests of filters, and why,
-    since: float = 0.0  # when the last of them was set aside
+    # filters that were set aside, by digest, with the reason,
+    aside: dict[bytes, str] = msgspec.field(default_factory=dict)
+    since: float = 0.0  # and when the last one was
 
 
 class Claims:
-    """See the top of the module. Owners are asked for by node, nodes by nobody."""
+    """The claims at one rendezvous point. They can be looked up by node, not by owner."""
 
     def __init__(self) -> None:
         self.sole: dict[int, str] = {}  # nodes with one owner
         self.shared: dict[int, tuple[str, ...]] = {}  # those with several
         self.holdings: dict[str, Holding] = {}
         self._sizes: dict[int, int] = {}
-        self._confirmed: dict[int, float] = {}  # when it was last said who wants a node
-        self._doubted: set[int] = set()  # nodes that are not sure though they are new
-        self._ages: deque[tuple[float, int]] = deque()  # when which node was the last one
-        self._old = 0  # nodes up to here are so old that much may have changed
-        self._aside = 0  # filters that are remembered
+        self._confirmed: dict[int, float] = {}  # when the owners of a node were last confirmed
+        self._doubted: set[int] = set()  # nodes that are not sure although they are new
+        self._ages: deque[tuple[float, int]] = deque()  # the newest node at a time
+        self._old = 0  # nodes up to this one are old: their owners may have left
+        self._aside = 0  # filters that are remembered as set aside
         self._now = 0.0
-        self.version = 0  # it counts the changes of owners
+        self.version = 0  # counts changes of owners
 
     def owners(self, node: int) -> tuple[str, ...]:
         one = self.sole.get(node)
@@ -61,18 +63,18 @@ class Claims:
     # -- who has what --------------------------------------------------------------------------
 
     def measure(self, node: int, work: int) -> None:
-        """How large the filter of a node is, as `work_of` has it: said before it has owners, and
-        once."""
+        """Set the size of a node's filter, as `work_of` measures it: once, before it has owners."""
         self._sizes.setdefault(node, work)
 
     def add(self, node: int, owner: str) -> bool:
-        """An owner asked for a node; False if that says nothing new."""
+        """An owner asked for a node; False if it owned it before."""
         now = self.owners(node)
         return owner not in now and self.replace(node, (*now, owner))
 
     def replace(self, node: int, owners: Iterable[str]) -> bool:
-        """These own a node; False if they did before. Of too many those are remembered who have the
-        fewest nodes: who has too many will lose this one, and it is to stay for others."""
+        """Set the owners of a node; False if nothing changes. If there are too many, those with the
+        fewest nodes are remembered: an owner with too many nodes will lose this one, and it must
+        stay for the others."""
         now, found = self.owners(node), sorted(set(owners))
         if len(found) > MOST_OWNERS:
             found.sort(key=lambda one: self.holding(one).nodes + (one not in now))
@@ -115,7 +117,7 @@ class Claims:
             del self.holdings[owner]
 
     def count(self, nodes: Iterable[int]) -> Counter[str]:
-        """How many of some nodes each owner has. Those of nobody count for the name ""."""
+        """How many of some nodes each owner has. Nodes without an owner count for the name ""."""
         found: Counter[str | None] = Counter(map(self.sole.get, nodes))
         if found.pop(None, 0):
             for node in nodes:
@@ -130,8 +132,8 @@ class Claims:
     # -- what is sure --------------------------------------------------------------------------
 
     def pass_time(self, now: float, last: int, lasting: float) -> None:
-        """Claims are sure for so long; `last` is the newest node. Cost: a look at every owner where
-        filters were set aside lately."""
+        """Make claims unsure that are older than `lasting` seconds; `last` is the newest node.
+        Cost: one look at every owner if filters were set aside lately."""
         self._now = now
         if not self._ages or last > self._ages[-1][1]:
             self._ages.append((now, last))
@@ -150,7 +152,7 @@ class Claims:
         self._doubted.discard(node)
 
     def doubt(self, node: int) -> None:
-        """The last that is known to own a node has left it, and somebody still wants it."""
+        """The last known owner of a node has left, but somebody still wants the node."""
         self._confirmed.pop(node, None)
         self._doubted.add(node)
 
@@ -167,7 +169,7 @@ class Claims:
             held.since = self._now
             held.aside[key] = why
             self._aside += 1
-            if self._aside > ALL_ASIDE:  # it is found out again when they ask again
+            if self._aside > ALL_ASIDE:  # they are judged again when they ask again
                 self._forget_aside(*max(self.holdings.items(), key=lambda one: len(one[1].aside)))
 
     def _forget_aside(self, owner: str, held: Holding) -> None:
@@ -177,8 +179,8 @@ class Claims:
             del self.holdings[owner]
 
     def refusal_for(self, owner: str, key: bytes) -> str:
-        """Why an owner may not ask for a filter; empty if it may. Each node that it dropped lets it
-        try one again."""
+        """Why an owner may not ask for a filter; empty if it may. For each node that it dropped it
+        may try one again."""
         held = self.holdings.get(owner)
         if held is None or not held.aside:
             return ""
@@ -195,7 +197,7 @@ class Claims:
         return why or next(iter(held.aside.values()))
 
     def make_room(self, node: int) -> None:
-        """Nobody wants a node any more: there is room for others of its owners."""
+        """Nobody wants a node any more: its owners may ask for another one."""
         for owner in self.owners(node):
             held = self.holdings[owner]
             if held.aside:

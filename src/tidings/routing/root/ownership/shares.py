@@ -1,13 +1,14 @@
-"""Which filters are set aside, so that no subscriber makes a notification dear for all others.
+"""Which filters are set aside, so that no owner makes notifications expensive for all others.
 
     nodes of a notification, counted by owner      share
     a  ▇▇▇                                           │
     b  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇  b's newest go
     c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
 
-Nodes that several own count for each of them. The one that has too many does not pay for those any
-more, but they stay for the others: who asks for what another has makes nothing dearer, and can't
-take it away. Where all together have too many, those that have most lose first.
+A node with several owners counts for each of them. When one of them has too many, it no longer owns
+the node, but the node stays for the others. So asking for a filter that somebody else has costs
+nothing more, and can't take it away. If all owners together have too many nodes, those with the
+most lose some first.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from tidings.routing.root.ownership.claims import Claims
 class Verdict(msgspec.Struct):
     """What is to be done about the nodes of one notification."""
 
-    aside: dict[int, tuple[str, str]] = {}  # nodes that go: whose, and why
-    less: dict[int, tuple[str, ...]] = {}  # nodes that stay, and who owns them from now on
-    doubts: list[int] = []  # of which it must be asked who wants them
+    aside: dict[int, tuple[str, str]] = {}  # nodes to set aside: the owner, and why
+    less: dict[int, tuple[str, ...]] = {}  # nodes that stay, with the owners that are left
+    doubts: list[int] = []  # nodes whose owners must be asked for first
 
 
 def judge(
@@ -36,8 +37,8 @@ def judge(
     is_wanted: Callable[[int], bool],
     what: str,
 ) -> Verdict:
-    """What goes of the nodes of a notification, for no owner to have more than its share of them,
-    and all no more than `most`. Cost: nothing where there are no more than a share in all."""
+    """Judge the nodes of a notification: no owner may have more than its share of them, and all
+    together no more than `most`. Cost: nothing if there are no more nodes than one share."""
     verdict = Verdict({}, {}, [])
     if len(nodes) <= min(share, most):
         return verdict
@@ -46,16 +47,16 @@ def judge(
         if count <= share:
             break
         mine = [node for node in claims.of(owner, nodes) if node not in verdict.aside]
-        # what nobody wants is taken from nobody
+        # nodes that nobody wants can go without asking
         doubts = [node for node in mine if not claims.is_sure(node) and is_wanted(node)]
         if owner and len(mine) - len(doubts) > share:
             why = (
                 f"{count:,} filters of {describe(owner)} {what} one notification, expected at most "
-                f"{share:,}: the newest were set aside, of which this is one; drop others first"
+                f"{share:,}: the newest were set aside, among them this one; drop others first"
             )
             sure = [*{*mine} - {*doubts}]
             _shed(claims, verdict, owner, sure, share, is_wanted, why)
-        elif doubts:  # all together, or some would be in doubt again when others are sure
+        elif doubts:  # ask for all at once, or the first would be old again before the last
             verdict.doubts += filter(is_wanted, mine)
     left = len(nodes) - len(verdict.aside)
     if left > most:
@@ -64,8 +65,8 @@ def judge(
 
 
 def lighten(claims: Claims, over: Mapping[int, str]) -> Verdict:
-    """What goes where filters take longer than the shares of all their owners; `over` has the one
-    that had most left."""
+    """Judge filters that compute for longer than the shares of all their owners. `over` names for
+    each the owner that had the most time left."""
     counts = Counter(over.values())
     verdict = Verdict({}, {}, [])
     for node, owner in over.items():
@@ -79,7 +80,7 @@ def lighten(claims: Claims, over: Mapping[int, str]) -> Verdict:
 
 
 def describe(owner: str) -> str:
-    """An owner in a sentence that is for itself."""
+    """An owner, in a sentence for that owner."""
     if not owner:
         return "unknown owners"
     return "this token" if "*/" in owner else repr(owner.rpartition("/")[2])
@@ -94,8 +95,8 @@ def _shed(
     is_wanted: Callable[[int], bool],
     why: str,
 ) -> None:
-    """Have an owner keep no more than so many of its nodes: what nobody wants goes first, and then
-    what is newest."""
+    """Leave an owner at most so many of its nodes: those that nobody wants go first, then the
+    newest."""
     mine.sort(key=lambda node: (is_wanted(node), -node))
     for node in mine[: len(mine) - most]:
         others = tuple(one for one in verdict.less.get(node, claims.owners(node)) if one != owner)
@@ -113,9 +114,9 @@ def _level(
     most: int,
     is_wanted: Callable[[int], bool],
 ) -> None:
-    """Have those that have most keep as many as leave no more than `most` in all. A node counts for
-    the one of its owners that has most, and for the next when that one does not pay for it any
-    more; it goes when none is left."""
+    """Take nodes from the owners that have most, until there are at most `most` in all. A node
+    counts for the owner that has most; when that one loses it, it counts for the next. It is set
+    aside when no owner is left."""
     left = [node for node in nodes if node not in verdict.aside]
     while len(left) > most:
         owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}
@@ -130,14 +131,14 @@ def _level(
                 why = (
                     f"one notification has more than {most:,} marks, and {len(some):,} of them are "
                     f"for filters of {describe(owner)}, more than others have: the newest were set "
-                    "aside, of which this is one; drop others first"
+                    "aside, among them this one; drop others first"
                 )
                 _shed(claims, verdict, owner, some, level, is_wanted, why)
         left = [node for node in left if node not in verdict.aside]
 
 
 def level_of(counts: Counter[str], most: int) -> int:
-    """The largest number that, if nobody has more, leaves no more than `most` in all."""
+    """The largest cap for each owner with which all together have at most `most`."""
     left = len(counts)
     for count in sorted(counts.values()):
         if count * left > most:

@@ -5,7 +5,7 @@
                       └─ an earlier one: acknowledge again; a later one: wait for those between
 
 Nothing is changed before all that can go wrong is behind: a publisher's stamp advances when its
-notification is in the journal's hands.
+notification was given to the journal.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Intake:
         self._unacknowledged: dict[str, tuple[int, int, int]] = {}
 
     def publish(self, sender: Name, message: m.Publish) -> None:
-        """Take a publication: what becomes of it is told to its sender when that is on the disk."""
+        """Take a publication. Its sender gets an answer when it is on the disk."""
         who, stamp = message.publisher, message.stamp
         if len(self._stamps.known) > self._return_paths.many:
             self._stamps.hear(who)
@@ -74,7 +74,7 @@ class Intake:
             self._skip(sender, message, self._problems.report("match the notification"))
             return
         self._stamps.advance(who, stamp, refused=bool(refusal))
-        # not before: a made-up stamp would lead acknowledgments to whoever made it up
+        # not before: with a made-up stamp anybody could redirect the acknowledgments
         self._return_paths.add(who, sender)
         if refusal:
             self._queue.hold((sender, m.Published(self._context.epoch, who, stamp, refusal)))
@@ -124,7 +124,7 @@ class Intake:
                 return
             except Exception:
                 self._problems.report("match the notification")
-                return  # it can't be said now
+                return  # the sender will try again
             last = since = stamp
         acknowledged = m.Published(epoch, who, last, since=since, serial=self._counts.given)
         self._queue.hold((sender, acknowledged))

@@ -1,12 +1,12 @@
 """The stamps of publishers at a rendezvous point: which one comes next, and which were refused.
 
-    known     the last stamp that is in the journal's hands
-    solid     none since this one was refused: an acknowledgment may speak of all from here on
-    skipped   all up to this one are done with, though the journal has no word of some
+    known     the last stamp that was given to the journal
+    solid     no stamp since this one was refused, so an acknowledgment may cover all from here on
+    skipped   all stamps up to this one are settled, though the journal lacks some
 
-A publisher says which of its stamps are done with. One of which nothing is known is believed. One
-that is known is not: it could be somebody else, who would have its next publications taken for some
-that were said before.
+A publisher says which of its stamps are settled. For an unknown publisher that is believed. For a
+known one it is not: somebody else could say so, to have the publisher's next notifications dropped
+as duplicates.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-MOST_FIRST = 1 << 48  # stamps that an unknown publisher can be believed to have done with
+MOST_FIRST = 1 << 48  # the highest first stamp that is believed of an unknown publisher
 
 
 class Stamps:
-    """Of all publishers, those that were silent for the longest time in front."""
+    """The stamps of all publishers; those that were silent longest come first."""
 
     def __init__(self, known: Mapping[str, int]) -> None:
         self.known = dict(known)
@@ -26,8 +26,8 @@ class Stamps:
         self._skipped: dict[str, int] = {}
 
     def next_stamp(self, who: str, first: int) -> int | None:
-        """The stamp that comes next of one that has done with all before `first`; None where that
-        can't be: what it lacks is to be said to it, or it makes no sense."""
+        """The next stamp of a publisher that says all before `first` are settled; None if that
+        can't be true."""
         first, known = max(first, 1), self.known.get(who)
         if known is None:
             return first if first <= MOST_FIRST else None
@@ -36,7 +36,7 @@ class Stamps:
         return max(known + 1, first)
 
     def advance(self, who: str, stamp: int, *, refused: bool) -> None:
-        """One is in the journal's hands, as a notification or as refused for good."""
+        """The journal has a stamp, as a notification or as refused for good."""
         if self.known.get(who) != stamp - 1:  # some before it were refused
             self._solid.pop(who, None)
         self.known[who] = stamp
@@ -47,31 +47,31 @@ class Stamps:
             self._solid.setdefault(who, stamp)
 
     def skip(self, who: str, stamp: int, first: int) -> None:
-        """One was refused without a word in the journal: said again it is looked at again, and its
-        publisher may go on with the next. One that is not known may anyway: nothing is kept of it,
-        for there may be any number of them while nothing can be written."""
+        """A stamp was refused and not journalled. It may be tried again, and its publisher may go
+        on with the next. Nothing is kept for an unknown publisher: it may go on anyway, and there
+        can be any number of them while nothing can be written."""
         known, skipped = self.known.get(who), self._skipped.get(who, 0)
         if known is not None and stamp <= max(known, skipped, first - 1) + 1:
             self._skipped[who] = max(stamp, skipped)
 
     def take_back(self, who: str, stamp: int) -> None:
-        """One was in the journal's hands, and did not get onto the disk."""
+        """A stamp was given to the journal, and did not reach the disk."""
         self.known[who] = min(self.known.get(who, 0), stamp - 1)
         self._solid.pop(who, None)
 
     def solid_since(self, who: str, stamp: int) -> int | None:
-        """Since when none was refused, where that is before a stamp."""
+        """The first stamp since which none was refused, if it is not after `stamp`."""
         found = self._solid.get(who)
         return None if found is None or found > stamp else found
 
     def hear(self, who: str) -> None:
-        """A publisher is not silent."""
+        """A publisher said something: it is the last to be forgotten."""
         last = self.known.pop(who, None)
         if last is not None:
             self.known[who] = last
 
     def forget(self, many: int) -> list[str]:
-        """Forget those that were silent for the longest time; who they were."""
+        """Forget those that were silent longest; return their names."""
         names = list(islice(self.known, many))
         for table in (self.known, self._solid, self._skipped):
             for name in names:

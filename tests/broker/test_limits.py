@@ -189,7 +189,7 @@ def test_one_token_does_not_take_the_places_of_others(tmp_path: Path) -> None:
         count, reason = await fill("two", "b")
         assert (count, reason) == (
             14,
-            "there are 34 guests, expected at most 34: the other places are for names of their own",
+            "there are 34 guests, expected at most 34: the other places are for bound names",
         )
         found = [await _come(root, f"of {n}", f"bound-{n}") for n in range(5)]
         here += [one for one, _ in found]

@@ -146,17 +146,17 @@ STRANGERS = [  # certificate, token, whether tokens are known here, what the nod
     ("theirs", "of anybody", True, "its certificate is not trusted: unable to get local issuer"),
     ("expired", "", False, "its certificate is not trusted: certificate has expired"),
     ("expired", "of anybody", True, "its certificate is not trusted: certificate has expired"),
-    ("other name", "", False, "the token is not one that is known here, and no certificate"),
-    ("other name", "", True, "the token is not one that is known here, and no certificate"),
-    ("other name", "of bob", True, "the token is that of another name than 'edge'"),
+    ("other name", "", False, "the token is not known here, and no certificate"),
+    ("other name", "", True, "the token is not known here, and no certificate"),
+    ("other name", "of bob", True, "the token belongs to another name than 'edge'"),
     ("", "", False, NO_CERTIFICATE),
     ("", "of anybody", False, NO_CERTIFICATE),
-    ("", "", True, "the token is not one that is known here"),
-    ("", "wrong", True, "the token is not one that is known here"),
-    ("", "of bob", True, "the token is that of another name than 'edge'"),
-    ("", "of BOB", True, "the token is not one that is known here"),
-    ("", "of anybod", True, "the token is not one that is known here"),
-    ("", "of anybody ", True, "the token is not one that is known here"),
+    ("", "", True, "the token is not known here"),
+    ("", "wrong", True, "the token is not known here"),
+    ("", "of bob", True, "the token belongs to another name than 'edge'"),
+    ("", "of BOB", True, "the token is not known here"),
+    ("", "of anybod", True, "the token is not known here"),
+    ("", "of anybody ", True, "the token is not known here"),
 ]
 
 
@@ -289,7 +289,9 @@ def test_certificates_of_servers(tmp_path: Path, host: str) -> None:
 def test_in_the_clear_to_a_door_with_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def work(world: World) -> None:
         node = await world.start("root", tokens=TOKENS)
-        sentence = "found a connection in the clear, expected TLS: the address is tidings+tls://"
+        sentence = (
+            "found a connection without TLS, expected TLS: use an address with tidings+tls://"
+        )
         with pytest.raises(Refusal, match=re.escape(f"127.0.0.1:{node.port}: {sentence}")):
             async with connect(f"tidings://127.0.0.1:{node.port}", token="of anybody"):
                 pass
@@ -307,7 +309,7 @@ def test_in_the_clear_to_a_door_with_tls(tmp_path: Path, caplog: pytest.LogCaptu
 def test_tls_to_a_door_in_the_clear(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def work(world: World) -> None:
         node = await world.start("root", tls=None)
-        sentence = "found TLS, expected a connection in the clear: the address is tidings://"
+        sentence = "found TLS, expected none: use an address with tidings://"
         with pytest.raises(
             EnvironmentProblem, match="can't be connected to: it does not speak TLS"
         ):
@@ -408,11 +410,11 @@ def test_who_may_take_a_name_that_is_here(tmp_path: Path) -> None:
         first = await Raw.open(node, world, m.Hello("ann", token="of anybody"))
         assert await first.hear_a(m.Welcome) == m.Welcome("root", "*/ann")
         other = await Raw.open(node, world, m.Hello("ann", token="of others"))
-        assert await other.hear() == m.Goodbye("the name 'ann' is that of another who is here")
+        assert await other.hear() == m.Goodbye("the name 'ann' is used by another client here")
         again = await Raw.open(node, world, m.Hello("ann", token="of anybody"))
         await again.hear_a(m.Welcome)
         said = await first.hear_a(m.Goodbye)
-        assert said == m.Goodbye("another link of the same name was made")
+        assert said == m.Goodbye("it was replaced by another link of the same name")
         files = world.ours.sign("ann")
         certified = await Raw.open(node, world, m.Hello("ann"), files)
         assert await certified.hear_a(m.Welcome) == m.Welcome("root", "ann")
@@ -604,9 +606,9 @@ def test_tokens_that_are_read_again(tmp_path: Path) -> None:
         assert root.renew(fresh) == 2
         assert root.door.tokens == fresh
         gone = await ann.hear_a(m.Goodbye)
-        assert gone.reason.startswith("the tokens were read again: the token is not one that is")
+        assert gone.reason.startswith("the tokens were read again: the token is not known here")
         less = await bob.hear_a(m.Goodbye)
-        assert less.reason == ("the tokens were read again: what the token may is less than before")
+        assert less.reason == ("the tokens were read again: the token has fewer rights than before")
         reader.say(m.Publish("reader", 1, 1, b"{}", b""))
         assert (await reader.hear_a(m.Published)).refusal == ""
         guest.say(m.Publish("*/zoe", 1, 1, b"{}", b""))

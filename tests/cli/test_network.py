@@ -85,7 +85,7 @@ def test_from_publish_to_subscribe(run: Run, write: Write, processes: Processes)
 def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path: Path) -> None:
     root = processes.router(write("root.toml", ROOT))
     there = ["--router", f"tidings://127.0.0.1:{root}"]
-    assert "the token is not one" in run("publish", "{}", *there).err
+    assert "the token is not known" in run("publish", "{}", *there).err
     there += ["--token", "secret"]
     assert "'dear' is not a number" in run("publish", '{"price": "dear"}', *there).err
     assert "there is no attribute 'prise'" in run("subscribe", "prise > 1", *there).err
@@ -107,7 +107,7 @@ def test_over_tls_with_a_token_from_the_environment(
     root = processes.router(write("root.toml", f"{ROOT}{tls}"))
     there = ["--router", f"tidings+tls://localhost:{root}"]
     ours = ["--authorities", str(authority.path)]
-    assert "the token is not one" in run("publish", '{"price": 1}', *there, *ours).err
+    assert "the token is not known" in run("publish", '{"price": 1}', *there, *ours).err
     monkeypatch.setenv("TIDINGS_TOKEN", "secret")
     reader = processes.start("subscribe", "price > 90", "--most", "1", *there, *ours)
     assert reader.stderr is not None
@@ -119,7 +119,7 @@ def test_over_tls_with_a_token_from_the_environment(
         (["--authorities", str(other.path)], "its certificate is not trusted"),
         (["--authorities", str(tmp_path / "gone.pem")], "gone.pem can't be used: No such file"),
         (["--authorities", str(files.key)], "can't be used: no certificate or crl found"),
-        ([*ours, "--token", "wrong"], "the token is not one"),
+        ([*ours, "--token", "wrong"], "the token is not known"),
         ([*ours, "--router", f"tidings://localhost:{root}"], "expected one with tidings+tls://"),
     ):
         ended = run("publish", '{"price": 1}', *there, *more)
@@ -134,10 +134,10 @@ def test_over_tls_with_a_token_from_the_environment(
         ('name = "a"\nlisten = "x"\njournal = "j"', "expected a host and a port"),
         ('name = "a"\nlisten = "127.0.0.1:0"', "expected either upstream"),
         ('name = "a"\nlisten = "127.0.0.1:0"\nupstream = "h:1"\njournal = "j"', "expected either"),
-        ('name = "a"\nlisten = "h:1"\nupstream = "h:1"\n[columns]\nx = "double"', "only a rendez"),
+        ('name = "a"\nlisten = "h:1"\nupstream = "h:1"\n[columns]\nx = "double"', "found columns"),
         ('name = "a"\nlisten = "h:1"\njournal = "j"\ncolour = 1', "colour"),
         ("name = ", "is not TOML"),
-        ('name = "a"\nlisten = "203.0.113.7:7400"\njournal = "j"', "can't be listened at"),
+        ('name = "a"\nlisten = "203.0.113.7:7400"\njournal = "j"', "can't listen at"),
         ('name = "a"\nlisten = "127.0.0.1:0"\njournal = "j"\n[tls]\ncertificate = "c"\nkey = "k"',
          "can't be used"),
         ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\n"" = "*"', "found an empty one"),

@@ -143,7 +143,7 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
 
     again = run("up", str(up.folder.with_suffix(".toml")))
     assert again.code == 2
-    assert "these nodes are running already" in again.err
+    assert "its nodes are running already" in again.err
 
     up.process.terminate()
     rest = up.process.communicate(timeout=DEADLINE)[0]
@@ -253,7 +253,7 @@ def test_a_node_that_can_not_start_ends_all(run: Run, write: Write, tmp_path: Pa
     file = write("bad.toml", TREE + '[router.east]\nlisten = "203.0.113.7:7400"\n')
     ended = run("up", file)
     assert ended.code == 2
-    assert "east can't be started: 203.0.113.7:7400 can't be listened at" in ended.err
+    assert "east can't be started: can't listen at 203.0.113.7:7400" in ended.err
     assert f"(see {tmp_path / 'bad' / 'east.log'})" in ended.err
     assert "Traceback" not in ended.err
 
@@ -285,7 +285,7 @@ def test_the_file_that_is_meant(
 
 def test_top(run: Run, up: Up) -> None:
     router, address, *_ = up.at("root")
-    assert "the token is not one" in run("top", "--once", router, address).err
+    assert "the token is not known" in run("top", "--once", router, address).err
     nobody = run("top", router, "tidings://127.0.0.1:1")
     assert (nobody.code, "can't be connected to" in nobody.err) == (2, True)
     assert "expected one such as" in run("top", router, "somewhere").err

@@ -107,7 +107,7 @@ def test_under_a_loop_that_runs(root: Root) -> None:
 
 
 def test_errors_are_those_of_the_asynchronous_agent(root: Root) -> None:
-    with pytest.raises(Refusal, match="the token is not one that is known here"):
+    with pytest.raises(Refusal, match="the token is not known here"):
         connect_blocking(root.address, token="wrong")
     with pytest.raises(EnvironmentProblem, match="can't be connected to"):
         connect_blocking("tidings://127.0.0.1:1")

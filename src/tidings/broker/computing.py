@@ -1,18 +1,18 @@
-"""The filters that compute something, apart from those that only look at attributes: calls,
-patterns and programs can take long, and what they cost is charged to those who asked for them.
+"""The filters that compute something: calls, patterns and programs can take long, and their time
+is charged to the owners of the filters. Filters that only look at attributes are elsewhere.
 
     all at once, metered ── in time ──> which match
-            └─ too long ─> one by one, oldest first, each charged to an owner of it:
+            └─ too long ─> one by one, oldest first, each charged to one of its owners:
 
-       share of an owner │▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇   those that did not fit are its newest: they go
+       share of an owner │▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇   its newest do not fit: they are set aside
                                                       others match as if those were not there
 
-Nobody pays for others, and nobody who stays within a share loses anything. So many owners may take
-long together: from then on all at once may take as long as they need.
+Nobody pays for others, and an owner that stays within its share loses nothing. Many owners may take
+long together: from then on, matching all at once may take as long as they need.
 
-Most conditions that are computed are about a text, and are null without it. So filters are kept by
-an attribute that they need, each with a matcher of its own: a notification without it does not
-reach them.
+Most computed conditions are about a text, and are null without it. So filters are grouped by an
+attribute that they need, each group with its own matcher: a notification without the attribute does
+not reach them.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from tidings.filters.values import Key, WorkError, key, limit_work, look
 from tidings.matching import Matcher
 from tidings.routing.root import TooMuchWork
 
-BYTES = 100_000  # of a notification that it takes so much longer to compute on
-COLD = 4  # shares that an owner has where something may be done for the first time
-ROOM = 2  # times what all needed last, for all at once to need
-MOST = 1.0  # second for one notification; then it is refused, whoever has a share left
-MOST_NEEDED = 64  # attributes with a matcher of their own, of some ten kilobytes each
+BYTES = 100_000  # of a notification; for each so many a share is one time longer
+COLD = 4  # shares for an owner when something may be computed for the first time
+ROOM = 2  # matching all at once may take so many times what all needed last
+MOST = 1.0  # seconds for one notification; then it is refused, even if owners have time left
+MOST_NEEDED = 64  # attributes with their own matcher, of some ten kilobytes each
 
 Owners = Callable[[int], Sequence[str]]
 _NULL = key(None)
 
 
 class ChargedMatch(msgspec.Struct):
-    """What came of computing filter by filter."""
+    """The result of computing filter by filter."""
 
     matched: list[int] = []
-    over: dict[int, str] = {}  # nodes that did not fit into the share of this owner
+    over: dict[int, str] = {}  # nodes that did not fit into the share of an owner
     spent: dict[str, float] = {}  # seconds, by owner
 
 
@@ -66,7 +66,7 @@ def computes(filter_: Filter) -> bool:
 
 
 class KeptFilter(NamedTuple):
-    """A filter, and an attribute without which it can't match; None where it needs none."""
+    """A filter, and an attribute without which it can't match; None if there is none."""
 
     form: Form
     needs: str | None
@@ -102,13 +102,13 @@ class Computing:
             del self._matchers[needs]
 
     def match(self, event: Mapping[str, object], size: int) -> list[int]:
-        """The nodes that match a notification of so many bytes; TooMuchWork where that takes
-        longer than all may."""
+        """The nodes that match a notification of so many bytes; TooMuchWork if that takes longer
+        than all filters together may."""
         reached = self._reachable_matchers(event)
         if not reached:
             return []
         seconds = self._all * _size_factor(size)
-        with contextlib.suppress(WorkError):  # the first event of an index makes it
+        with contextlib.suppress(WorkError):  # the first event builds the index
             return _match(reached, event, seconds)
         try:
             return _match(reached, event, seconds)
@@ -125,12 +125,12 @@ class Computing:
         ]
 
     def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> ChargedMatch:
-        """The nodes that match, and those that are beyond the share of an owner. Cost: each filter
-        is looked at, which happens seldom: someone is beyond a share then, or all may take longer
-        from now on."""
+        """The nodes that match, and those that exceed the share of an owner. Cost: one look at each
+        filter. This is rare: afterwards either some filters are set aside, or all may take
+        longer."""
         share = self._share * _size_factor(size)
         found = self._charge(event, owners, COLD * share)
-        if max(found.spent.values(), default=0) > share:  # done for the first time, or too much
+        if max(found.spent.values(), default=0) > share:  # some for the first time, or too much
             found = self._charge(event, owners, share)
         spent = sum(found.spent.values())
         self._all = self._share if found.over else max(self._all, ROOM * spent / _size_factor(size))
@@ -170,7 +170,7 @@ class Computing:
 
 
 def _size_factor(size: int) -> float:
-    """How many times longer a notification of so many bytes may take than a short one."""
+    """How much longer a notification of so many bytes may take than a short one."""
     return 1 + size / BYTES
 
 
@@ -188,7 +188,7 @@ def _is_there(event: Mapping[str, object], name: str | None) -> bool:
 
 
 def required_attribute(form: Form) -> str | None:
-    """An attribute that every box of a filter needs, if there is one."""
+    """An attribute that every box of a filter needs, or None."""
     found: set[str] | None = None
     for box in (form.hull,) if form.boxes is None else form.boxes:
         names: set[str] = set()
@@ -200,7 +200,7 @@ def required_attribute(form: Form) -> str | None:
 
 
 def _strict_in(node: Expression) -> set[str]:
-    """Attributes of which each makes an expression null where it is null."""
+    """The attributes that make an expression null if they are null."""
     match node:
         case Attribute(path):
             return {path[0]}
@@ -214,7 +214,7 @@ def _strict_in(node: Expression) -> set[str]:
 
 
 def _computed_terms(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:
-    """The terms that a matcher computes for a notification: conditions where the tests of
+    """The terms that a matcher computes for a notification: conditions only if the tests of
     attributes leave something to decide, all others always."""
     for text, node in form.terms.items():
         if type(node) is not Attribute and (reached or not is_opaque(node)):
@@ -222,7 +222,7 @@ def _computed_terms(form: Form, reached: bool) -> Iterator[tuple[str, Expression
 
 
 def _is_reached(form: Form, event: Mapping[str, object], values: dict[str, Key]) -> bool:
-    """Whether the tests of attributes leave something to compute."""
+    """Do the tests of attributes leave something to compute?"""
     for term, allowed in form.hull.items():
         node = form.terms[term]
         if type(node) is Attribute:

@@ -2,32 +2,32 @@
 
     name = "edge-1"
     listen = "127.0.0.1:7401"
-    upstream = "127.0.0.1:7400"      the router above; without one it is the rendezvous point
-    journal = "journal.db"           of a rendezvous point: what it must not forget
+    upstream = "127.0.0.1:7400"      the node above; only for routers
+    journal = "journal.db"           what it must not forget; only for a rendezvous point
     channel = "quotes"
-    token = "..."                    by which it is let in above,
+    token = "..."                    for the node above,
     token_file = "above.token"       or the file that has it
-    policy = "drop"                  what becomes of neighbours that are too slow, or "disconnect"
+    policy = "drop"                  for neighbours that are too slow; or "disconnect"
     forwarding = "adaptive"          or "labels", "lists": see docs/network.md
-    bandwidth = 1000                 Mbit/s of its links, where they are slower than the machine
+    bandwidth = 1000                 Mbit/s of its links, if they are slower than the machine
 
-    [columns]                        of a rendezvous point: declared attributes
+    [columns]                        declared attributes; only for a rendezvous point
     price = "double"
 
-    [tokens]                         who may come in: names, or "*", by their tokens; see entry.py
+    [tokens]                         who may connect, see admission/permissions.py
     "..." = {name = "edge-1", may = ["route"]}
     "..." = "desk"
 
     [tls]
     certificate = "edge-1.pem"
     key = "edge-1.key"
-    authorities = "ca.pem"           whose certificates let a router in that has the name in them,
-                                     and are asked for above; without them, those of the machine
+    authorities = "ca.pem"           whose certificates routers may connect with, and that the node
+                                     above must have; without it, the authorities of the machine
 
     [limits]                         see routing/protocol/limits.py
     neighbours = 500
 
-Paths are relative to the file. What it says of tokens is read again while a node runs: `renew`.
+Paths are relative to the file. Tokens can be read again while a node runs: `renew`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from tidings.routing.protocol import Limits, Times
 
 
 class ConfigError(TidingsError):
-    """A router's file that can't be used; the sentence says where and what was expected."""
+    """A file that can't be used; the sentence says where, and what was expected."""
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,14 +86,14 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: dict[str, float] = {}
     limits: Limits = Limits()
     folder: Path = Path()
-    warnings: tuple[str, ...] = ()  # of files that others may read and that are not ours
+    warnings: tuple[str, ...] = ()  # about files that others may read and that are not ours
 
     def at(self, path: str) -> Path:
         return (self.folder / path).absolute()
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a router's file; ConfigError in one sentence where it can't be used."""
+    """Read a router's file; ConfigError in one sentence if it can't be used."""
     path = Path(path)
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
@@ -106,18 +106,18 @@ def load_config(path: str | Path) -> Config:
         raise ConfigError(f"{path} is not TOML: {problem}") from None
     if (found.upstream is None) == (found.journal is None):
         raise ConfigError(
-            f"{path}: expected either upstream, of a router, or journal, of a rendezvous point"
+            f"{path}: expected either upstream, for a router, or journal, for a rendezvous point"
         )
     if found.columns and found.journal is None:
-        raise ConfigError(f"{path}: columns: only a rendezvous point looks at content")
+        raise ConfigError(f"{path}: found columns, expected them only for a rendezvous point")
     if {"folder", "warnings"} & raw.keys():
-        raise ConfigError(f"{path}: found folder or warnings, which are not for files to say")
+        raise ConfigError(f"{path}: found folder or warnings, expected neither in a file")
     _check_tokens(path, found.tokens or {})
     return _with_secrets(path, msgspec.structs.replace(found, folder=path.parent.absolute()))
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
-    """With the token that a file of its own has; ConfigError where others may read tokens."""
+    """The configuration with its token; ConfigError if others may read a file with tokens."""
     token, warnings = config.token, []
     try:
         if config.tokens or config.token:
@@ -163,12 +163,13 @@ def make_node(config: Config) -> Server:
 
 
 def renew(node: Server, config: Config) -> int:
-    """Have a running node go by the tokens that its file has now, and come in above with its own;
-    how many links were ended for it. All else in the file counts when it is started again."""
+    """Have a running node use the tokens that its file has now; return how many links were closed
+    for it. Everything else in the file takes effect at the next start."""
     if (config.tokens is None) != (node.door.tokens is None):
         raise ConfigError(
-            "whether there are [tokens] counts when a node is started, and they were "
-            + ("there then" if config.tokens is None else "not there then")
+            "found "
+            + ("no [tokens], expected some" if config.tokens is None else "[tokens], expected none")
+            + " as when the node was started; restart it to change that"
         )
     return node.renew(config.tokens, config.token)
 
@@ -180,7 +181,7 @@ def _forwarding(config: Config) -> Forwarding:
 
 
 def address_of(text: str, what: str) -> Address:
-    """HOST:PORT."""
+    """The address HOST:PORT."""
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 <= int(port) < 65536:
         raise ConfigError(f"{what}: found {text!r}, expected a host and a port: 127.0.0.1:7400")
@@ -188,11 +189,11 @@ def address_of(text: str, what: str) -> Address:
 
 
 def _check_tokens(path: Path, tokens: dict[str, str | Grant]) -> None:
-    """Nothing that is said here shows a token."""
+    """ConfigError for a bad token; no message shows a token."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         if not token:
-            raise ConfigError(f"{path}: tokens: found an empty one, with which anybody came in")
+            raise ConfigError(f"{path}: tokens: found an empty one, which would admit everybody")
         if not grant.name or (grant.name != ANY and ("/" in grant.name or "*" in grant.name)):
             raise ConfigError(
                 f"{path}: tokens: found the name {grant.name!r}, expected '*' or one without '/'"
@@ -206,7 +207,7 @@ def _server_tls(config: Config) -> ssl.SSLContext | None:
     context = server_context(config.at(tls.certificate), config.at(tls.key))
     if tls.authorities is not None:
         load_authorities(context, config.at(tls.authorities))
-        has_tokens = bool(config.tokens)  # with which those come in who have no certificate
+        has_tokens = bool(config.tokens)  # for clients without a certificate
         context.verify_mode = ssl.CERT_OPTIONAL if has_tokens else ssl.CERT_REQUIRED
     return context
 

@@ -1,7 +1,7 @@
-"""Who comes to a node: strangers, until they have said who they are, then neighbours with a pass.
+"""The connections of a node: strangers until they send a greeting, then neighbours.
 
-connect ──(TLS)──> stranger ──Hello──> neighbour: a link under its name, and what it may do
-                       └──> sent away, counted, told why
+connect ──(TLS)──> stranger ──Hello──> neighbour: a link under its name, with its permissions
+                       └──> refused: counted, and told why
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tidings.routing.forwarding import Name
 from tidings.routing.protocol import messages as m
 
 SELDOM = 10.0  # seconds between two warnings
-MOST_SAID = 300  # letters of one: what a stranger says is in it, and letters may take ten each
+MOST_SAID = 300  # letters of a warning: it quotes strangers, and a letter may take ten bytes
 
 _log = logging.getLogger(__name__)
 
 
 class Connections:
-    """The links of a node's neighbours, and the one above among them."""
+    """The links of a node, to its neighbours and to the node above."""
 
     def __init__(self, name: str, door: Door, make_link: Callable[[], Link]) -> None:
         self.name = name  # of the node
@@ -43,12 +43,12 @@ class Connections:
         self._register = Register(door.tokens)
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
-        self._owners: dict[Name, str] = {}  # of what neighbours ask for; routers say it themselves
-        self._certified: set[str] = set()  # names that came with a certificate
+        self._owners: dict[Name, str] = {}  # of neighbours' filters; routers name owners themselves
+        self._certified: set[str] = set()  # names that were shown in certificates
         self._warned_at = float("-inf")
 
     def make_protocol(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:
-        """Somebody connects."""
+        """The protocol of a new connection."""
         if self.door.tls is None:
             return self._accept()
         if len(self._probes) >= self.door.limits.strangers:
@@ -71,7 +71,8 @@ class Connections:
         return link
 
     def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
-        """A stranger said something; did it come in? `room` says why there is none for a name."""
+        """Take the first message of a stranger; True if it is a neighbour now. `room` says why
+        there is no room for a name."""
         self.connection_limits.end_greeting(link)
         if not isinstance(message, m.Hello):
             self.connection_limits.send_away(link, "expected a greeting")
@@ -87,7 +88,7 @@ class Connections:
             link.close(found)
             return False
         if older is not None:
-            older.close("another link of the same name was made")
+            older.close("it was replaced by another link of the same name")
         if self.door.certificates and found.name in certified:
             self._certified.add(found.name)
         link.name, link.owner = found.neighbour, found.owner
@@ -98,19 +99,19 @@ class Connections:
         self._owners[link.name] = "" if message.routes else found.owner
         self._places.take(found)
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
-        link.read_at_once(LEAST)  # until it is seen how many speak
+        link.read_at_once(LEAST)  # until it is known how many neighbours send
         return True
 
     def _admit(self, hello: m.Hello, certified: frozenset[str]) -> Permissions | str:
-        """The pass of whoever says hello, or why it may not come in. `certified` are the names in
-        its certificate."""
+        """The permissions of a client that says hello, or why it has none. `certified` has the
+        names in its certificate."""
         door = self.door
         if hello.channel != door.channel:
             return f"found the channel {hello.channel[:80]!r}, expected {door.channel!r}"
         if not hello.name or hello.name == UPSTREAM:
             return "found no name"
         if not hello.name.isprintable():
-            return f"found the name {hello.name[:80]!r}, expected letters that can be printed"
+            return f"found the name {hello.name[:80]!r}, expected printable letters"
         if not door.is_guarded:
             return Permissions(hello.name)
         return self._register.admit(
@@ -118,10 +119,10 @@ class Connections:
         )
 
     def _refusal(self, found: Permissions, older: Link | None) -> str:
-        """Why somebody with a pass may not come in; `older` has its name, and would go for it."""
+        """Why a client with permissions is refused; `older` is the link that it would replace."""
         before = None if older is None else self._permissions[older]
         if before is not None and not found.may_replace(before):
-            return f"the name {found.name[:80]!r} is that of another who is here"
+            return f"the name {found.name[:80]!r} is used by another client here"
         if before is not None:
             self._places.leave(before)
         try:
@@ -131,11 +132,11 @@ class Connections:
                 self._places.take(before)
 
     def renew(self, tokens: Tokens | None) -> int:
-        """Go by other tokens from now on; how many links were ended for it.
+        """Use other tokens from now on; return how many links were closed for it.
 
-        Whoever may more than before goes on and may it at once. Whoever may less, or has another
-        standing, is sent away and told why: what was promised to it under its old rights ends with
-        the link, and it comes back by itself with those that it has now."""
+        A client with more rights than before keeps its link and may use them at once. A client with
+        fewer, or other, rights is disconnected and told why: all that it got under its old rights
+        ends with the link, and it can connect again with those that it has now."""
         self.door = msgspec.structs.replace(self.door, tokens=tokens)
         self._register = Register(tokens)
         ended = 0
@@ -150,7 +151,7 @@ class Connections:
                 self._permissions[link] = now
                 continue
             ended += 1
-            reason = now if isinstance(now, str) else "what the token may is less than before"
+            reason = now if isinstance(now, str) else "the token has fewer rights than before"
             link.close(f"the tokens were read again: {reason}")
         return ended
 
@@ -158,13 +159,13 @@ class Connections:
         return link in self.connection_limits
 
     def permissions_of(self, link: Link) -> Permissions | None:
-        """None for one that was sent away."""
+        """The permissions of a link; None if it was disconnected."""
         return self._permissions.get(link)
 
     def remove(self, link: Link, reason: str) -> None:
-        """A link is over."""
+        """Forget a link that was closed."""
         if link in self.connection_limits and link.bytes_in and not link.bad:
-            self._log_refusal(reason)  # others only looked whether somebody is here
+            self._log_refusal(reason)  # without a byte it was only a port check
         self.connection_limits.remove(link)
         if link.bad:
             self.connection_limits.counts["bad frame"] += 1
@@ -178,7 +179,7 @@ class Connections:
             _log.info("%s: %s: %s", self.name, link.name, reason)
 
     def owner_of(self, name: Name) -> str:
-        """Whose filters those are that a neighbour asks for; empty for routers, which say it."""
+        """The owner of what a neighbour asks for; empty for routers, which name owners."""
         return self._owners.get(name, "")
 
     async def close_all(self, reason: str) -> None:
@@ -190,6 +191,6 @@ class Connections:
     def _log_refusal(self, reason: str) -> None:
         self.connection_limits.counts["greeting"] += 1
         now = time.monotonic()
-        if now - self._warned_at >= SELDOM:  # strangers are not to fill a disk with what they do
+        if now - self._warned_at >= SELDOM:  # rate-limit logs from unauthenticated peers
             self._warned_at = now
             _log.warning("%s: a stranger: %s", self.name, reason[:MOST_SAID])

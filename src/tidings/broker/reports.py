@@ -1,12 +1,12 @@
-"""How a node and those below it stand.
+"""Status reports of a node and of the nodes below it.
 
-    [node] ──Report: itself, and what its neighbours below said of themselves──> the node above
-       └────────────────the same──> whoever sent Watch
+    [node] ──Report: its own status, and what its neighbours below reported──> the node above
+       └────────────────the same──> those who sent Watch
 
-About once a beat each node says how it stands, so every node knows its whole subtree, one beat late
-for each level. What a neighbour says is believed for as long as a silent neighbour is kept. It is
-bounded: a neighbour can fill no more memory than MOST_REPORTED allows for all of them together, and
-can hide others only where it is one of very many.
+About once a beat each node sends a report, so every node knows its whole subtree, one beat late for
+each level. A neighbour's report is kept as long as a silent neighbour is. Reports are bounded: all
+together take no more memory than MOST_REPORTED allows, and a neighbour can hide others only if
+there are very many.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tidings.routing.forwarding import Name, Router
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous
 
-MOST_LISTED = 5_000  # links in a report: with the longest names they are 3 MB
+MOST_LISTED = 5_000  # links in a report: 3 MB with the longest names
 _KINDS = {"above": 0, "router": 1, "agent": 2, "watcher": 3}
 
 
 class LinkCounts(Protocol):
-    """What is remembered of a link when it ends."""
+    """What is remembered of a closed link."""
 
     name: str
     told_in: int
@@ -60,7 +60,7 @@ class LastReport(msgspec.Struct):
 
 
 class Reports:
-    """What neighbours reported, who watches, and what links counted that have ended."""
+    """The reports of neighbours, the watchers, and the counts of closed links."""
 
     def __init__(self, expire: float) -> None:
         self.expire = expire
@@ -70,24 +70,24 @@ class Reports:
         self.past = Totals()  # of links that have ended
 
     def watch(self, name: Name) -> bool:
-        """Somebody wants reports; false when it has them already."""
+        """Add a watcher; False if it is one already."""
         before = len(self.watchers)
         self.watchers.add(name)
         return len(self.watchers) > before
 
     def kind(self, name: Name) -> m.Kind:
-        """What a neighbour below is."""
+        """The kind of a neighbour below."""
         if name in self.known:
             return "router"
         return "watcher" if name in self.watchers else "agent"
 
     def end_link(self, link: LinkCounts, *, above: bool = False) -> None:
-        """A link has ended. What was reported over it is kept: it shows who is missing."""
+        """Count a closed link. Its report is kept, to show who is missing."""
         self.watchers.discard(link.name)
         self.past = self.past.plus(link, above)
 
     def take(self, sender: str, report: m.Report, now: float) -> None:
-        """A neighbour reports itself and those below it."""
+        """Take a neighbour's report about itself and the nodes below it."""
         if not _is_tree(report.nodes, shorten(sender)):
             self.ignored += 1
             return
@@ -95,7 +95,7 @@ class Reports:
         self._bound(sender)
 
     def gather(self, mine: m.NodeStatus, now: float) -> m.Report:
-        """This node, and what is known below it and not too old."""
+        """The report of this node: its own status, and reports from below that are recent."""
         for name, known in [*self.known.items()]:
             if now - known.at > self.expire:
                 del self.known[name]
@@ -118,12 +118,12 @@ class Reports:
         return m.Report(tuple(nodes))
 
     def _bound(self, newest: Name) -> None:
-        """Where there are too many, the largest reports lose their ends."""
+        """If there are too many nodes, cut the largest reports."""
         over = sum(len(known.nodes) for known in self.known.values()) - m.MOST_REPORTED
         while over > 0:
             largest = max(self.known.values(), key=lambda known: len(known.nodes))
             kept = max(1, len(largest.nodes) - over)
-            if kept == len(largest.nodes):  # each has one
+            if kept == len(largest.nodes):  # each report has one node
                 del self.known[newest]
                 return
             over -= len(largest.nodes) - kept
@@ -146,7 +146,7 @@ class Reporting(Protocol):
 
 
 def status_of(node: Reporting, now: float) -> m.NodeStatus:
-    """How a node stands, without those below it."""
+    """The status of a node, without the nodes below it."""
     machine, totals = node.machine, node.reports.past
     upstream = machine.upstream if isinstance(machine, Router) else None
     links = []
@@ -172,7 +172,7 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
 
 
 def shorten(text: str) -> str:
-    """A name that is not too long for a report."""
+    """Shorten a name that is too long for a report."""
     return text if len(text) <= m.MOST_NAME else text[: m.MOST_NAME - 1] + "…"
 
 
@@ -181,7 +181,7 @@ def millis(seconds: float) -> int:
 
 
 def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
-    """How many nodes are subscribed to over a link."""
+    """How many nodes the lower end of a link is subscribed to."""
     if isinstance(machine, Router) and name == machine.upstream:
         return len(machine.held)
     known = machine.neighbours.get(name)
@@ -189,13 +189,13 @@ def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
 
 
 def _select_links(links: Iterable[m.LinkStatus]) -> tuple[m.LinkStatus, ...]:
-    """Those that are worth a look, when they are too many: routers, and where most waits."""
+    """The most interesting links, if there are too many: routers, and the longest queues."""
     order = sorted(links, key=lambda one: (_KINDS[one.kind], -one.waiting, -one.dropped, one.name))
     return tuple(order[: m.MOST_LINKS])
 
 
 def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:
-    """Is it the sender, and then others, each below one before it?"""
+    """Does a report begin with its sender, with each other node below an earlier one?"""
     if not nodes or nodes[0].depth or nodes[0].name != sender:
         return False
     depth = 0

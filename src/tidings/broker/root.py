@@ -1,4 +1,4 @@
-"""A rendezvous point that runs: what it promises is on the disk first, many promises to a sync."""
+"""A running rendezvous point: it writes to the disk before it promises, many promises per sync."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tidings.routing.protocol import Limits, Lineage, Times, frames
 from tidings.routing.root import Interests, Journal, Memory, Record, Rendezvous
 from tidings.store.journal import FileJournal, Retention
 
-TEND_AGAIN = 30.0  # seconds after the journal could not be tended to
+TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_SINGLE = 1_000_000  # labels that are kept
-MOST_LABELS = 8 << 20  # bytes: where lists are longer, marks begin with their nodes alone
+MOST_LABELS = 8 << 20  # bytes; if lists are longer, marks start with their nodes alone
 
 _log = logging.getLogger(__name__)
 
 
 class FramedRendezvous(Rendezvous):
-    """A rendezvous point whose notifications leave it as frames, written once for all neighbours,
-    in `released`."""
+    """A rendezvous point whose notifications leave as frames, encoded once for all neighbours. They
+    collect in `released`."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class FramedRendezvous(Rendezvous):
     ) -> None:
         super().__init__(name, interests, journal, memory, times, cache, limits)
         self.released: list[bytes] = []
-        # encoded, by node: the labels that marks begin their way with,
+        # encoded labels by node: those that marks start with,
         self._labels: dict[int, bytes] = self.caches.add({})
-        self._alone: dict[int, bytes] = {}  # and where there are many marks, their nodes alone
+        self._alone: dict[int, bytes] = {}  # and the nodes alone, for notifications with many marks
 
     def release(self, record: Record, nodes: Label) -> None:
         known = self._labels if len(nodes) <= MOST_LISTED else self._alone
@@ -102,16 +102,16 @@ class RootNode(Server):
         super().__init__(self._load_machine(), door, forwarding)
         self._writing: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
-        self._tended = float("-inf")  # when that last went wrong
-        self._tried = 0.0  # when it was last tried to begin anew
+        self._tended = float("-inf")  # when tending last failed
+        self._tried = 0.0  # when starting a new machine was last tried
 
     async def start(self) -> None:
-        # before anybody waits for a notification: it takes seconds where nothing is cached
+        # before anybody waits for a notification: it takes seconds if nothing is cached
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await super().start()
 
     def _load_machine(self) -> FramedRendezvous:
-        """The machine that goes on from what is on the disk."""
+        """A machine that goes on from what is on the disk."""
         last = Lineage(self.journal.lineage).first_node(self.journal.last_node)
         interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
         memory = self.journal.memory(interests.all_placed())
@@ -127,8 +127,7 @@ class RootNode(Server):
         self.journal.close()
 
     def after_receiving(self) -> None:
-        """Write what there is to write, unless that is being done: what comes meanwhile shares the
-        next sync."""
+        """Start to write, unless a write is running: what comes meanwhile shares the next sync."""
         if self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write())
 
@@ -137,16 +136,16 @@ class RootNode(Server):
         if self.machine.failed:
             await self._begin_anew()
         while True:
-            # nothing may be written after something that could not be
+            # after a failed write nothing more may be written
             batch = None if self.machine.failed else self.journal.take()
             if batch is None:
-                # what waited for things that were written before
+                # messages may wait for what was written before
                 self._release_stored(self.machine.written)
                 self._tend()
                 return
             try:
                 await loop.run_in_executor(None, self.journal.write, batch)
-            except Exception as problem:  # whatever it is, nobody may be told that it is there
+            except Exception as problem:  # whatever it is, nobody may be told that it was written
                 if isinstance(problem, EnvironmentProblem):
                     _log.error("%s", problem)
                 else:
@@ -157,7 +156,7 @@ class RootNode(Server):
             self._tend()
 
     def _tend(self) -> None:
-        """Have the journal tended to, where that is due, while others publish."""
+        """Start to tend to the journal if that is due, while publishing goes on."""
         at_work = self._tending is not None and not self._tending.done()
         if not at_work and self.now - self._tended > TEND_AGAIN and self.journal.is_due:
             self._tending = asyncio.get_running_loop().create_task(self._tend_now())
@@ -165,7 +164,7 @@ class RootNode(Server):
     async def _tend_now(self) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(None, self.journal.tend)
-        except Exception as problem:  # the log is whole, and a start reads more of it
+        except Exception as problem:  # the log is whole; a start only takes longer
             self._tended = self.now
             _log.error("%s", problem)
 
@@ -176,12 +175,12 @@ class RootNode(Server):
             ends = list(itertools.accumulate(map(len, released)))
             try:
                 self.forward(b"".join(released), [0, *ends[:-1]], ends)
-            except Exception:  # it is on the disk, and those that miss it ask for it
+            except Exception:  # it is on the disk, and subscribers that miss it ask for it
                 _log.exception("%s: notifications could not be forwarded", self._name)
 
     async def _begin_anew(self) -> None:
-        """Go on from what is on the disk, if it can be written again; until then the machine
-        refuses whatever would have to be."""
+        """Go on from what is on the disk, if it can be written again. Until then the machine
+        refuses everything that must be written."""
         if self.now - self._tried < self.machine.times.retry:
             return
         self._tried = self.now
@@ -194,6 +193,6 @@ class RootNode(Server):
         _log.warning("the journal %s can be written again", self._path)
 
     def _revive(self) -> None:
-        """There may be another journal by now, so this is another life."""
+        """Open the journal again, in a new life: it may be another journal by now."""
         self.journal.revive()
         self.journal.begin_life(draw_life())

@@ -1,4 +1,4 @@
-"""A router that runs, and keeps a link to the one above it."""
+"""A running router, which keeps a link to the node above it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tidings.network import FrameCache, Link, draw_life, sentence_of
 from tidings.routing.forwarding import Forwarding, Router
 from tidings.routing.protocol import Times, frames, messages as m
 
-RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
+RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: at first, and at most
 
 _log = logging.getLogger(__name__)
 
 
 class RouterNode(Server):
-    """A router between the one above it and its neighbours."""
+    """A router between the node above it and its neighbours."""
 
     machine: Router
 
@@ -44,7 +44,7 @@ class RouterNode(Server):
         self._hello = m.Hello(name, door.channel, token, routes=True)
         self._tls = tls
         self._lost = asyncio.Event()
-        self._said = ""  # what is wrong with the router above
+        self._said = ""  # the last warning about the router above
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
         self._hello = msgspec.structs.replace(self._hello, token=token)
@@ -54,7 +54,7 @@ class RouterNode(Server):
         await super().start()
         self._spawn(self._keep_connected())
 
-    # -- the link to the one above -------------------------------------------------------------
+    # -- the link to the node above ------------------------------------------------------------
 
     async def _keep_connected(self) -> None:
         loop, pause = asyncio.get_running_loop(), RETRY[0]
@@ -75,7 +75,7 @@ class RouterNode(Server):
                     await self._lost.wait()
                 finally:
                     late.cancel()
-                    link.close("the router stops")  # nothing, where it ended before
+                    link.close("the router stops")  # does nothing if it is closed already
                 pause = RETRY[0] if link.name else pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
@@ -86,7 +86,7 @@ class RouterNode(Server):
                     patience=patience, largest=frames.LARGEST_DOWN)  # fmt: skip
 
     def _check_links(self, now: float) -> None:
-        """Beats come from above every second, or nobody is there any more."""
+        """Close the link to the node above if no beats come."""
         super()._check_links(now)
         above = self.links.get(UPSTREAM)
         if above is not None and now - above.heard > 2 * self.machine.times.silent:
@@ -111,7 +111,7 @@ class RouterNode(Server):
         self._lost.set()
 
     def _say_of_above(self, reason: str) -> None:
-        """Once, however often it is tried again."""
+        """Log a reason once, however often it occurs again."""
         if reason != self._said:
             self._said = reason
             _log.warning("%s: the router above: %s", self.machine.name, reason)
@@ -149,9 +149,9 @@ class RouterNode(Server):
             self.feed(UPSTREAM, message)
 
     def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
-        """Those of this life are forwarded by their fronts. They come in the order of their
-        serials, so the last one tells how far that is; and where it and the first are of this life,
-        all are, as there is something said between two lives."""
+        """Forward frames by their fronts if they belong to this life. Serials rise, so the last
+        frame has the highest. If the first and the last are of this life all are, because a
+        lineage is exchanged between two lives."""
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
         if first == last == self.machine.epoch:

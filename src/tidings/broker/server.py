@@ -1,4 +1,4 @@
-"""A running node: a state machine between links and a clock.
+"""A running node: a state machine with links and a clock.
 
 frames ─> links ─> messages ─> publications, backlog ─> machine ─> messages ─> links ─> frames
               └──> notifications from above, by their fronts alone ────────────┘
@@ -31,14 +31,14 @@ _log = logging.getLogger(__name__)
 
 
 class Server:
-    """What routers and rendezvous points have in common when they run."""
+    """What running routers and rendezvous points have in common."""
 
     _frames: FrameCache
 
     def __init__(
         self, machine: Router | Rendezvous, door: Door, forwarding: Forwarding | None = None
     ) -> None:
-        """`forwarding` is adaptive, by costs that are measured now, unless it is given."""
+        """Without `forwarding` it is adaptive, by costs that are measured now."""
         self._forwarding = forwarding or measure_costs()
         self.limits = door.limits
         self.connections = Connections(machine.name, door, self._make_link)
@@ -52,15 +52,15 @@ class Server:
         self.began = self.now
         self.above = ""  # the name of the node there
         self.passed_on = 0  # notifications
-        self._marks = 0  # that one of the last of them had
+        self._marks = 0  # of one of the latest notifications
         self.reports = Reports(machine.times.expire)
         self._server: asyncio.Server | None = None
-        self._pausing = False  # nothing is read from neighbours
-        self._upstream_is_slow = False  # the one above reads more slowly than it is sent to
+        self._pausing = False  # is reading from neighbours paused?
+        self._upstream_is_slow = False  # does much wait for the node above?
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def take_machine(self, machine: Any) -> None:
-        """Run a state machine from now on."""
+        """Run another state machine from now on."""
         self.machine = machine
         machine.forwarding = self._forwarding
         machine.context.queued_bytes = self.queued_bytes
@@ -69,11 +69,11 @@ class Server:
 
     @property
     def door(self) -> Door:
-        """How others come in, as it is now."""
+        """Where the node listens and who may connect, now."""
         return self.connections.door
 
     async def start(self) -> None:
-        """Listen, and begin to tick."""
+        """Start to listen and to tick."""
         loop = asyncio.get_running_loop()
         address = self.door.address
         try:
@@ -85,18 +85,18 @@ class Server:
             )
         except OSError as problem:
             raise EnvironmentProblem(
-                f"{address.host}:{address.port} can't be listened at: {problem.strerror}"
+                f"can't listen at {address.host}:{address.port}: {problem.strerror}"
             ) from None
         self._spawn(self._tick_forever())
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens at."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Let go of everything."""
+        """Stop listening, and close all links."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -117,21 +117,20 @@ class Server:
         if not task.cancelled() and task.exception() is not None:
             _log.error("%s: something went wrong", self.machine.name, exc_info=task.exception())
 
-    # -- who comes in --------------------------------------------------------------------------
+    # -- connections ---------------------------------------------------------------------------
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
-        """Go by other tokens from now on, and come in above with `token`; how many links were
-        ended for it. See `Connections.renew`."""
+        """Use other tokens from now on, and `token` for the node above; return how many links were
+        closed for it. See `Connections.renew`."""
         return self.connections.renew(tokens)
 
     @property
     def refused(self) -> int:
-        """Connections that were not let in, or ended because of what they said."""
+        """Connections that were refused, or closed because of what they sent."""
         return self.connection_limits.counts.total()
 
     def refusals(self) -> dict[str, int]:
-        """Everything that was not done, and why: connections by the reason, messages by the limit
-        that they were beyond."""
+        """Counts of refusals: connections by reason, messages by the limit that they exceeded."""
         found = dict(self.connection_limits.counts + self.machine.beyond)
         return {**found, "senseless": self.machine.ignored} if self.machine.ignored else found
 
@@ -145,7 +144,7 @@ class Server:
         """Why there is no room for a neighbour; empty if there is."""
         most, known = self.limits.neighbours, self.machine.neighbours
         if len(known) >= most and name not in known:
-            for gone in [*known.keys() - self.links.keys()]:  # they say everything when they return
+            for gone in [*known.keys() - self.links.keys()]:  # they repeat all when they return
                 self.machine.drop(gone)
             self.dispatch(self.machine.drain_outgoing())
         if len(self.links) >= most and name not in self.links:
@@ -171,7 +170,7 @@ class Server:
                 link.close("the other end said goodbye")
             else:
                 found = self.connections.permissions_of(link)
-                if found is not None:  # or else it was sent away
+                if found is not None:  # else it was disconnected
                     self._take(link, found, message)
         self.after_receiving()
 
@@ -188,14 +187,14 @@ class Server:
         elif isinstance(message, m.Publish):
             link.told_in += 1
             self.publications.put(link, message)
-        elif isinstance(message, m.Trace | m.Whose):  # what it says must be known to go on
+        elif isinstance(message, m.Trace | m.Whose):  # others wait for these
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
             self.backlog.put(link, message)
 
     def _is_beyond(self, link: Link, message: m.Message) -> bool:
-        """Is something not worth to be split into pieces, because nothing would be done about them?
-        Of another life it is told at once."""
+        """Is a large message to be dropped before it is split into pieces, because its sender asks
+        for too much? A sender in another life is told of it at once."""
         if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
             return False
         if message.epoch != self.machine.epoch:
@@ -204,7 +203,7 @@ class Server:
         return not self.machine.may_want(link.name, len(message.nodes), self.now)
 
     def _count_notified(self) -> tuple[int, int]:
-        """Notifications that came so far, from below or above; and the marks of one of them."""
+        """How many notifications came so far, and how many marks one of the latest has."""
         return self.publications.count + self.passed_on, self._marks
 
     def _take_later(self, link: Link, message: m.Message) -> None:
@@ -214,8 +213,8 @@ class Server:
             link.refuse(problem)
 
     def feed(self, name: str, message: m.Message) -> None:
-        """Give the machine a message. A mistake of ours in it is no reason to end the link to
-        whoever sent it, who may be a router with many others behind it."""
+        """Give the machine a message. A bug of ours is no reason to close the link to the sender,
+        which may be a router with many others behind it."""
         try:
             sent = self.machine.receive(name, message, self.now)
         except TidingsError:
@@ -228,7 +227,7 @@ class Server:
         self.dispatch(sent)
 
     def _refuse(self, link: Link, message: m.Message, reason: str) -> None:
-        """Say why to whoever waits for an answer; agents say other things by themselves."""
+        """Tell the reason to a sender that waits for an answer."""
         epoch = self.machine.epoch
         if isinstance(message, m.Publish):
             link.send(m.Published(epoch, message.publisher, message.stamp, reason))
@@ -236,12 +235,12 @@ class Server:
             link.send(m.Answer(epoch, message.request, refusal=reason))
 
     def after_receiving(self) -> None:
-        """All frames of a buffer were taken."""
+        """Called when all frames of a buffer are processed."""
 
     # -- what goes out -------------------------------------------------------------------------
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
-        """Send frames of notifications to whom they are for, and keep them for a while."""
+        """Forward frames of notifications, and keep them for a while."""
         self.passed_on += len(starts)
         self._marks = frames.marks_at(buffer, starts[0])
         for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
@@ -251,20 +250,19 @@ class Server:
         self._frames.put_frames(buffer[starts[0] : ends[-1]])
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
-        """Send what the machine wants to be sent, to those that are there."""
+        """Send the machine's messages to those neighbours that are connected."""
         for to, message in sent:
             link = self.links.get(to)
             if link is not None:
                 try:
                     link.send(message)
-                except Exception:  # what others were to be told must not be lost with it
+                except Exception:  # messages for others must not be lost with it
                     kind = type(message).__name__
                     _log.exception("%s: a %s can't be sent", self.machine.name, kind)
         self.apply_back_pressure()
 
     def apply_back_pressure(self) -> None:
-        """Read nothing from neighbours while what they said waits, for the disk or for the one
-        above: then it is for them to wait."""
+        """Stop reading from neighbours while too much waits for the disk or for the node above."""
         pausing = self._upstream_is_slow or self.machine.unsynced_bytes > self.limits.unsynced_bytes
         if pausing != self._pausing:
             self._pausing = pausing
@@ -278,7 +276,7 @@ class Server:
         return 0 if link is None else link.waiting
 
     def report(self, to: Iterable[Name]) -> None:
-        """Say how this node and those below it stand, to those who are there."""
+        """Send the status of this node and of those below it."""
         to = [name for name in to if name in self.links]
         if not to:
             return
@@ -286,7 +284,7 @@ class Server:
         report = self.reports.gather(status_of(self, now), now)
         self.dispatch((name, report) for name in to)
 
-    # -- what time brings ----------------------------------------------------------------------
+    # -- as time passes ------------------------------------------------------------------------
 
     @property
     def now(self) -> float:
@@ -301,21 +299,21 @@ class Server:
             reported = now if due else reported
             try:
                 self._tick(now, reports=due)
-            except Exception:  # the next tick may find a way
+            except Exception:  # the next tick may succeed
                 _log.exception("%s: something went wrong", self.machine.name)
             await asyncio.sleep(pause)
 
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
-        if reports:  # before the tick: what that sends would be said to wait
+        if reports:  # before the tick, whose messages would count as waiting
             self.report([UPSTREAM, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.after_receiving()
         self.connection_limits.report(self.machine.name, self.refusals, now)
 
     def _check_links(self, now: float) -> None:
-        """Look after neighbours: they say something every few seconds, or are not there any more;
-        those that are not read from can't be heard."""
+        """Close the links of silent neighbours: they send something every few seconds. Those that
+        are not read from can't be heard, and stay."""
         expire = self.machine.times.expire
         below = {name: link for name, link in self.links.items() if name != UPSTREAM}
         self.connection_limits.check(below, now, 3 * expire)
@@ -325,5 +323,5 @@ class Server:
                 link.heard = now
             elif now - link.heard > expire:
                 link.abort("nothing was heard for too long")
-            if known is not None:  # what it said may wait in the backlog
+            if known is not None:  # its messages may wait in the backlog
                 known.heard = max(known.heard, link.heard)

@@ -1,14 +1,14 @@
 """A tree of nodes as processes of this machine: started, kept running, and ended in order.
 
-Each is `tidings router` with a file of its own. Its stdin is a pipe that nobody writes to: when the
-process that holds the other end is gone, however that came, the node ends itself. On stdout it
-gives a sign of life each second, from its event loop: one that gives none for too long is killed
-and started again. Its port is not asked, for a flood of connections there says nothing of the node.
-What it says on stderr goes to a log.
+Each node is `tidings router` with its own file. Its stdin is a pipe that nobody writes to: when the
+process at the other end is gone, for whatever reason, the node ends itself. On stdout it gives a
+sign of life each second, from its event loop; a node that gives none for too long is killed and
+restarted. Its port is not probed, because a flood of connections there says nothing about the node.
+Its stderr goes to a log.
 
     folder/journal.db    of the rendezvous point
-    folder/NAME.toml     what a node is started with; it has tokens in it, so others may not read it
-    folder/NAME.log      and NAME.log.old, what it said before that was too long
+    folder/NAME.toml     the file of a node; it contains tokens, so only the owner may read it
+    folder/NAME.log      and NAME.log.old, the log before it became too long
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from tidings.broker.tree_file import Member, Tree
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 
-PAUSE = (0.5, 10.0)  # seconds before one that died is started again: at first, and at most
-LOOK = 1.0  # seconds between two looks at whether one is silent
-SETTLED = 30.0  # seconds after which one that dies is taken for healthy again
-ENDING = 5.0  # seconds that all of them may take to end
-MOST_LOG = 16 << 20  # bytes; what is there then is kept beside it, and what was there goes
-STARTING = 20  # times as long may one be silent that starts: it reads its journal
+PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at most
+LOOK = 1.0  # seconds between two checks for silent nodes
+SETTLED = 30.0  # seconds of running after which a node counts as healthy
+ENDING = 5.0  # seconds for all nodes to end
+MOST_LOG = 16 << 20  # bytes of a log; then it is kept as the old one, and the one before is dropped
+STARTING = 20  # times as long may a starting node be silent, while it reads its journal
 WATCHER = "<up>"
 _SIGNALS = {one.value: one.name for one in signal.Signals}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-ERROR = "error: "  # what the last words of a command begin with
+ERROR = "error: "  # the prefix of a command's last line
 
 
 class State(Enum):
     STARTING = "starting"
     RUNNING = "running"
-    AGAIN = "again"  # it died, and is started again
+    AGAIN = "again"  # it died, and is restarted soon
     ENDED = "ended"
 
 
@@ -62,12 +62,12 @@ class NodeProcess:
         self.member = member
         self.state = State.STARTING
         self.port = member.listen.port
-        self.again = 0.0  # when it is started again
+        self.again = 0.0  # when it is restarted
         self.starts = 0
-        self.heard = False  # since it was last looked at
+        self.heard = False  # a sign of life since the last check
         self.process: asyncio.subprocess.Process | None = None
         self.tokens: Mapping[str, str | Grant] | None = None  # in its file
-        self.known = asyncio.Event()  # where it listens
+        self.known = asyncio.Event()  # its port is known
         self.listening = asyncio.Event()
         if self.port:
             self.known.set()
@@ -97,14 +97,14 @@ class RunningTree:
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: int | None = None
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done, with an exception, when it can't go on."""
+        """Done, with an exception, when the tree can't go on."""
 
     @property
     def root(self) -> NodeProcess:
         return self.branches[self.tree.members[0].name]
 
     def watch_address(self) -> tuple[str, str, str]:
-        """The address of the rendezvous point, and the name and token by which it is watched."""
+        """The address of the rendezvous point, and the name and token for watching it."""
         channel = f"/{self.tree.channel}" if self.tree.channel else ""
         address = f"tidings://{self.root.address(self.root.member.reached)}{channel}"
         return address, WATCHER, self._keys[self.root.name]
@@ -112,7 +112,7 @@ class RunningTree:
     # -- starting ------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start all, and wait until they listen; EnvironmentProblem where one can't."""
+        """Start all nodes, and wait until they listen; EnvironmentProblem if one can't."""
         self._prepare()
         self._tasks = [asyncio.create_task(self._keep(one)) for one in self.branches.values()]
         listening = asyncio.create_task(self._all_listen())
@@ -133,18 +133,18 @@ class RunningTree:
             make_folder(folder)
             self._lock = take_lock(folder / "up.lock")
         except BlockingIOError:
-            raise EnvironmentProblem(f"{folder}: these nodes are running already") from None
+            raise EnvironmentProblem(f"{folder}: its nodes are running already") from None
         except OSError as problem:
             raise EnvironmentProblem(f"{folder} can't be used: {problem.strerror}") from None
 
     async def _keep(self, branch: NodeProcess) -> None:
-        """Have a node running for as long as this task is."""
+        """Keep a node running as long as this task runs."""
         try:
             await self._run_repeatedly(branch)
         except Exception as problem:
             if not self.failure.done():
                 self.failure.set_exception(problem)
-                self.failure.exception()  # nobody may be there any more to look at it
+                self.failure.exception()  # no warning if nobody looks at it
 
     async def _run_repeatedly(self, branch: NodeProcess) -> None:
         above = branch.member.upstream
@@ -154,7 +154,7 @@ class RunningTree:
         while True:
             began = time.monotonic()
             how = await self._run(branch)
-            if not branch.listening.is_set():  # a mistake that no patience would cure
+            if not branch.listening.is_set():  # it never ran: trying again would not help
                 log = self._log_of(branch)
                 raise EnvironmentProblem(f"{branch.name} can't be started: {how} (see {log})")
             if time.monotonic() - began > SETTLED:
@@ -165,7 +165,7 @@ class RunningTree:
             pause = min(2 * pause, PAUSE[1])
 
     async def _run(self, branch: NodeProcess) -> str:
-        """Run a node once; how it ended."""
+        """Run a node once; return how it ended."""
         log = self._log_of(branch)
         with _open_private(log, "ab") as out:
             before = out.tell()
@@ -174,7 +174,7 @@ class RunningTree:
                 sys.executable, "-P", "-m", "tidings", "router", "--config", str(config), "--log",
                 "--until-stdin-ends",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=out,
-                start_new_session=True,  # Ctrl-C is ours: they end in order
+                start_new_session=True,  # Ctrl-C is for us: we end them in order
             )  # fmt: skip
             branch.starts += 1
             watching = asyncio.create_task(self._watch(branch, process))
@@ -196,8 +196,8 @@ class RunningTree:
         return reason.removeprefix(ERROR) if reason.startswith(ERROR) else f"exit code {code}"
 
     async def _watch(self, branch: NodeProcess, process: asyncio.subprocess.Process) -> None:
-        """Kill a node that gives no sign of life for too long. Looks are counted, not seconds: if
-        this process was stopped for a while, or the machine slept, nobody is to die for it."""
+        """Kill a node that gives no sign of life for too long. Checks are counted, not seconds: if
+        this process was stopped for a while, or the machine slept, no node is killed for it."""
         branch.heard, silent = True, 0
         while True:
             await asyncio.sleep(LOOK)
@@ -218,7 +218,7 @@ class RunningTree:
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
         self._announce(f"{branch.name} listens{again} at {branch.address()}")
-        if branch.tokens != self.tree.tokens:  # they were read again while it started
+        if branch.tokens != self.tree.tokens:  # they were renewed while it started
             self._renew(branch)
 
     def _log_of(self, branch: NodeProcess) -> Path:
@@ -231,9 +231,13 @@ class RunningTree:
         return path
 
     def renew(self, tokens: Mapping[str, str | Grant] | None) -> None:
-        """Have all nodes go by other tokens."""
+        """Have all nodes use other tokens."""
         if (tokens is None) != (self.tree.tokens is None):
-            raise ConfigError("whether there are [tokens] counts when the tree is started")
+            raise ConfigError(
+                "found "
+                + ("no [tokens], expected some" if tokens is None else "[tokens], expected none")
+                + " as when the tree was started; restart it to change that"
+            )
         known = None if tokens is None else dict(tokens)
         self.tree = msgspec.structs.replace(self.tree, tokens=known)
         for branch in self.branches.values():
@@ -241,14 +245,14 @@ class RunningTree:
                 self._renew(branch)
 
     def _renew(self, branch: NodeProcess) -> None:
-        """Have a node go by the tokens that there are now."""
+        """Have a node use the current tokens."""
         self._write_config(branch)
         if branch.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 branch.process.send_signal(signal.SIGHUP)
 
     def _config(self, branch: NodeProcess) -> str:
-        """The router's own file."""
+        """The text of the node's own file."""
         tree, member = self.tree, branch.member
         plain: dict[str, str] = {
             "name": member.name,
@@ -281,7 +285,7 @@ class RunningTree:
     # -- ending --------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """End all, each before the one above it; those are killed that take too long. All that they
+        """End all nodes, each before the one above it; kill those that take too long. All that they
         acknowledged is on the disk."""
         for task in self._tasks:
             task.cancel()
@@ -312,14 +316,14 @@ class RunningTree:
 
 
 def _open_private(path: Path, mode: str) -> IO[bytes]:
-    """A file that nobody else may read, even where one was there before."""
+    """Open a file that only its owner may read, even if it was there before."""
     opened = private_file(path, mode)
     os.fchmod(opened.fileno(), 0o600)
     return opened
 
 
 def _shorten(log: Path) -> None:
-    """Begin a log anew that is too long. The node goes on with the file that it has, at its end."""
+    """Empty a log that is too long. The node goes on writing at the end of the same file."""
     if log.stat().st_size > MOST_LOG:
         with log.open("rb") as file, _open_private(log.with_suffix(".log.old"), "wb") as old:
             shutil.copyfileobj(file, old)
@@ -344,12 +348,12 @@ def _toml_value(value: str | float | Grant) -> str:
 
 
 def _quote(text: str) -> str:
-    """Strings of TOML are those of JSON, but for one letter."""
+    """A string of TOML: the same as in JSON, except for one letter."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _last_line(path: Path, start: int) -> str:
-    """What was written last, from a place on."""
+    """The last line that was written after a place."""
     with path.open("rb") as file:
         file.seek(start if path.stat().st_size >= start else 0)
         lines = file.read().decode("utf-8", "replace").splitlines()

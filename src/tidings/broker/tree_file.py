@@ -1,21 +1,20 @@
 """A whole tree of nodes in one file, read and checked.
 
     channel = "quotes"
-    folder = "quotes"                where journal, logs and the nodes' own files are
+    folder = "quotes"                for the journal, the logs and the nodes' own files
+    patience = 30                    seconds without a sign of life before a node is killed
 
     [root]                           the rendezvous point; may be left out
     name = "root"
-    listen = "127.0.0.1:7400"        or the port alone; left out, it is one that is free
+    listen = "127.0.0.1:7400"        or the port alone; a free port if left out
 
     [router.edge-1]
     listen = 7401
-    upstream = "root"                left out, it is the rendezvous point
+    upstream = "root"                the rendezvous point if left out
 
-    patience = 30                    seconds without a sign of life after which one is killed
+    [columns] [tokens] [times] policy      as in a router's file, for all nodes
 
-    [columns] [tokens] [times] policy      as in a router's file, for all of them
-
-Paths are relative to the file; the folder is named after the file where it is not given.
+Paths are relative to the file; without `folder`, the folder is named after the file.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from tidings.model import AttributesError
 from tidings.routing.protocol import Times
 
 HERE = "127.0.0.1"
-_ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # listened at; these are connected to
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it is the name of files too
+_ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # hosts to listen at, and to connect to
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # files are named after nodes too
 
 
 class Member(NamedTuple):
@@ -50,12 +49,12 @@ class Member(NamedTuple):
 
     @property
     def reached(self) -> str:
-        """The host by which it is connected to from here."""
+        """The host to connect to from this machine."""
         return _ANYWHERE.get(self.listen.host, self.listen.host)
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """What a file says."""
+    """What a tree's file says."""
 
     path: Path
     folder: Path
@@ -66,11 +65,11 @@ class Tree(msgspec.Struct, frozen=True):
     times: dict[str, float]
     patience: float
     members: tuple[Member, ...]  # each after the one above it
-    warnings: tuple[str, ...] = ()  # of what others may read
+    warnings: tuple[str, ...] = ()  # about files that others may read
 
     @property
     def open_to_others(self) -> list[Member]:
-        """Nodes that anybody may come in to, from other machines."""
+        """Nodes that anybody can connect to from other machines."""
         if self.tokens is not None:
             return []
         return [one for one in self.members if not _is_local(one.listen.host)]
@@ -99,7 +98,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_tree(path: str | Path) -> Tree:
-    """Read a tree's file; ConfigError in one sentence where it can't be used."""
+    """Read a tree's file; ConfigError in one sentence if it can't be used."""
     path = Path(path)
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
@@ -109,7 +108,7 @@ def load_tree(path: str | Path) -> Tree:
         raise ConfigError(f"{path} is not TOML: {problem}") from None
     try:
         return _tree(path, raw)
-    except SecretError as problem:  # it says itself where
+    except SecretError as problem:  # it names the file itself
         raise ConfigError(str(problem)) from None
     except (ConfigError, AttributesError) as problem:
         raise ConfigError(f"{path}: {problem}") from None
@@ -120,7 +119,7 @@ def _tree(path: Path, raw: dict[str, Any]) -> Tree:
     Attributes(file.columns)
     _convert(file.times, Times, "times: ")
     if file.tokens == {}:
-        raise ConfigError("tokens: found none, so nobody could come in; expected some, or no table")
+        raise ConfigError("tokens: found an empty table, expected some tokens, or no table")
     folder = path.parent / (path.stem if file.folder is None else file.folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"folder: {folder} is a file; expected a folder, or nothing there yet")
@@ -146,11 +145,13 @@ def _members(file: _File) -> list[Member]:
     for where, name in (("root", root.name), *((f"router.{name}", name) for name in routers)):
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"{where}: found the name {name!r}, expected letters of ASCII, digits, and dots, "
-                "dashes and underscores between them, at most 64"
+                f"{where}: found the name {name!r}, expected letters of ASCII, digits, dots, "
+                "dashes and underscores, at most 64, with a letter or a digit first"
             )
     if root.name in routers:
-        raise ConfigError(f"router.{root.name}: the rendezvous point has that name already")
+        raise ConfigError(
+            f"router.{root.name}: found the name of the rendezvous point, expected another"
+        )
     members = {root.name: Member(root.name, _address(root.listen, "root"), None, 0)}
     above = {name: root.name if r.upstream is None else r.upstream for name, r in routers.items()}
     for name, upstream in above.items():

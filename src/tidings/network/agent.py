@@ -1,12 +1,12 @@
-"""The agent of an application: it subscribes, publishes, and sees to it that nothing is lost.
+"""The agent of an application: it subscribes and publishes, and notices every loss.
 
     async with connect("tidings://127.0.0.1:7400") as agent:
-        await agent.publish({"price": 95.0}, b"...")        when this returns, it is on the disk
+        await agent.publish({"price": 95.0}, b"...")        on disk when this returns
         async with agent.subscribe("price > 90") as told:
             async for notification in told: ...
 
-Inside is a router of its own, with the application's subscriptions as neighbours: what several of
-them match comes over the link once.
+Inside is a small router with the application's subscriptions as its neighbours, so a notification
+that matches several of them comes over the link once.
 """
 
 from __future__ import annotations
@@ -31,43 +31,43 @@ from tidings.routing.forwarding import Cache, Name, Router, Sent
 from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages as m
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
-RETRY = (0.1, 5.0)  # seconds before it is tried to connect again: at first, and at most
-GREETING = 10.0  # seconds until the router must have answered
-MOST_UNREAD = 100_000  # notifications of a subscription
+RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: at first, and at most
+GREETING = 10.0  # seconds for the router to answer
+MOST_UNREAD = 100_000  # notifications of one subscription
 LARGEST = frames.LARGEST - (1 << 16)
-"""Bytes of the attributes and the payload of a notification: a header must fit in beside them."""
+"""Bytes of the attributes and the payload of a notification, with room for a header besides."""
 
 
 def check_payload(payload: object) -> None:
-    """TypeError where it is none."""
+    """TypeError if it is not bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise TypeError(f"found a payload that is {type(payload).__name__}, expected bytes")
 
 
 class Refusal(TidingsError):
-    """The router, or the rendezvous point, did not take something; the sentence says why."""
+    """The router or the rendezvous point refused something; the sentence says why."""
 
 
 class Broken(TidingsError):
-    """The journal of the rendezvous point has gone back in time: what was published under `stamps`
-    was acknowledged, and is gone. Raised by the next `publish`, which publishes nothing, unless the
-    agent was given an `on_break`."""
+    """The journal of the rendezvous point went back in time: the notifications with these `stamps`
+    were acknowledged and are gone. The next `publish` raises it and publishes nothing, unless the
+    agent has an `on_break`."""
 
     def __init__(self, what: Break) -> None:
         spans = [f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
                  for one in what.stamps[:10]]  # fmt: skip
         more = f" and {len(what.stamps) - 10:,} more" if len(what.stamps) > 10 else ""
         super().__init__(
-            f"{what.reason}: the stamps {', '.join(spans)}{more}; publish those again that matter"
+            f"{what.reason}: the stamps {', '.join(spans)}{more}; publish again what matters"
         )
         self.stamps: tuple[Span, ...] = what.stamps
 
 
 class Subscription:
-    """What an application is told of one interest: an asynchronous iterator.
+    """The notifications for one interest: an asynchronous iterator.
 
-    It gives `Told` with the payload; `Lost`, where notifications can't be had any more; and
-    `Break`, where it is not known how many there were.
+    It gives `Told` with the payload; `Lost` for notifications that nobody has any more; and `Break`
+    when it is not known how many were missed.
     """
 
     def __init__(self, agent: Agent, machine: Subscriber) -> None:
@@ -77,8 +77,8 @@ class Subscription:
         self._closed = False
 
     async def __aenter__(self) -> Subscription:
-        """Wait until every notification from now on will come; Refusal where the filter is one
-        that can't be had."""
+        """Wait until the subscription is in force: every notification from then on is delivered.
+        Refusal if the filter is refused."""
         while self._machine.phase is not Phase.ON:
             if self._machine.phase is Phase.REFUSED:
                 raise Refusal(self._machine.refusal)
@@ -113,7 +113,7 @@ class Subscription:
 
 
 class Agent:
-    """One link to a router, and everything that an application does over it."""
+    """One link to a router, with the subscriptions and publications of an application."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Agent:
         self._hello = m.Hello(name, channel, token)
         self._times = times or Times()
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), draw_life(), NONE)
-        # each life of an agent counts what it publishes from 1 on
+        # each start of an agent stamps its notifications from 1 on
         self._life = uuid.uuid4().hex
         self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
@@ -149,7 +149,7 @@ class Agent:
     # -- what an application does --------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect; EnvironmentProblem or Refusal where that can't be done."""
+        """Connect; EnvironmentProblem or Refusal if that fails."""
         await self._connect()
         self._tasks = [
             asyncio.create_task(self._tick_forever()),
@@ -169,14 +169,15 @@ class Agent:
         for waiting in self._acks.values():
             if not waiting.done():
                 waiting.set_exception(Refusal("the agent was closed before it was acknowledged"))
-                waiting.exception()  # whoever does not wait is not to be warned
+                waiting.exception()  # no warning if nobody waits for it
         await asyncio.sleep(0)
         if link is not None:
             await link.wait_gone()
 
     def subscribe(self, interest: str, *, most: int = MOST_UNREAD) -> Subscription:
-        """What matches a filter; enter it to wait until it is in force. No more than `most` wait to
-        be read: the rest stays on the disk of the rendezvous point until there is room."""
+        """Subscribe to a filter; enter the subscription to wait until it is in force. It holds at
+        most `most` unread notifications: the rest stays at the rendezvous point until there is
+        room."""
         number, self._next = self._next, self._next + 1
         machine = Subscriber(number, LOCAL, interest.encode(), self._times, most)
         subscription = Subscription(self, machine)
@@ -194,19 +195,19 @@ class Agent:
             self._dispatch(self._router.drain_outgoing())
 
     async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
-        """Publish a notification; when this returns, it is on the disk of the rendezvous point. Its
-        stamp: the first one of this agent has 1. Refusal where it was not taken; Broken where it is
-        not published because others are gone that were acknowledged."""
+        """Publish a notification, and return its stamp when it is on the disk of the rendezvous
+        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken, and nothing
+        is published, if earlier acknowledged notifications are gone."""
         return await self.publish_soon(attributes, payload)
 
     def publish_soon(
         self, attributes: Mapping[str, Any], payload: bytes = b""
     ) -> asyncio.Future[int]:
-        """Publish a notification without waiting: what is given back is done when it is."""
+        """Publish a notification without waiting: the future is done when it is on the disk."""
         return self.publish_content(msgspec.json.encode(attributes), payload)
 
     def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[int]:
-        """The same, of attributes that are JSON already."""
+        """The same, with attributes that are JSON already."""
         check_payload(payload)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
@@ -275,7 +276,7 @@ class Agent:
                 await self._connect()
                 pause = RETRY[0]
             except TidingsError:
-                self._lost.set()  # and again, until somebody is there
+                self._lost.set()  # try again
 
     def _handle_end(self, link: Link, reason: str) -> None:
         if self._link is link or self._link is None:
@@ -322,12 +323,12 @@ class Agent:
         return time.monotonic()
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """What a machine of ours says goes to our router."""
+        """Give the messages of one of our machines to our router."""
         for _, message in sent:
             self._dispatch(self._router.receive(sender, message, self._now))
 
     def _dispatch(self, sent: list[Sent]) -> None:
-        """What our router says goes over the link, or to a machine of ours."""
+        """Send the messages of our router over the link, or to one of our machines."""
         for to, message in sent:
             if to == UPSTREAM:
                 if self._link is not None:
@@ -344,7 +345,7 @@ class Agent:
         while self._on_break is not None and self._publisher.breaks:
             what = self._publisher.breaks.popleft()
             asyncio.get_running_loop().call_soon(self._on_break, what)
-        for one in self._publisher.refused:  # those before it may not be acknowledged yet
+        for one in self._publisher.refused:  # earlier ones may not be acknowledged yet
             waiting = self._acks.pop(one.stamp, None)
             if waiting is not None and not waiting.done():
                 waiting.set_exception(Refusal(one.reason))
@@ -371,12 +372,12 @@ async def connect(
     """An agent of the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" where the router has a certificate.
 
-    `name` tells the agent apart from others, and `token` lets it in where routers ask for one.
-    `authorities` is a file with the certificates of those whose word for the router is taken, in
-    place of those that this machine trusts; `tls` a context in place of one that is made here.
-    `on_break` is called with a `Break` that names the stamps of publications that were acknowledged
-    and are gone, as the journal of the rendezvous point has gone back in time; without it the next
-    `publish` raises `Broken`.
+    `name` tells the agent apart from others; `token` is needed where routers ask for one.
+    `authorities` is a file with the certificates to trust for the router, in place of those that
+    this machine trusts; `tls` replaces the TLS context that is made here. When the journal of the
+    rendezvous point has gone back in time, `on_break` is called with a `Break` that names the
+    stamps of acknowledged notifications that are gone; without it the next `publish` raises
+    `Broken`.
     """
     host, port, channel, _ = place = parse_address(address)
     tls = context_for(place, tls, authorities)

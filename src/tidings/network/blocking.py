@@ -1,13 +1,13 @@
-"""The agent for scripts and notebooks: the same verbs, and they wait.
+"""The agent for scripts and notebooks: the same methods, without `async`.
 
     with connect_blocking("tidings://127.0.0.1:7400") as agent:
-        agent.publish({"price": 95.0}, b"...")          when this returns, it is on the disk
+        agent.publish({"price": 95.0}, b"...")          on disk when this returns
         with agent.subscribe("price > 90") as told:
             for notification in told: ...
 
-Inside, a thread runs the asynchronous agent in a loop of its own, so whether the caller has a loop
-does not matter. Everything may be called from several threads. What is published is handed to the
-loop many at a time: waking a thread costs more than publishing does.
+Inside, a thread runs the asynchronous agent in its own event loop, so it does not matter whether
+the caller has one. All methods may be called from several threads. Publications are handed to the
+loop many at a time, because waking a thread costs more than publishing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidings.network.tls import Path
 from tidings.routing.clients import Lost, Told
 from tidings.routing.protocol import Break, Times
 
-MOST_UNDER_WAY = 10_000  # publications that are not acknowledged; then publishing waits
+MOST_UNDER_WAY = 10_000  # unacknowledged publications; beyond it publishing waits
 AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter ends
 
 _T = TypeVar("_T")
@@ -40,8 +40,8 @@ _CLOSED = "the agent is closed"
 
 
 class BlockingSubscription:
-    """What an application is told of one interest. Iterating waits for the next, and ends when the
-    subscription, or its agent, is closed."""
+    """The notifications for one interest. Iterating waits for the next one, and ends when the
+    subscription or its agent is closed."""
 
     def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
         self._agent = agent
@@ -51,7 +51,7 @@ class BlockingSubscription:
         self._refusal: Refusal | None = None
 
     def next(self, timeout: float | None = None) -> Told | Lost | Break | None:
-        """The next, or None if there is none after so many seconds, or ever."""
+        """The next one; None if there is none within so many seconds, or ever."""
         self._agent.check_thread()
         if self._is_closed and self._told.empty():
             self._check()
@@ -60,7 +60,7 @@ class BlockingSubscription:
             one = self._told.get(timeout=timeout)
         except queue.Empty:
             return None
-        if one is None:  # the end, for others that wait too
+        if one is None:  # the end, also for other threads that wait
             self._told.put(None)
             self._check()
         return one
@@ -74,7 +74,7 @@ class BlockingSubscription:
             yield one
 
     def close(self) -> None:
-        """Be told no more; what was told before is still there."""
+        """End the subscription; what it has already can still be read."""
         self._is_closed = True
         with contextlib.suppress(Refusal):
             self._agent.call_soon(self._subscription.close)
@@ -86,7 +86,7 @@ class BlockingSubscription:
         self.close()
 
     async def pump(self) -> None:
-        """Hand over what comes; runs in the agent's loop."""
+        """Hand notifications over; runs in the agent's loop."""
         try:
             async for one in self._subscription:
                 self._told.put(one)
@@ -98,7 +98,7 @@ class BlockingSubscription:
 
 
 class BlockingAgent:
-    """One link to a router, and everything that an application does over it."""
+    """One link to a router, with the subscriptions and publications of an application."""
 
     def __init__(self, connecting: Callable[[], contextlib.AbstractAsyncContextManager[Agent]]):
         self._connecting = connecting
@@ -113,25 +113,25 @@ class BlockingAgent:
         self._todo: deque[tuple[bytes, bytes, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
-        # a daemon: an interpreter that ends does not wait for it
+        # a daemon, so that the interpreter does not wait for it at exit
         self._thread = threading.Thread(target=self._run, name="tidings agent", daemon=True)
 
     # -- what an application does --------------------------------------------------------------
 
     def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
-        """Publish a notification; when this returns, it is on the disk of the rendezvous point. Its
-        stamp: the first one of this agent has 1. Refusal where it was not taken; Broken where it is
-        not published because others are gone that were acknowledged."""
+        """Publish a notification, and return its stamp when it is on the disk of the rendezvous
+        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken, and nothing
+        is published, if earlier acknowledged notifications are gone."""
         self.check_thread()
         return self.publish_soon(attributes, payload).result()
 
     def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[int]:
-        """Publish a notification without waiting, unless 10,000 are under way: what is given back
-        is done when it is on the disk."""
+        """Publish a notification without waiting, unless 10,000 are unacknowledged: the future is
+        done when it is on the disk."""
         check_payload(payload)
-        content = msgspec.json.encode(attributes)  # here: the caller may change them afterwards
+        content = msgspec.json.encode(attributes)  # now: the caller may change them afterwards
         done: Future[int] = Future()
-        done.set_running_or_notify_cancel()  # nobody can take it back
+        done.set_running_or_notify_cancel()  # it can't be cancelled
         with self._lock:
             while self._under_way >= MOST_UNDER_WAY and not self._is_closed:
                 self.check_thread()
@@ -146,9 +146,9 @@ class BlockingAgent:
         return done
 
     def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
-        """Publish attributes with payloads, many at a time, and wait until all are on the disk; how
-        many there were. Refusal at the first that was not taken, when all before it, and those that
-        were under way, are done with."""
+        """Publish pairs of attributes and payload, many at a time, and wait until all are on the
+        disk; return how many there were. Refusal at the first that was refused, when all before it
+        and all that were already sent are settled."""
         self.check_thread()
         waiting: deque[Future[int]] = deque()
         done = 0
@@ -174,12 +174,12 @@ class BlockingAgent:
         return done
 
     def subscribe(self, interest: str) -> BlockingSubscription:
-        """What matches a filter; when this returns, every notification from then on comes. Refusal
-        where the filter is one that can't be had."""
+        """Subscribe to a filter; when this returns, the subscription is in force. Refusal if the
+        filter is refused."""
         return self.run(self._subscribe(interest))
 
     def close(self, timeout: float | None = None) -> None:
-        """Let go of everything, and end the thread. What was not acknowledged is refused."""
+        """Close everything and end the thread. Unacknowledged publications are refused."""
         self.check_thread()
         atexit.unregister(self._close_at_exit)
         with self._lock:
@@ -193,7 +193,7 @@ class BlockingAgent:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close; where all went well, when everything that was published is acknowledged."""
+        """Close; without an exception, wait first until all publications are acknowledged."""
         try:
             with self._lock:
                 while kind is None and self._under_way:
@@ -204,7 +204,7 @@ class BlockingAgent:
     # -- between the threads -------------------------------------------------------------------
 
     def start(self) -> None:
-        """Connect; EnvironmentProblem or Refusal where that can't be done."""
+        """Connect; EnvironmentProblem or Refusal if that fails."""
         self._thread.start()
         try:
             self._started.result()
@@ -217,7 +217,7 @@ class BlockingAgent:
         atexit.register(self._close_at_exit)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do something in the loop, and wait for it."""
+        """Run a coroutine in the loop, and wait for its result."""
         try:
             self.check_thread()
             with self._lock:
@@ -236,14 +236,14 @@ class BlockingAgent:
             raise
 
     def call_soon(self, work: Callable[[], object]) -> None:
-        """Have the loop do something; Refusal where it has ended."""
+        """Call a function in the loop; Refusal if the agent is closed."""
         with self._lock:
             if self._is_closed:
                 raise Refusal(_CLOSED)
             self._loop.call_soon_threadsafe(work)
 
     def check_thread(self) -> None:
-        """What runs in the loop, such as what is to be done when a future is, can't wait for it."""
+        """Code that runs in the loop, such as callbacks of futures, can't wait for the loop."""
         if threading.current_thread() is self._thread:
             raise EnvironmentProblem("the thread of the agent can't wait for itself")
 
@@ -307,7 +307,7 @@ class BlockingAgent:
             done.set_exception(how)
         with self._lock:
             self._under_way -= 1
-            if self._under_way in (0, MOST_UNDER_WAY // 2):  # not for each of them
+            if self._under_way in (0, MOST_UNDER_WAY // 2):  # not for every single one
                 self._lock.notify_all()
 
     def _close_at_exit(self) -> None:
@@ -326,7 +326,7 @@ def connect_blocking(
 ) -> BlockingAgent:
     """An agent of the router at an address, for code without `async`: see `connect`. It is
     connected when this returns; close it, or use it in a `with` statement. `on_break` is called in
-    the thread of the agent, and can't wait there for the agent itself."""
+    the agent's thread, and can't wait there for the agent itself."""
     agent = BlockingAgent(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,

@@ -1,10 +1,10 @@
-"""Notifications through a router, many at a time, by what is in front of them.
+"""Forwarding notifications many at a time, by the fronts of their frames.
 
     buffer  [frame][frame][frame][frame] ...        labels ──> plan, known until the graph changes
-                                                    plan: for each neighbour, as it is, or how else
+                                                    plan: what each neighbour gets of a frame
 
-Neighbouring frames that go to a neighbour as they are go as one slice. Nothing is decoded but the
-front of a frame, and that of frames with labels that are known not at all beyond finding them.
+Adjacent frames that go to a neighbour unchanged are sent as one slice. Only the front of a frame is
+decoded, and for known labels not even that: their bytes are looked up.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ _SHORT = "found a notification that is shorter than its parts"
 
 
 class FrameWay(msgspec.Struct, frozen=True):
-    """What a neighbour gets of notifications with some labels."""
+    """What a neighbour gets of notifications with certain labels."""
 
     neighbour: Name
-    kept: tuple[int, ...] | None  # which marks; None for the frame as it is
-    labels: bytes = b""  # the new ones, where it is not
+    kept: tuple[int, ...] | None  # which marks; None for the frame unchanged
+    labels: bytes = b""  # the new ones, if it changes
 
 
 Plan = tuple[FrameWay, ...]
-Batch = tuple[list[bytes | memoryview], int]  # pieces to be sent, and how many frames
+Batch = tuple[list[bytes | memoryview], int]  # pieces to send, and how many frames they are
 
 
 class Forwarder:
-    """The plans of one router. What goes to whom is collected by `forward`, in order."""
+    """The plans of one router. `forward` collects what each neighbour gets, in order."""
 
     def __init__(self, router: Downstream) -> None:
         self.router = router
         self._plans: dict[bytes, Plan] = {}
-        self._equal: dict[Plan, Plan] = {}  # one object for plans that say the same
+        self._equal: dict[Plan, Plan] = {}  # one object for equal plans
         self._version = -1
         self._seen = 0  # frames
         self._table = scanning.new_table()
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> dict[Name, Batch]:
-        """Frames of notifications, each right behind the one before, by neighbour."""
+        """What each neighbour gets of consecutive frames of notifications."""
         if self._version != self.router.version:
             self._forget()
             self._version = self.router.version
@@ -77,8 +77,8 @@ class Forwarder:
         return {name: (pieces.finish(), pieces.count) for name, pieces in out.items()}
 
     def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
-        """Frames that follow each other and have one plan are a run, and cost a look each: the
-        first frame of each run, and the plan."""
+        """Adjacent frames with the same plan are a run: the first frame of each run, and its plan.
+        Cost: one look-up for each frame."""
         runs: list[tuple[int, Plan]] = []
         known, unpack, head = self._plans.get, _FRONT.unpack_from, frames.HEAD
         run: Plan | None = None
@@ -97,7 +97,7 @@ class Forwarder:
         return runs
 
     def plan_of(self, labels: bytes, marks: int) -> Plan:
-        """Where notifications with some labels go."""
+        """The plan for notifications with certain labels."""
         plan = self._plans.get(labels)
         return self._plan(labels, marks) if plan is None else plan
 
@@ -115,7 +115,7 @@ class Forwarder:
         starts: list[int],
         ends: list[int],
     ) -> None:
-        """Frames of one plan."""
+        """Hand out frames that have the same plan."""
         for way in plan:
             pieces = out.get(way.neighbour)
             if pieces is None:
@@ -142,7 +142,7 @@ class Forwarder:
 
 
 class _Pieces:
-    """What goes to one neighbour: slices of the buffer that follow each other are one."""
+    """What one neighbour gets. Adjacent slices of the buffer are joined."""
 
     __slots__ = ("_end", "_start", "_view", "count", "pieces")
 
@@ -163,8 +163,8 @@ class _Pieces:
         self.pieces.append(piece)
 
     def add_relabelled(self, start: int, end: int, way: FrameWay) -> None:
-        """A frame with other labels: only what is in front of the payload is written anew, and
-        where the labels are as long as before, nothing but these."""
+        """Add a frame with other labels: only what comes before the payload is rewritten, and only
+        the labels if their size does not change."""
         length, kind, marks, size = _FRONT.unpack_from(self._view, start)
         first = start + frames.HEAD + 16 * marks
         new, kept = way.labels, way.kept
@@ -193,8 +193,8 @@ class _Pieces:
 
 
 def measure_costs(rounds: int = 5) -> Forwarding:
-    """What it costs on this machine to write a front anew, and to pass a byte through a socket. The
-    least of some rounds counts: others had to wait for something. It takes a few milliseconds."""
+    """Measure what it costs on this machine to rewrite a front, and to pass a byte through a
+    socket. The fastest round counts: others were interrupted. It takes a few milliseconds."""
     marks = tuple(m.Mark(node, 1, (node,)) for node in range(1, 5))
     frame = frames.encode(m.Notification(1, 1, marks, bytes(200), "publisher", 1))
     way = FrameWay("", (0, 1), frames.encode_labels([(1,), (2,)]))

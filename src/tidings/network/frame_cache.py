@@ -1,10 +1,10 @@
-"""The frames that passed a router last, as they came; looked into only when somebody missed one.
+"""The latest frames that passed a router, unparsed until somebody missed one.
 
-    chunks  [oldest] ... [ ] [ ] [newest]        looked through from the newest on, each once, and
-                              <───────────       no further than is needed
+    chunks  [oldest] ... [ ] [ ] [newest]        searched from the newest on, each indexed once,
+                              <───────────       and no further than needed
 
-What was missed is mostly of late, so little is looked at. What came by recovery, and not by itself,
-is kept as in any cache.
+Missed notifications are mostly recent, so little is searched. Recovered notifications are kept as
+in any cache.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from collections.abc import Iterable
 from tidings.routing.forwarding import Cache, cost_of, look_up
 from tidings.routing.protocol import Notification, Range, frames
 
-SMALL = 4096  # bytes of a chunk that the next one is added to
-OF_PLACE = 150  # bytes that it takes to know where a mark is
-LOOK = 256 << 10  # bytes that are looked at for one question
+SMALL = 4096  # bytes; to smaller chunks the next one is added
+OF_PLACE = 150  # bytes of memory for the place of a mark
+LOOK = 256 << 10  # bytes that are searched for one question
 
 
 class Chunk:
-    """Frames of notifications, one behind the other."""
+    """Consecutive frames of notifications."""
 
     __slots__ = ("data", "numbers")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.numbers: list[tuple[int, int]] | None = None  # of its marks, once it was looked at
+        self.numbers: list[tuple[int, int]] | None = None  # of its marks, once it is indexed
 
 
 class FrameCache(Cache):
-    """Cost of keeping: a reference to a buffer, or a copy where other frames are between. Bounded
-    in bytes; what was looked at takes an entry of a dictionary more for each mark."""
+    """Cost of keeping: a reference to a buffer, or a copy if other frames are between. Bounded in
+    bytes; an indexed chunk costs one more dictionary entry for each mark."""
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         super().__init__(most_bytes=most_bytes // 8)
         self.most_chunk_bytes = most_bytes
         self.chunk_bytes = 0
         self._chunks: deque[Chunk] = deque()
-        self._places: dict[int, dict[int, tuple[Chunk, int]]] = {}  # of what was looked at
+        self._places: dict[int, dict[int, tuple[Chunk, int]]] = {}  # of indexed chunks
 
     def clear(self) -> None:
         super().clear()
@@ -68,7 +68,7 @@ class FrameCache(Cache):
         places, rest = look_up(self._places, rest)
         unseen = self._latest_unseen() if rest else []
         count = 1
-        while rest and unseen:  # twice as many each time, as what is missing is looked up each time
+        while rest and unseen:  # twice as many each time, because each round looks everything up
             for chunk in reversed(unseen[-count:]):
                 self._look(chunk)
             del unseen[-count:]
@@ -88,8 +88,8 @@ class FrameCache(Cache):
         return [found[serial] for serial in sorted(found)], rest
 
     def _latest_unseen(self) -> list[Chunk]:
-        """Chunks that nobody looked at yet, as many as do not take long: the rest is for the one
-        above to find now, and for another time here."""
+        """The latest chunks that are not indexed, as many as do not take long. The node above finds
+        the rest now, and this one another time."""
         found: list[Chunk] = []
         size = 0
         for chunk in reversed(self._chunks):
@@ -103,7 +103,7 @@ class FrameCache(Cache):
     def _look(self, chunk: Chunk) -> None:
         chunk.numbers = []
         for start in frames.split(chunk.data)[0]:
-            with contextlib.suppress(frames.FrameError):  # nobody looked at it when it passed
+            with contextlib.suppress(frames.FrameError):  # it was not checked when it passed
                 frames.decode(chunk.data, start)
                 place = chunk, start
                 for node, number in frames.numbers_of(chunk.data, start):

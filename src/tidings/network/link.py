@@ -1,9 +1,9 @@
-"""One link: bytes come in and are frames, frames go out and are bytes.
+"""One link: bytes come in and become frames, frames go out and become bytes.
 
-What is to be sent in one turn of the event loop is written together. What waits is bounded: a
-neighbour that reads more slowly than it is sent to is cut off, or loses notifications, which it
-notices by their numbers and asks for. Other messages are never dropped; there are
-few of them, and a neighbour for which even those pile up is cut off.
+All messages of one turn of the event loop are written together. The queue is bounded: a neighbour
+that reads too slowly is disconnected, or misses notifications, which it notices by their numbers
+and asks for. Other messages are never dropped; there are few of them, and a neighbour for which
+even those pile up is disconnected.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from tidings.network.tls import names_in, sentence_of
 from tidings.routing.protocol import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
-PATIENCE = 12.0  # seconds without a sign of the other end's machine
+PATIENCE = 12.0  # seconds without a sign of life from the other end
 HIGH_WATER = 256 << 10  # bytes that wait, after which `pressed` is called
-LINGER = 5.0  # seconds until one that does not read what is left for it is cut off
+LINGER = 5.0  # seconds for the other end to read the rest of a closed link
 
 
 class Policy(Enum):
-    """What becomes of a neighbour that is too slow."""
+    """What happens to a neighbour that is too slow."""
 
-    DROP = "drop"  # notifications, until it has caught up
+    DROP = "drop"  # notifications are dropped until it has caught up
     DISCONNECT = "disconnect"
 
 
 class Link(asyncio.Protocol):
-    """One end of a connection. `received` gets a buffer and where its frames begin; `ended` is told
-    why, once."""
+    """One end of a connection. `received` gets a buffer and where its frames begin; `ended` gets
+    the reason, once."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Link(asyncio.Protocol):
         pressed: Callable[[bool], None] | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        """`pressed` is told when much waits to be sent, and when that is over."""
+        """`pressed` is called with True when much waits to be sent, and with False after that."""
         self._received = received
         self._ended = ended
         self.largest = largest
@@ -60,16 +60,16 @@ class Link(asyncio.Protocol):
         self.dropped = 0  # notifications
         self.bytes_in = self.bytes_out = 0
         self.batches = 0  # times that whole frames came
-        self.strange = False  # the first frame is to be taken alone
-        self.owner = ""  # whose it is, of all links that somebody has
+        self.strange = False  # process the first frame alone
+        self.owner = ""  # who has this link, and perhaps others
         self.routes = False  # the other end is a router, and speaks for many
-        self._reasons: set[str] = set()  # not to read
-        self.bad = False  # it sent what is no frame, or makes no sense
-        self.told_in = self.told_out = 0  # notifications; who takes them counts those that come in
+        self._reasons: set[str] = set()  # for not reading
+        self.bad = False  # it sent bytes that are no frame, or a message that makes no sense
+        self.told_in = self.told_out = 0  # notifications; the receiver counts those that come in
         self.heard = time.monotonic()
         self._transport: asyncio.Transport | None = None
         self._rest = bytearray()  # the beginning of a frame,
-        self._needed = 0  # which is of so many bytes
+        self._needed = 0  # and its size
         self._out: list[bytes | memoryview] = []
         self._out_size = 0
         self._flushing = False
@@ -85,13 +85,13 @@ class Link(asyncio.Protocol):
         else:
             self._put(frames.encode(message))
             if self.waiting > 2 * self.most_waiting:
-                self.close("it does not read what it is sent")
+                self.close("it does not read its messages")
 
     def send_notifications(self, data: bytes | memoryview, count: int) -> None:
         """Send frames of notifications, unless too much waits already."""
         if self.waiting > self.most_waiting:
             if self.policy is Policy.DISCONNECT:
-                self.close("it reads more slowly than it is sent to")
+                self.close("it reads too slowly")
             self.dropped += count
         else:
             self.told_out += count
@@ -121,7 +121,7 @@ class Link(asyncio.Protocol):
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def certificate_names(self) -> frozenset[str]:
-        """The names in the certificate of the other end, if it has one that was verified."""
+        """The names in the certificate of the other end, if it has a verified one."""
         transport = self._transport
         found = None if transport is None else transport.get_extra_info("peercert")
         if not found:
@@ -129,12 +129,12 @@ class Link(asyncio.Protocol):
         return names_in(found)
 
     def close(self, reason: str) -> None:
-        """End the link, after what was sent before; the other end is told why. One that does not
-        read it is cut off all the same."""
+        """Close the link, after what was sent before; the other end is told why. If it does not
+        read that, it is cut off after a while."""
         if self._over:
             return
         transport = self._transport
-        if transport is None:  # not even that far
+        if transport is None:  # it was never connected
             self._end(reason)
             return
         self._put(frames.encode(m.Goodbye(reason)))
@@ -148,24 +148,24 @@ class Link(asyncio.Protocol):
                 asyncio.get_running_loop().call_later(LINGER, transport.abort)
 
     def abort(self, reason: str) -> None:
-        """End the link to somebody who does not listen any more."""
+        """Cut the link off without a word, as nobody listens any more."""
         if not self._over and self._transport is not None:
             self._end(reason)
             self._transport.abort()
 
     def refuse(self, problem: TidingsError) -> None:
-        """End the link because of what it sent."""
+        """Close the link because of what the other end sent."""
         self.bad = True
         self.close(str(problem))
 
     @property
     def unfinished(self) -> int:
-        """Bytes of a frame that came in part."""
+        """Bytes of an incomplete frame."""
         return len(self._rest)
 
     def read(self, why: str, *, on: bool) -> None:
-        """Have a reason to read nothing from the other end, which must wait then; or have it no
-        more."""
+        """Add or remove a reason for not reading. Nothing is read while there is any reason, and
+        the other end must wait."""
         before = self.paused
         (self._reasons.discard if on else self._reasons.add)(why)
         transport = self._transport
@@ -177,7 +177,7 @@ class Link(asyncio.Protocol):
             transport.resume_reading()
 
     def read_at_once(self, size: int) -> None:
-        """How many bytes are taken before others have their turn, where the transport can do so."""
+        """Set how many bytes are read before others have their turn, if the transport can."""
         transport = self._transport
         if transport is not None and hasattr(transport, "max_size"):
             transport.max_size = size
@@ -188,7 +188,7 @@ class Link(asyncio.Protocol):
         return bool(self._reasons)
 
     async def wait_gone(self, seconds: float = 1.0) -> None:
-        """Wait until nothing is left of the connection: TLS takes a while to say goodbye."""
+        """Wait until the connection is closed: TLS takes a while to say goodbye."""
         if self._transport is None:
             return
         try:
@@ -221,16 +221,16 @@ class Link(asyncio.Protocol):
         self.bytes_in += len(data)
         self.heard = time.monotonic()
         if is_first and data[:2] == b"\x16\x03" and data[2:3] in (b"\1", b"\2", b"\3"):
-            self.close("found TLS, expected a connection in the clear: the address is tidings://")
+            self.close("found TLS, expected none: use an address with tidings://")
             return
-        if self._rest:  # a frame is put together once, in however many pieces it comes
+        if self._rest:  # join the pieces of a frame once, when all are there
             self._rest += data
             if len(self._rest) < self._needed:
                 return
             data = bytes(self._rest)
             self._rest = bytearray()
         if self.strange and len(data) >= frames.SHORTEST:
-            # what is allowed after the first one is for the owner to say
+            # the owner decides by the first frame what is allowed after it
             first = max(frames.size_at(data, 0), frames.SHORTEST)
             self._take(data[:first])
             data = data[first:]
@@ -238,7 +238,7 @@ class Link(asyncio.Protocol):
             self._take(data)
 
     def _take(self, data: bytes) -> None:
-        """Frames, and perhaps the beginning of another."""
+        """Process frames, and keep the beginning of the next."""
         if self._over:
             return
         try:
@@ -270,19 +270,19 @@ class Link(asyncio.Protocol):
 
 
 def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
-    """Have the system end a connection whose other end gives no sign of life: it may be gone
-    without a word, and then nothing but silence tells of it."""
+    """Have the system close a connection whose other end gives no sign of life: it may have
+    vanished without closing it."""
     found = transport.get_extra_info("socket")
     if found is None:
         return
     every = max(1, round(seconds / 3))
     wanted = {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": 2,
-              # also for those that do not read because they must wait: longer than they may have to
+              # longer than the other end may stop reading because of back-pressure
               "TCP_USER_TIMEOUT": round(5000 * seconds)}  # fmt: skip
     with contextlib.suppress(OSError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in wanted.items():
-        option = getattr(socket, name, None)  # not every system has them all
+        option = getattr(socket, name, None)  # not every system has all of them
         if option is not None:
             with contextlib.suppress(OSError):
                 found.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -1,4 +1,4 @@
-"""Numbers that tell one start of something from all others."""
+"""Random numbers that tell one start of a process from all others."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import secrets
 
 
 def draw_life() -> int:
-    """A number of 63 bits at random, never 0. Not from a clock, which may go back."""
+    """A random number of 63 bits, never 0. It does not come from a clock, which may go back."""
     return secrets.randbits(63) or 1

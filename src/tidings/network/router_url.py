@@ -1,4 +1,4 @@
-"""Where a router is: tidings://host:7400/channel, or tidings+tls://."""
+"""Addresses of routers: tidings://host:7400/channel, or tidings+tls://."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RouterUrl(NamedTuple):
 
 
 def parse_address(address: str) -> RouterUrl:
-    """The parts of an address; EnvironmentProblem where it is none."""
+    """The parts of an address; EnvironmentProblem if it is none."""
     try:
         parts = urlsplit(address)
         port, host = parts.port or PORT, parts.hostname

@@ -1,8 +1,8 @@
-"""Kernels that look at the fronts of frames: the same as `frames.split`, and as the loop of
-`Forwarder.forward`, in less time.
+"""Kernels that scan the fronts of frames: they do what `frames.split` and the loop of
+`Forwarder.forward` do, in less time.
 
-Labels are known by a table with open addressing: for each place the bytes of the labels (where they
-are in `arena`, and how many, -1 for a free place) and the number of their plan.
+Known labels are in a hash table with open addressing. Each place has the bytes of the labels (where
+they are in `arena`, and how many, -1 for a free place) and the number of their plan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV
 
 @short_kernel
 def split_frames(data: Any, largest: int, starts: Any) -> Any:
-    """How many whole frames there are, and where they end; -1 frames where one is none of ours."""
+    """How many complete frames there are, and where they end; -1 frames if one is none of ours."""
     at: Any = 0
     count, size = 0, len(data)
     while at + 6 <= size:
@@ -41,7 +41,7 @@ def split_frames(data: Any, largest: int, starts: Any) -> Any:
 
 @short_kernel
 def find_place(data: Any, first: int, size: int, places: Any, sizes: Any, arena: Any) -> Any:
-    """Where labels are in the table, or the free place where they belong."""
+    """The place of labels in the table, or the free place where they belong."""
     mixed = _OFFSET
     for at in range(first, first + size):
         mixed = (mixed ^ np.uint64(data[at])) * _PRIME
@@ -63,9 +63,9 @@ def find_runs(
     data: Any, start: int, end: int, done: int, last: int, table: Any, arena: Any, firsts: Any,
     found: Any,
 ) -> Any:  # fmt: skip
-    """Runs of frames with one plan, from a place on: the first frame of each, and its plan. `done`
-    frames were before, the last of them with the plan `last`. Gives how many runs there are, how
-    many frames are done, where the next one begins, and why it ended there."""
+    """Runs of frames with the same plan, from `start` on: the first frame of each, and its plan.
+    `done` frames came before, the last of them with the plan `last`. Returns the number of runs,
+    the number of frames that are done, where the next one begins, and why it ended there."""
     places, sizes, plans = table[0], table[1], table[2]
     at: Any = start
     runs = 0

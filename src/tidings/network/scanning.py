@@ -1,8 +1,8 @@
-"""Frames scanned by kernels, where there are many of them.
+"""Scanning frames with compiled kernels, in busy routers.
 
-A router begins in plain Python. When it has seen so many frames that it is a busy one, a thread
-loads the kernels, which takes about a second and a hundred megabytes; what is found is the same
-with them and without. Routers with little to do, and agents, never pay for it.
+A router begins in plain Python. After BUSY frames a thread loads the kernels, which takes about a
+second and a hundred megabytes; the results are the same with and without them. Routers with little
+traffic, and agents, never pay for it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from tidings.routing.protocol import frames, messages as m
 
-BUSY = 200_000  # frames that were seen, from which on it is worth it
-LEAST = 1 << 14  # bytes of a buffer that is given to a kernel
+BUSY = 200_000  # frames, after which loading the kernels pays off
+LEAST = 1 << 14  # bytes; smaller buffers are not worth a kernel call
 MOST_KNOWN = 100_000  # labels whose plans are remembered,
 _MOST_ARENA = 1 << 24  # and their bytes
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class _KernelLoader:
-    """The kernels, and what they need, once they are there."""
+    """The kernels and numpy, once they are loaded."""
 
     def __init__(self) -> None:
         self.kernels: Any = None
@@ -39,7 +39,7 @@ class _KernelLoader:
             self.numpy = numpy
             _Table(scan_kernels).rehearse()
             self.kernels = scan_kernels
-        except Exception as problem:  # whatever keeps them from loading, it goes on without
+        except Exception as problem:  # whatever it is, the router works without them
             _log.warning("the kernels that scan frames can't be loaded: %s", problem)
 
 
@@ -47,14 +47,14 @@ loader = _KernelLoader()
 
 
 def ask_for_kernels() -> None:
-    """Begin to load the kernels, unless that was done."""
+    """Begin to load the kernels, once."""
     if not loader.asked:
         loader.asked = True
         threading.Thread(target=loader.load, name="tidings-kernels", daemon=True).start()
 
 
 def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
-    """As `frames.split`."""
+    """The same as `frames.split`."""
     kernels, numpy = loader.kernels, loader.numpy
     if kernels is None or len(buffer) < LEAST:
         return frames.split(buffer, largest)
@@ -66,12 +66,12 @@ def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
 
 
 def new_table() -> _Table | None:
-    """A table of plans, if the kernels are there."""
+    """A table of plans, if the kernels are loaded."""
     return None if loader.kernels is None else _Table(loader.kernels)
 
 
 class _Table:
-    """Plans by labels, as a kernel can read them."""
+    """Plans by labels, in arrays for the kernels."""
 
     def __init__(self, kernels: Any) -> None:
         self._kernels = kernels
@@ -86,7 +86,7 @@ class _Table:
         self._table = self._empty(1 << 10)
 
     def rehearse(self) -> None:
-        """Have all kernels compiled, or read from the disk, for the types they are called with."""
+        """Compile all kernels, or load them from the cache, for the types they are called with."""
         frame = frames.encode(m.Notification(1, 1, (m.Mark(1, 1, (1,)),), b""))
         self.runs(frame, 0, len(frame), lambda *_: ())
         self._grow()
@@ -97,8 +97,8 @@ class _Table:
     def runs(
         self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]
     ) -> list[tuple[int, Any]]:
-        """Runs of frames with one plan: the first of each, and the plan. FrameError where a front
-        does not fit; labels that are not known are asked for."""
+        """Runs of frames with the same plan: the first frame of each, and the plan. `plan_of` is
+        asked for unknown labels. FrameError if a front does not fit."""
         data = self._numpy.frombuffer(buffer, self._numpy.uint8)
         most = (end - start) // frames.HEAD + 1
         firsts, found = self._numpy.empty((2, most), self._numpy.int64)
@@ -119,10 +119,10 @@ class _Table:
             front = frames.front_of(buffer, start)
             labels = buffer[front.labels : front.rest]
             self._learn(labels, plan_of(labels, front.marks))
-            last = -1  # numbers may have begun anew, there or here
+            last = -1  # the numbers of plans may have begun anew
 
     def _learn(self, labels: bytes, plan: Any) -> None:
-        """Know the plan of labels; all others are forgotten where there are too many."""
+        """Add the plan of labels; if there are too many, forget all others."""
         if self._known >= MOST_KNOWN or self._used + len(labels) > _MOST_ARENA:
             self.clear()
         if 2 * self._known >= self._table.shape[1]:

@@ -1,4 +1,4 @@
-"""TLS: contexts with what is always the same about them, and what went wrong in one sentence."""
+"""TLS contexts with our settings, and TLS errors as sentences."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from tidings.model import EnvironmentProblem
 from tidings.network.router_url import RouterUrl
 
 Path = str | PathLike[str]
-OURS = "tidings:router/"  # what a URI begins with that names a router
+OURS = "tidings:router/"  # the prefix of a URI that names a router
 
 _SENTENCES = {
     "WRONG_VERSION_NUMBER": "it does not speak TLS",
     "RECORD_LAYER_FAILURE": "it does not speak TLS",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it lets nobody in without a certificate",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it expects a certificate",
     "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the authority of our certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not take our certificate",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not take our certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not accept our certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not accept our certificate",
     "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks another version of TLS",
     "UNSUPPORTED_PROTOCOL": "it speaks another version of TLS",
 }
 
 
 def client_context(authorities: Path | None = None) -> ssl.SSLContext:
-    """For whoever connects: the other end must have a certificate with the host in it, of these
-    authorities, or of those that this machine trusts."""
+    """The context of a client: the server must have a certificate with its host, signed by these
+    authorities, or by those that this machine trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # what is there is the name of a router, not that of a host
+    # our common names are names of routers, not of hosts
     context.hostname_checks_common_name = False
     if authorities is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
@@ -45,7 +45,7 @@ def client_context(authorities: Path | None = None) -> ssl.SSLContext:
 def context_for(
     place: RouterUrl, given: ssl.SSLContext | None, authorities: Path | None
 ) -> ssl.SSLContext | None:
-    """The context of a connection to a place; None for one in the clear."""
+    """The context of a connection to a router; None without TLS."""
     if place.secure:
         return given or client_context(authorities)
     if authorities is not None:
@@ -57,7 +57,7 @@ def context_for(
 
 
 def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """For whoever listens."""
+    """The context of a server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     load_certificate(context, certificate, key)
@@ -65,9 +65,9 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    """Have a context show a certificate; EnvironmentProblem where it can't be used."""
+    """Load a certificate into a context; EnvironmentProblem if it can't be used."""
     try:
-        # a key with a password would be asked for on the terminal
+        # OpenSSL would ask for the password of a key on the terminal
         context.load_cert_chain(certificate, key, password=_no_password)
     except (OSError, ValueError) as problem:
         reason = _reason_of(problem)
@@ -77,7 +77,7 @@ def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> N
 
 
 def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
-    """Have a context trust authorities; EnvironmentProblem where they can't be used."""
+    """Have a context trust authorities; EnvironmentProblem if they can't be used."""
     try:
         context.load_verify_locations(authorities)
     except (OSError, ValueError) as problem:
@@ -87,9 +87,9 @@ def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
 
 
 def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
-    """The names that a certificate gives to whoever shows it, as `getpeercert` has it: those in
-    URIs of ours, or, where it has none, its common name. DNS names are those of hosts: they say
-    where somebody may listen, not who it is."""
+    """The names of routers in a certificate, as `getpeercert` returns it: those in our URIs, or its
+    common name if it has none. DNS names are names of hosts: they say where a server may listen,
+    not who it is."""
     uris = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"}
     names = {unquote(value.removeprefix(OURS)) for value in uris if value.startswith(OURS)}
     if names:
@@ -99,13 +99,13 @@ def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
 
 
 def sentence_of(problem: BaseException) -> str:
-    """What went wrong with a connection, said of the other end."""
+    """What went wrong with a connection, as a sentence about the other end."""
     if isinstance(problem, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {problem.verify_message.rstrip('.')}"
     if isinstance(problem, ssl.SSLError):
         reason = problem.reason or ""
         return _SENTENCES.get(reason) or f"TLS failed: {reason.replace('_', ' ').lower()}"
-    return str(problem) or "it ended the connection"
+    return str(problem) or "it closed the connection"
 
 
 def _no_password() -> str:

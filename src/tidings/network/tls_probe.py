@@ -1,8 +1,7 @@
-"""Where those wait who come to a door with TLS, until it is known that they speak it.
+"""Connections to a server with TLS, until the handshake is done.
 
-A server of asyncio drops whoever fails at TLS without a word to anybody. Here the first bytes are
-looked at: whoever speaks in the clear is told so in the clear, and whatever goes wrong with TLS is
-said to the owner.
+A server of asyncio silently drops clients that fail at TLS. A probe looks at the first bytes: a
+client without TLS is told so without TLS, and the owner learns of every failed handshake.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from tidings.network.link import Link
 from tidings.network.tls import sentence_of
 from tidings.routing.protocol import frames, messages as m
 
-LINGER = 1.0  # seconds in which whoever is turned away may read why
-IN_THE_CLEAR = "found a connection in the clear, expected TLS: the address is tidings+tls://"
+LINGER = 1.0  # seconds for a refused client to read why
+IN_THE_CLEAR = "found a connection without TLS, expected TLS: use an address with tidings+tls://"
 
 
 class TlsProbe(asyncio.Protocol):
-    """One that came. `accept` gives the link that it gets when TLS is there; `on_refused` is told
-    why it gets none; `on_left` that it is here no more."""
+    """One new connection. `accept` makes its link when the handshake is done; `on_refused` gets
+    the reason if there is none; `on_left` is called when the probe is over."""
 
     def __init__(
         self,
@@ -42,19 +41,19 @@ class TlsProbe(asyncio.Protocol):
         self._spawn = spawn
         self._on_left = on_left
         self._transport: asyncio.Transport | None = None
-        self._early = b""  # came before the link was there
+        self._early = b""  # data that came before the link was made
         self._is_refused = False
         self._lost = asyncio.Event()
-        self._there = asyncio.Event()  # the first bytes are, or nobody waits for them any more
+        self._there = asyncio.Event()  # the first bytes came, or nobody waits for them
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # before 3.11.5, a transport that is paused right here reads all the same
+        # before Python 3.11.5, a transport that is paused right here still reads
         asyncio.get_running_loop().call_soon(self._begin, transport)
 
     def _begin(self, transport: asyncio.Transport) -> None:
-        transport.pause_reading()  # what comes is for TLS
+        transport.pause_reading()  # the first bytes are for TLS
         self._spawn(self._enter(transport))
 
     def data_received(self, data: bytes) -> None:
@@ -67,7 +66,7 @@ class TlsProbe(asyncio.Protocol):
         self._there.set()
 
     def end(self, reason: str) -> None:
-        """Nobody waits for this one any longer."""
+        """Refuse this connection."""
         self._on_refused(reason)
         self._there.set()
         if self._transport is not None:
@@ -94,9 +93,9 @@ class TlsProbe(asyncio.Protocol):
             self._on_refused("nothing was said for too long")
             transport.abort()
         except ConnectionError:
-            self._on_refused("it ended the connection, as those do who don't trust a certificate")
+            self._on_refused("it closed the connection; perhaps it does not trust our certificate")
             transport.abort()
-        except OSError as problem:  # those of TLS among them
+        except OSError as problem:  # errors of TLS too
             self._on_refused(sentence_of(problem))
             transport.abort()
         else:
@@ -114,7 +113,7 @@ class TlsProbe(asyncio.Protocol):
             link.connection_lost(None)
 
     async def _say_in_the_clear(self, transport: asyncio.Transport) -> None:
-        # what was not read when a socket is closed makes it forget what it was to send
+        # a socket that is closed with unread data drops what it was to send
         self._is_refused = True
         transport.resume_reading()
         transport.write(frames.encode(m.Goodbye(IN_THE_CLEAR)))
@@ -127,7 +126,7 @@ class TlsProbe(asyncio.Protocol):
 
 
 async def _first_bytes(transport: asyncio.Transport, there: asyncio.Event) -> bytes:
-    """What came first; it is left where it is. Nothing if the other end left."""
+    """Peek at the first bytes; empty if the other end left."""
     loop = asyncio.get_running_loop()
     number = transport.get_extra_info("socket").fileno()
     with socket.socket(fileno=os.dup(number)) as copy:
@@ -143,5 +142,5 @@ async def _first_bytes(transport: asyncio.Transport, there: asyncio.Event) -> by
 
 
 def _is_tls(first: bytes) -> bool:
-    """A greeting of ours that begins so would be longer than 64 KiB."""
+    """Is this the start of TLS? A greeting of ours that begins so would be longer than 64 KiB."""
     return first[0] == 0x16 and (len(first) < 3 or (first[1] == 3 and first[2] in (1, 2, 3)))

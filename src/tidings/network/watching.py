@@ -1,4 +1,4 @@
-"""Whoever watches a node: it is let in like an agent, and gets a report about once a second."""
+"""Watching a node: a watcher connects like an agent, and gets a report about once a second."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tidings.network.router_url import parse_address
 from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing.protocol import frames, messages as m
 
-PATIENCE = 10.0  # seconds without a report: whoever answers there is not one of ours
+PATIENCE = 10.0  # seconds without a report: then it is no node of tidings
 
 
 class Watching:
-    """Reports as they come, the latest only: an asynchronous iterator. It raises
-    EnvironmentProblem where the link ends, Refusal where it was not let in."""
+    """An asynchronous iterator of reports; only the latest is kept. It raises EnvironmentProblem
+    when the link ends, and Refusal if the node refused the watcher."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -54,7 +54,7 @@ class Watching:
             elif isinstance(message, m.Report):
                 self._latest = message
                 self._news.set()
-                link.send(m.Watch())  # whoever says nothing is taken for gone
+                link.send(m.Watch())  # a silent neighbour would be dropped
             elif isinstance(message, m.Goodbye):
                 if not link.name:
                     self._over = Refusal(message.reason)
@@ -74,7 +74,7 @@ async def watch(
     tls: ssl.SSLContext | None = None,
     authorities: Path | None = None,
 ) -> AsyncIterator[Watching]:
-    """Watch the node at an address, and those below it; see `connect`."""
+    """Watch the node at an address and the nodes below it; see `connect`."""
     host, port, channel, _ = place = parse_address(address)
     tls = context_for(place, tls, authorities)
     watching = Watching(f"{host}:{port}")

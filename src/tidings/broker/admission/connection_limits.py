@@ -1,7 +1,8 @@
-"""Who stands at the door of a node, and who is sent away: bounds on what connections take.
+"""Limits on connections: how many strangers may wait, and how much neighbours may take.
 
-connect ──> stranger ──Hello──> neighbour          the oldest stranger goes for one too many;
-               └─ too late, too much, no token ──> refused and counted        neighbours never
+connect ──> stranger ──Hello──> neighbour          if there are too many strangers, the oldest is
+               └─ too late, too much, no token     closed; neighbours are never closed for others
+                  ──> refused and counted
 """
 
 from __future__ import annotations
@@ -15,38 +16,39 @@ from tidings.network import Link
 from tidings.routing.forwarding import Name
 from tidings.routing.protocol import Limits
 
-GREETING = 10.0  # seconds until whoever connects must have said who it is
-TURN = 128 << 10  # bytes that are read from all neighbours together before anything else is done,
-LEAST = 1 << 10  # and from each of them
+GREETING = 10.0  # seconds for a new connection to send its greeting
+TURN = 128 << 10  # bytes that are read in one turn from all neighbours together,
+LEAST = 1 << 10  # and at least from each of them
 REPORT = 10.0  # seconds between two lines about what was refused
 
 _log = logging.getLogger(__name__)
 
 
 class ConnectionLimits:
-    """Strangers, and the counters of a node."""
+    """The strangers of a node, and its counters of refusals."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.counts: Counter[str] = Counter()
-        """Connections that were ended, by the reason."""
+        """Connections that were closed, by reason."""
         self._strangers: dict[Link, asyncio.TimerHandle] = {}
-        self._quiet: dict[Name, tuple[Link, int, float]] = {}  # batches then, and since when
-        self._came: dict[Link, int] = {}  # bytes
+        # of each neighbour its link and batches, and since when these have not changed
+        self._quiet: dict[Name, tuple[Link, int, float]] = {}
+        self._came: dict[Link, int] = {}  # bytes that came so far
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 
     # -- strangers -----------------------------------------------------------------------------
 
     def __contains__(self, link: object) -> bool:
-        """Has somebody not said yet who it is?"""
+        """Is a link still a stranger's?"""
         return link in self._strangers
 
     def __len__(self) -> int:
         return len(self._strangers)
 
     def admit(self, link: Link) -> None:
-        """Somebody connects."""
+        """Admit a new stranger."""
         if len(self._strangers) >= self.limits.strangers:
             self.send_away(next(iter(self._strangers)), "too many strangers")
         loop = asyncio.get_running_loop()
@@ -55,17 +57,17 @@ class ConnectionLimits:
         )
 
     def end_greeting(self, link: Link) -> None:
-        """Somebody has said something, and is no stranger any more."""
+        """A stranger sent its first message."""
         self._strangers.pop(link).cancel()
 
     def send_away(self, link: Link, reason: str) -> None:
-        """End a link, and count why."""
+        """Close a link, and count the reason."""
         self.counts[reason] += 1
         link.close(reason)
         self.remove(link)
 
     def remove(self, link: Link) -> None:
-        """A link is over."""
+        """Forget a link that was closed."""
         timer = self._strangers.pop(link, None)
         if timer is not None:
             timer.cancel()
@@ -76,8 +78,8 @@ class ConnectionLimits:
     # -- neighbours ----------------------------------------------------------------------------
 
     def check(self, links: dict[Name, Link], now: float, patience: float) -> None:
-        """End the links of neighbours that are read from and say nothing whole for too long, and
-        the longest queues where all together are too long."""
+        """Close the links of neighbours that sent no complete message for too long although they
+        are read from; and if all queues together are too long, the links with the longest."""
         quiet: dict[Name, tuple[Link, int, float]] = {}
         for name, link in [*links.items()]:
             before = self._quiet.get(name)
@@ -97,8 +99,9 @@ class ConnectionLimits:
             self.send_away(link, "all queues together are too long, and this is the longest")
 
     def _share_time(self, links: dict[Name, Link]) -> None:
-        """The more neighbours speak, the less of each is read at once: who says little is not to
-        wait for those that never stop. A router speaks for many, who would wait for each other."""
+        """The more neighbours send, the less is read from each at once, so that those who send
+        little need not wait for those who never stop. Routers get a full turn: they speak for
+        many."""
         came = {link: link.bytes_in for link in links.values()}
         busy = sum(self._came.get(link) != size for link, size in came.items())
         self._came = came
@@ -106,10 +109,10 @@ class ConnectionLimits:
             share = TURN if link.routes else TURN // max(busy, 1)
             link.read_at_once(max(LEAST, share))
 
-    # -- what is told of it --------------------------------------------------------------------
+    # -- the log -------------------------------------------------------------------------------
 
     def report(self, name: str, found: Callable[[], dict[str, int]], now: float) -> None:
-        """Log what was refused, when there is something new and not too often."""
+        """Log the counts of refusals if they changed, but not too often."""
         if now < self._report_at:
             return
         counts = found()

@@ -1,4 +1,4 @@
-"""Where others come in, and who may."""
+"""Where a node listens, and who may connect."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Door(msgspec.Struct, frozen=True):
-    """How others come in: where, with which certificate of ours, and who may: with a token that is
-    known, or, where certificates count, with one that has the name in it. Without tokens and
-    certificates anybody may."""
+    """Where a node listens, with which certificate, and who may connect: clients with a known
+    token, or, if `certificates` is set, with a certificate that has their name. Without both,
+    anybody may."""
 
     address: Address = Address("127.0.0.1", 0)
     tls: ssl.SSLContext | None = None

@@ -1,14 +1,14 @@
-"""Who may come in, under which name, and what they may do there.
+"""Who may connect, under which name, and with which rights.
 
-    token = "name"                                bound: nobody else may have the name
-    token = "*"                                   any name that is bound to nobody: a guest
-    token = {name = "...", may = ["publish"]}     either of them, with what it may do
-    token = {name = "...", may = ["route"]}       a router: nobody routes who was not asked to
+    token = "name"                                bound: nobody else may use the name
+    token = "*"                                   a guest: any name that is not bound
+    token = {name = "...", may = ["publish"]}     bound or a guest, with certain rights
+    token = {name = "...", may = ["route"]}       a router; this right must be granted explicitly
     a certificate                                 bound to each of the names in it, and a router
 
-Publishers are told apart by names, and the rendezvous point drops what a publisher has said before.
-So nobody may publish under the name of another: whoever is not a router publishes under its own
-name, and guests under "*/" and theirs, which is the name of nobody who is bound, at any router.
+The rendezvous point recognises publishers by name, and drops what a publisher has published before.
+So nobody may publish under another's name: a client that is no router publishes under its own name,
+and a guest under "*/" and its name, which no bound client can have, at any router.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ALL: frozenset[Right] = AGENT | ROUTE
 
 
 class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a token is good for. Without `may` that is to publish and to subscribe. To route is to
-    publish under the names of others, so it is for those alone of whom it is said. Beside `route`
-    stands what may pass such a router; `route` alone lets everything pass."""
+    """The name and the rights of a token. Without `may` these are to publish and to subscribe. A
+    router publishes under the names of others, so `route` must be granted explicitly. Other rights
+    beside `route` say what may pass the router; `route` alone lets everything pass."""
 
     name: str
     may: frozenset[Right] | None = None
@@ -48,38 +48,38 @@ Tokens = Mapping[str, str | Grant]
 
 
 class Permissions(msgspec.Struct, frozen=True):
-    """With what somebody came in: it is looked at again for every message."""
+    """What a client may do: its name and rights, checked for every message."""
 
     name: str
     may: frozenset[Right] = ALL
-    routes: bool = True  # it says that it is a router, and may be one
-    bound: bool = True  # nobody else has this name
-    key: bytes = b""  # the digest of the token; tells guests with different ones apart
+    routes: bool = True  # it is a router
+    bound: bool = True  # nobody else may use its name
+    key: bytes = b""  # the digest of its token, which tells guests apart
 
     @property
     def publisher(self) -> str:
-        """What the names of its publishers begin with."""
+        """The prefix of its publishers' names."""
         return self.name if self.bound else f"{ANY}/{self.name}"
 
     @property
     def owner(self) -> str:
-        """Whose filters those are that it asks for. Guests are told apart by their tokens: names
-        they may have as many as they like."""
+        """The owner of its filters. Guests are told apart by their tokens, because they can use any
+        number of names."""
         return self.name if self.bound else f"{ANY}/{sha256(b'owner' + self.key).hexdigest()[:16]}"
 
     @property
     def neighbour(self) -> str:
-        """Under which name the machine knows it. Whoever may not subscribe gets nothing that was
-        for one of the same name who did."""
+        """The name by which the machine knows it. A client that may not subscribe must not get what
+        is for one of the same name that did."""
         return self.name if "subscribe" in self.may else f"{self.name}/publisher"
 
     def may_replace(self, other: Permissions) -> bool:
-        """Whether this is the same one, back again, or one with more right to the name."""
+        """Is this the same client again, or one with more right to the name?"""
         return self.bound or (not other.bound and hmac.compare_digest(self.key, other.key))
 
     def refusal(self, message: m.Message) -> str:
-        """Why a message is not taken; empty if it is."""
-        if isinstance(message, m.Trace):  # whoever publishes must know whether it is still there
+        """Why a message is refused; empty if it is accepted."""
+        if isinstance(message, m.Trace):  # publishers need the lineage too
             return ""
         if not isinstance(message, m.Publish):
             return "" if "subscribe" in self.may else f"{self.name!r} may not subscribe here"
@@ -92,25 +92,25 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 class Register:
-    """What is known of tokens, by their digests, which are made once.
+    """The known tokens, by their digests, which are computed once.
 
-    A greeting costs one digest and one look-up, whatever the number of tokens. How long the look-up
-    takes depends on digests alone: whoever would learn from it how much of a digest was right would
-    have to find a token for each digest that it wants to try, which SHA-256 is there to prevent.
+    A greeting costs one digest and one look-up, whatever the number of tokens. The time of the
+    look-up depends on digests alone. To learn from it how much of a digest is right, an attacker
+    would need a token for each digest that it wants to try, which SHA-256 prevents.
     """
 
     def __init__(self, tokens: Tokens | None) -> None:
         self._grants: dict[bytes, Grant] = {}
         for token, value in (tokens or {}).items():
-            if token:  # or anybody came in with none
+            if token:  # an empty one would admit everybody
                 self._grants[digest_of(token)] = Grant(value) if isinstance(value, str) else value
         self._bound = {grant.name for grant in self._grants.values()} - {ANY}
 
     def admit(
         self, hello: m.Hello, certified: frozenset[str], reserved: Iterable[str] = ()
     ) -> Permissions | str:
-        """The pass of whoever says hello, or why there is none. `certified` are the names in its
-        certificate, `reserved` those that had one before."""
+        """The permissions of a client that says hello, or why it has none. `certified` has the
+        names in its certificate, `reserved` those that were shown in certificates before."""
         key = digest_of(hello.token)
         return self.judge(hello.name, key, certified, reserved, routes=hello.routes)
 
@@ -123,7 +123,7 @@ class Register:
         *,
         routes: bool,
     ) -> Permissions | str:
-        """The same, of a token whose digest is `key`."""
+        """The same for a token with the digest `key`."""
         if "/" in name or name == ANY:
             return f"found the name {name[:80]!r}, expected one without '/' that is not '*'"
         found = self._grants.get(key)
@@ -131,9 +131,9 @@ class Register:
         if name in certified:
             rights = ALL
         elif found is None:
-            return "the token is not one that is known here, and no certificate has the name"
+            return "the token is not known here, and no certificate has the name"
         elif found.name not in (ANY, name):
-            return f"the token is that of another name than {name[:80]!r}"
+            return f"the token belongs to another name than {name[:80]!r}"
         bound = name in certified or (found is not None and found.name == name)
         if found is not None and found.name in (ANY, name):
             rights |= found.rights

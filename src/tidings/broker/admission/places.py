@@ -1,11 +1,11 @@
-"""The places of a node, and who may have which: no token takes those of all others.
+"""The places for neighbours of a node, and who may take which: no token can take all of them.
 
-    0     guests, of each token a share        no guests      only routers     neighbours
+    0     guests, a share for each token       bound names    only routers     neighbours
     ├────────────────────────────────────────┬──────────────┬────────────────┤
 
-Guests come in while they leave the reserved places free, agents with a name of their own while they
-leave those of routers free, routers while there is any. Where nobody is guarded nobody is told
-apart, and all share all.
+Guests may not take the reserved places, and agents with bound names may not take those of routers;
+routers may take any. A node without tokens and certificates can't tell clients apart, and all share
+all places.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.routing.protocol import Limits
 
 
 class Places:
-    """Who is here, counted: to come, to leave and to be refused cost the same for any number."""
+    """Counts of the neighbours of each kind. Each call costs the same for any number of them."""
 
     def __init__(self, limits: Limits) -> None:
         most = limits.neighbours
@@ -30,17 +30,17 @@ class Places:
         self._all_guests = self._agents = 0
 
     def take(self, one: Permissions) -> None:
-        """Somebody comes in."""
+        """Count a new neighbour."""
         self._count(one, 1)
 
     def leave(self, one: Permissions) -> None:
-        """Somebody is gone."""
+        """A neighbour has left."""
         self._count(one, -1)
         if self._guests.get(one.key) == 0:
             del self._guests[one.key]
 
     def refusal(self, one: Permissions) -> str:
-        """Why there is no place; empty if there is, as far as this one's kind is concerned."""
+        """Why there is no place for a neighbour of this kind; empty if there is."""
         if not one.bound:
             if self._guests[one.key] >= self.most_of_token:
                 return (
@@ -50,7 +50,7 @@ class Places:
             if self._all_guests >= self.most_guests:
                 return (
                     f"there are {self._all_guests:,} guests, expected at most "
-                    f"{self.most_guests:,}: the other places are for names of their own"
+                    f"{self.most_guests:,}: the other places are for bound names"
                 )
         if not one.routes and self._agents >= self.most_agents:
             return (

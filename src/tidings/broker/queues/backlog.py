@@ -1,16 +1,16 @@
-"""Subscription work, which waits while there are notifications.
+"""The backlog of subscription work, which waits while there are notifications.
 
     notifications ──────────────────────────> see publications.py
     Subscribe, Ask, Recover ... ──> backlog ──> a slice of time, then the event loop has its turn
 
-A subscription takes much longer than a notification, and nobody minds if it takes a little longer
-still. So what neighbours want is looked at for a millisecond or so, and then whatever came in
-meanwhile goes first. While notifications with many marks come, subscriptions also wait for each
-other: whatever changes the graph makes known ways unknown, and it is cheaper to find those of a
-thousand marks again after many changes than after each.
+A subscription takes much longer than a notification, and may take a little longer still. So the
+backlog is worked on for about a millisecond at a time, and notifications that came meanwhile go
+first. While notifications with many marks come, changes are also batched: each change of the graph
+invalidates known ways, and computing those of a thousand marks once after many changes is cheaper
+than after each.
 
-Neighbours have their turns, and so have those behind a router that ask for nodes; what one of them
-says stays in its order. A neighbour for which too much waits is not read from until that is done.
+Neighbours take turns, and so do the owners behind a router; the messages of each stay in order. A
+neighbour with too many waiting messages is not read from until they are done.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from tidings.network import Link
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
-LONG_SLICE = 0.01  # while notifications come
-REST = 3.0  # times as long as it took, others have the loop for themselves then,
-REST_PER_MARK = 0.0001  # seconds, and at least so long for each mark of a notification, up to
-MOST_REST = 0.1
-PIECE = 256  # nodes of a Subscribe that are looked at together
+LONG_SLICE = 0.01  # while notifications come; after a slice, the backlog rests
+REST = 3.0  # times as long as the slice took,
+REST_PER_MARK = 0.0001  # and at least so many seconds for each mark of a notification,
+MOST_REST = 0.1  # up to so many
+PIECE = 256  # nodes of a Subscribe that are processed together
 MOST_WAITING = 1000  # messages of one neighbour,
 MOST_WAITING_ALL = 10_000  # and of all together
 
 
 class Backlog:
-    """What waits, each neighbour in turn. `take` does the work."""
+    """Waiting messages, processed in turns. `take` does the work."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Backlog:
         done: Callable[[], None],
         notified: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`done` is called after each slice; `notified` tells how many notifications came so far,
-        and how many marks one has."""
+        """`done` is called after each slice; `notified` says how many notifications came so far,
+        and how many marks one of them has."""
         self._take = take
         self._done = done
         self._notified = notified
@@ -84,7 +84,7 @@ class Backlog:
         took = time.monotonic() - begun
         if busy:
             self._schedule(max(REST * took, min(MOST_REST, REST_PER_MARK * marks)))
-        else:  # filters that are dear to place get a part of the time, and not half of it
+        else:  # filters that are slow to place get a quarter of the time
             self._schedule(REST * (took - SLICE) if took > 2 * SLICE else 0.0)
 
 

@@ -1,11 +1,11 @@
-"""Publications, which others may not delay.
+"""The queue of publications, in which no publisher can delay others for long.
 
-    what comes ──> nothing waits, and the slice is not over ──> machine
-           └─────> turns ──> a slice of time, then the event loop has its turn ──> machine
+    publication ──> nothing waits, and the slice is not over ──> machine
+           └──────> turns ──> a slice of time, then the event loop has its turn ──> machine
 
-One that comes alone is taken at once. Where many come, each publisher has its turn, as far as it is
-known here: what comes by a router and begins with the same name is one publisher. All guests behind
-a router are one, as the names of guests say nothing.
+A single publication is processed at once. When many come, publishers take turns, as far as they are
+known here: publications from a router whose names begin alike count as one publisher. All guests
+behind a router count as one, because guests can use any name.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tidings.network import Link
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.002  # seconds
-MOST_BYTES = 4 << 20  # that wait of one link,
-MOST_BYTES_ALL = 64 << 20  # and of all together
-OVERHEAD = 256  # bytes of one that waits, beside what it says
+MOST_BYTES = 4 << 20  # that may wait from one link,
+MOST_BYTES_ALL = 64 << 20  # and from all together
+OVERHEAD = 256  # bytes that a waiting publication takes beside its content and payload
 
 
 class Publications:
-    """What neighbours publish. `take` does the work."""
+    """Publications of neighbours. `take` does the work."""
 
     def __init__(self, take: Callable[[Link, m.Publish], None], done: Callable[[], None]) -> None:
         """`done` is called after each slice."""
@@ -33,14 +33,14 @@ class Publications:
         self._done = done
         self._turns: Turns[m.Publish] = Turns("publications", MOST_BYTES, MOST_BYTES_ALL)
         self._until = 0.0
-        self.count = 0  # of those that came
+        self.count = 0  # of all that came
         self._scheduled = False
 
     def __len__(self) -> int:
         return len(self._turns)
 
     def begin(self) -> None:
-        """A buffer came: a slice of what is in it may be taken at once."""
+        """A buffer came: begin a slice, in which publications may be processed at once."""
         self._until = time.monotonic() + SLICE
 
     def put(self, link: Link, message: m.Publish) -> None:

@@ -1,4 +1,4 @@
-"""What waits, in turn: nobody's flood delays what others say.
+"""Fair queues: nobody's flood delays the messages of others.
 
     edge ──── link edge ─┬─ writer   ▇             one of each owner in turn,
                          ├─ trudy    ▇▇▇▇▇▇▇▇▇▇    of an owner one of each link,
@@ -6,9 +6,9 @@
     guests ─┬ link g1 ──── g1        ▇▇▇           of a name in the order in which it came
             └ link g2 ──── g2        ▇▇▇▇▇▇▇▇▇
 
-So however many links somebody has and however many names it says, they share what one owner gets: a
-bound name, or a token of guests. A turn that takes long counts as many, for the owner, the link and
-the name. Cost: the logarithm of how many wait.
+So however many links and names an owner has, they share the turns of one owner: a bound name, or a
+guest token. A turn that takes long counts as several, for the owner, the link and the name. Cost:
+the logarithm of how many wait.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from typing import Generic, TypeVar
 
 from tidings.network import Link
 
-TURN = 0.0001  # seconds that a turn takes at least, as it is counted
-MOST_USED = 10_000  # of whom it is known how long they took
+TURN = 0.0001  # seconds that a turn counts at least
+MOST_USED = 10_000  # keys whose used time is remembered
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
 
 class FairLine(Generic[Key]):
-    """Those that wait: who had the least time is the next. Whoever comes has had as much as the one
-    that was served last, or more if it is known to have."""
+    """A line of keys; the one that used the least time is next. A newcomer counts as if it had used
+    as much as the last one that was served, or more if it is known to have."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Key]] = []  # what was used, and whose turn
-        self._turns: dict[Key, int] = {}  # which turn of each counts
+        self._heap: list[tuple[float, int, Key]] = []  # seconds used, number of the turn, key
+        self._turns: dict[Key, int] = {}  # the turn of each key that is valid
         self._used: dict[Key, float] = {}  # seconds
-        self._clock = 0.0  # what the last one that was served had used
+        self._clock = 0.0  # seconds that the last served key had used
         self._number = 0
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class FairLine(Generic[Key]):
         return key in self._turns
 
     def join(self, key: Key) -> None:
-        """Wait, behind those that had as much."""
+        """Join the line, behind keys that used as much."""
         self._number += 1
         self._turns[key] = self._number
         heappush(self._heap, (max(self._clock, self._used.get(key, 0.0)), self._number, key))
@@ -55,12 +55,12 @@ class FairLine(Generic[Key]):
         self._turns.pop(key, None)
 
     def pop(self) -> Key:
-        """The next one, which waits no more; IndexError if there is none."""
+        """Remove and return the next key; IndexError if there is none."""
         while True:
             used, number, key = heappop(self._heap)
             if self._turns.get(key) != number:
                 continue  # it left
-            if self._used.get(key, 0.0) > used:  # its last turn took longer than was known
+            if self._used.get(key, 0.0) > used:  # it was charged since it joined
                 self.join(key)
                 continue
             self._clock = used
@@ -69,20 +69,20 @@ class FairLine(Generic[Key]):
 
     def charge(self, key: Key, seconds: float) -> None:
         self._used[key] = max(self._used.get(key, 0.0), self._clock) + seconds
-        if len(self._used) > MOST_USED:  # those that others have caught up with
+        if len(self._used) > MOST_USED:  # drop keys that others have caught up with
             self._used = {one: used for one, used in self._used.items() if used > self._clock}
 
     def forgive(self) -> None:
-        """Nobody waits for others: what was used so far does not count any more."""
+        """Nobody had to wait: forget what was used so far."""
         self._used.clear()
 
 
 class Turns(Generic[Item]):
-    """Items of links, by names. Links are read from as long as not too much of theirs waits."""
+    """Waiting items of links, by names. A link with too much waiting is not read from."""
 
     def __init__(self, reason: str, most: int, most_of_all: int) -> None:
-        """`reason` is that for which a link is not read from; `most` is how much of what waits may
-        be of one link, in the unit of the sizes. A quarter of all may be of one owner."""
+        """`reason` is given to links that are not read from. At most `most` may wait from one link,
+        in the unit of the sizes, and a quarter of `most_of_all` from one owner."""
         self._reason = reason
         self._most, self._most_of_all = most, most_of_all
         self._most_of_owner = max(most, most_of_all // 4)
@@ -123,7 +123,7 @@ class Turns(Generic[Item]):
             self._owners.join(owner)
 
     def take(self) -> tuple[Link, Item]:
-        """The next one; IndexError if there is none."""
+        """The next item; IndexError if there is none."""
         link, _, item = self._take()
         return link, item
 
@@ -151,8 +151,8 @@ class Turns(Generic[Item]):
         return link, name, item
 
     def serve(self, take: Callable[[Link, Item], None], until: float) -> None:
-        """Give what waits to `take`, at least one, as long as the clock is before `until`; then
-        read again from those of whom little waits by now."""
+        """Give waiting items to `take`, at least one, until the clock is at `until`; then read
+        again from links with little waiting."""
         before = time.monotonic()
         while self._count:
             link, name, item = self._take()
@@ -165,13 +165,14 @@ class Turns(Generic[Item]):
         self.resume()
 
     def charge_alone(self, link: Link, seconds: float) -> None:
-        """While nothing waited something of a link was done, and took so long. What was before it
-        was at nobody's cost."""
+        """Charge an item that was processed while nothing waited. Earlier time is forgotten, as it
+        delayed nobody."""
         self._owners.forgive()
         self._owners.charge(link.owner, seconds)
 
     def _charge(self, link: Link, name: str, seconds: float) -> None:
-        """Others go before it until they had as much, each among its like."""
+        """Charge an owner, a link and a name: others of their kind go first until they used as
+        much."""
         self._owners.charge(link.owner, seconds)
         if link.owner in self._links:
             self._links[link.owner].charge(link, seconds)
@@ -179,7 +180,7 @@ class Turns(Generic[Item]):
             self._names[link].charge(name, seconds)
 
     def forget(self, link: Link) -> None:
-        """A link is over: whoever comes back says everything anew."""
+        """Forget a closed link: its client repeats everything when it returns."""
         owner = link.owner
         queues = self._queues.pop(link, None)
         if queues is not None:
@@ -193,7 +194,7 @@ class Turns(Generic[Item]):
         self._unpause(owner, link)
 
     def resume(self) -> None:
-        """Read again from those of whom little waits by now."""
+        """Read again from links with little waiting."""
         for owner in [*self._paused]:
             if not self._has_much(owner, 2):
                 for link in [*self._paused[owner]]:
@@ -202,8 +203,8 @@ class Turns(Generic[Item]):
                         link.read(self._reason, on=True)
 
     def _has_much(self, owner: str, parts: int) -> bool:
-        """Is an owner beyond a part of what it may have? Where all have too much, it may have as
-        much as each of them could: who has little does not wait for those that have more."""
+        """Does an owner have more than `1 / parts` of what it may have? If too much waits in all,
+        it may have an equal share, so owners with little do not wait for those with more."""
         share = self._shares[owner] * parts
         if share > self._most_of_owner:
             return True

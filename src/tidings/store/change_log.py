@@ -1,7 +1,7 @@
 """ChangeLog: the changes to the subscriptions of a channel, in order and durable.
 
-Every change has a version. Whoever reads pins one, and sees the same subscriptions at it for as
-long as the log keeps it, in any process:
+Every change has a version. A reader pins one, and sees the same subscriptions at it as long as the
+log keeps it, in any process:
 
     put, drop ----> [ 1 ][ 2 ][ 3 ] ... [ 7 ]     version = 7
                                                   subscriptions(3), then changes(after=3)
@@ -9,13 +9,13 @@ long as the log keeps it, in any process:
 It lies on the disk as a log of groups, with checksums, a chain and an end mark (groups/):
 
     changes/            groups of changes (records.py), the end mark, a checkpoint (checkpoint.py)
-    lock                who may write (locks.py)
-    aside/              what was there before it was rewritten or repaired (settling.py)
+    lock                held by writers (locks.py)
+    aside/              the files before a rewrite or a repair (settling.py)
 
-reader.py says how readers follow, writer.py how writers append, settling.py what is done first.
+reader.py follows a log, writer.py appends to it, settling.py makes it readable first.
 
-Threads that write at the same time share a sync: the first takes the changes of all that wait for
-it and appends them as one group.
+Threads that write at the same time share a sync: the first takes the changes of all that wait, and
+appends them as one group.
 """
 
 from __future__ import annotations
@@ -49,36 +49,35 @@ class Change(msgspec.Struct, frozen=True):
     """One change of one subscription: new, replaced or ended."""
 
     version: int
-    """1, 2, 3 and so on, without gaps, but for what a repair passes over."""
+    """1, 2, 3 and so on, without gaps, except for those that a repair skips."""
     id: Id
-    """That of the subscription."""
+    """The id of the subscription."""
     filter: str | None
     """Its text; None: the subscription ended."""
     node: int
-    """The number of the filter, one for all equal filters and for good; 0 when it ended."""
+    """The number of the filter: equal filters share it, and it never changes; 0 at the end."""
 
 
 KeyedChange = tuple[Change, bytes | None]
 
 
 class State(msgspec.Struct, frozen=True):
-    """All that the changes up to a version add up to."""
+    """The state after all changes up to a version."""
 
     subscriptions: Subscriptions
     """Text and node of every subscription by its id."""
     identities: list[bytes]
-    """Of all filters that ever came, by number: the first is that of node 1. They are as whoever
-    put them understood them, see `attributes`."""
+    """The identities of all filters that ever came, by number: the first is that of node 1. They
+    depend on the attributes of the writers, see `ChangeLog`."""
 
 
 class ChangeLog:
     """A log in a directory, for any number of threads and processes of one machine.
 
-    `attributes` and `functions` are those of the channel, and should be the same for all who write:
-    with them filters are checked, and told to be equal. What is there already stays as it was put,
-    also when others are declared later. Ids are texts or integers, and all that
-    have a subscription are of one kind. `segment_bytes`: a file that has grown to this is followed
-    by the next.
+    `attributes` and `functions` are those of the channel, and should be the same for all writers:
+    filters are checked and compared with them. Filters in the log stay as they are when others are
+    declared later. Ids are texts or integers, and all ids with a subscription are of one kind.
+    `segment_bytes` is the size at which a file is followed by the next.
     """
 
     def __init__(
@@ -107,15 +106,15 @@ class ChangeLog:
     # -- writing -------------------------------------------------------------------------------
 
     def put(self, id: Id, filter: str | Filter) -> int:
-        """Give an id a filter, its first or another; the version, once the disk has it."""
+        """Give an id a filter, its first or another; return the version once the disk has it."""
         return self._commit([self._request(id, filter)])
 
     def put_many(
         self, pairs: Iterable[tuple[Id, str | Filter]] | Mapping[Any, str | Filter]
     ) -> int:
-        """Put (id, filter) pairs, or a mapping, a version each; gives the last version.
+        """Put (id, filter) pairs, or a mapping, each with its own version; return the last one.
 
-        They are acknowledged together: all are there from then on, or none ever is.
+        They are acknowledged together: all of them are there from then on, or none.
         """
         changes = []
         for id_, filter_ in id_pairs(pairs):
@@ -127,14 +126,14 @@ class ChangeLog:
         return self._commit(changes) if changes else self.version
 
     def drop(self, id: Id) -> int:
-        """End the subscription of an id; the version, once the disk has it."""
+        """End the subscription of an id; return the version once the disk has it."""
         need_id(id)
         return self._commit([(id, None, None)])
 
     def _request(self, id_: Id, filter_: str | Filter) -> RequestedChange:
         need_id(id_)
         text = filter_.sql() if isinstance(filter_, Filter) else filter_
-        # A filter too is read anew: it may have been made with other attributes.
+        # Filters are parsed again too: they may have been made with other attributes.
         parsed = parse(text, attributes=self.attributes, functions=self.functions)
         return id_, str(text), parsed.key
 
@@ -142,7 +141,7 @@ class ChangeLog:
         mine = PendingGroup(changes)
         self._waiting.append(mine)
         with self._writing:
-            if not mine.done:  # else a thread that was before this one has done it
+            if not mine.done:  # else another thread has written it
                 self._commit_waiting()
         if mine.error is not None:
             raise mine.error
@@ -154,7 +153,7 @@ class ChangeLog:
             self._settle()
             self._writer.commit(wanted)
         except Exception as problem:
-            for one in wanted:  # an error of its own for each thread, with its own traceback
+            for one in wanted:  # each thread gets its own error, with its own traceback
                 one.error = one.error or _refusal(problem)
         except BaseException:
             for one in wanted:
@@ -167,8 +166,8 @@ class ChangeLog:
     def forget_before(self, version: int) -> None:
         """Drop the files that hold only versions up to this one; its state is kept.
 
-        From then on `subscriptions` answers for this version and later ones, and `changes` as far
-        back as there are files.
+        From then on `subscriptions` knows this version and later ones, and `changes` reaches back
+        as far as there are files.
         """
         self._need_version(version, self.version)
         if version:
@@ -178,10 +177,10 @@ class ChangeLog:
                 raise LogError(f"the log can't drop files: {problem}") from problem
 
     def repair(self) -> Repair:
-        """Go on with a log that is damaged: what is good is kept, what is not is moved aside.
+        """Repair a damaged log: keep what is good, and move the damaged files aside.
 
-        Versions and numbers of nodes that may have been given are not given again; whoever asks for
-        a version that was lost is told so. Nothing is done to a log that is whole.
+        Versions and node numbers that may have been given are not given again; readers that ask for
+        a lost version are told so. A log without damage is not changed.
         """
         with self._writing:
             try:
@@ -196,15 +195,15 @@ class ChangeLog:
 
     @property
     def version(self) -> int:
-        """The latest that is acknowledged, by whichever process."""
+        """The latest acknowledged version, of any process."""
         return self._steady(self._reader.end).value
 
     @property
     def id_kind(self) -> type[str] | type[int] | None:
-        """What ids the subscriptions have; where there are none, what the last one had; None when
-        that is not known."""
+        """The type of the subscriptions' ids; without subscriptions, that of the last one; None if
+        it is not known."""
         version = self.version
-        try:  # the last change has an id of the kind, if the log still has it
+        try:  # the last change tells, if the log still has it
             return type(self.changes(version - 1, version)[0].id) if version else None
         except LogError:
             return next(map(type, self.subscriptions(version)), None)
@@ -214,7 +213,7 @@ class ChangeLog:
         return [change for change, _ in self.keyed_changes(after, upto)]
 
     def keyed_changes(self, after: int, upto: int | None = None) -> list[KeyedChange]:
-        """The same, and with each change whose node is new the identity of its filter."""
+        """The same; changes with a new node come with the identity of the filter."""
 
         def read() -> list[KeyedChange]:
             end = self._reader.end()
@@ -260,7 +259,7 @@ class ChangeLog:
             )
 
     def _steady(self, read: Callable[[], T]) -> T:
-        """Read; when segments were dropped meanwhile, read again while nobody can drop any."""
+        """Read; if segments were dropped meanwhile, read again while nobody can drop any."""
         try:
             try:
                 self._settle()

@@ -1,9 +1,9 @@
-"""The state at one version, in a file, so that older segments need not be kept.
+"""The state at one version, in a file, so that older segments can be dropped.
 
     changes/checkpoint    magic, size of the body, its digest, the body
 
-It says where in the log of groups it stands. Written beside the old one, synced, it takes its place
-at once: there is always one whole checkpoint, or none.
+It has its position in the log of groups. A new one is written beside the old one, synced, and
+replaces it atomically: there is always one complete checkpoint, or none.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _MAGIC = b"tidingsC"
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """The state at a version; without a file, that before the first change."""
+    """The state at a version; without a file, the state before the first change."""
 
     version: int = 0
     log: int = 0
     """The id of the log of groups that it belongs to."""
     point: Point = Point(0, START)
-    """Where changes after it are: behind a group, the last one that has none of them."""
+    """Where later changes begin: after the last group that has none of them."""
     subscriptions: Subscriptions = {}
     keys: list[bytes] = []
     """The identities of nodes, from 1 on."""
     lost: list[tuple[int, int]] = []
-    """First and last of versions that were lost, when the log was repaired."""
+    """First and last of the versions that were lost when the log was repaired."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -50,7 +50,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def read(folder: Path, mark: Mark) -> Checkpoint:
-    """The checkpoint of a log whose end is at a mark; LogError when it is damaged or missing."""
+    """The checkpoint of a log that ends at a mark; LogError if it is damaged or missing."""
     path = folder / CHANGES / NAME
     found = load(path)
     if isinstance(found, str):
@@ -61,19 +61,19 @@ def read(folder: Path, mark: Mark) -> Checkpoint:
 
 
 def find_misfit(path: Path, found: Checkpoint, mark: Mark) -> str:
-    """A sentence where a checkpoint does not go with a log whose end is at a mark."""
+    """A sentence if a checkpoint does not belong to a log that ends at a mark; else empty."""
     if found.version and found.log != mark.log:
-        return f"{path} is of another log"
+        return f"{path} belongs to another log"
     if found.version > mark.value:
         return (
-            f"{path} is of another time: it has version {found.version:,}, and the log ends with "
-            f"version {mark.value:,}"
+            f"{path} is newer than the log: found version {found.version:,}, expected at most "
+            f"{mark.value:,}"
         )
     return f"{path} is missing" if not found.version and mark.oldest > 1 else ""
 
 
 def load(path: Path) -> Checkpoint | str:
-    """What a file has; a sentence where it was altered."""
+    """The checkpoint in a file; a sentence if it was altered."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def load(path: Path) -> Checkpoint | str:
 
 
 def state_at(folder: Path, version: int, mark: Mark) -> Checkpoint:
-    """The state at a version that is not beyond the end; LogError when it was forgotten."""
+    """The state at a version up to the end; LogError if it was forgotten."""
     base = read(folder, mark)
     if version < base.version:
         raise LogError(

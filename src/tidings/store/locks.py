@@ -1,8 +1,8 @@
-"""Who may write: locks between processes, on files of the log's directory.
+"""Lock files in the folder of a log, between processes.
 
-`lock` is held by a writer while it appends, exclusively, and by a reader, shared, when it found
-something wrong and looks again. `forgetting.lock` is held by whoever writes a checkpoint, which
-takes long and keeps nobody from appending.
+A writer holds `lock` exclusively while it appends; a reader that found something wrong holds it
+shared while it looks again. A process that writes a checkpoint holds `forgetting.lock`; that takes
+long, and keeps nobody from appending.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ LOCK, FORGETTING = "lock", "forgetting.lock"
 
 @contextmanager
 def locked(folder: Path, name: str = LOCK) -> Iterator[None]:
-    """Alone, after waiting for all others."""
+    """Hold a lock exclusively, after waiting for all others."""
     with files.hold_lock(folder / name):
         yield
 
 
 @contextmanager
 def shared(folder: Path) -> Iterator[None]:
-    """With other readers and no writer, after waiting for that."""
+    """Hold the lock together with other readers, after waiting for writers."""
     with files.share_lock(folder / LOCK):
         yield
 
 
 @contextmanager
 def locked_at_once(folder: Path) -> Iterator[bool]:
-    """Alone; false when somebody else has the lock now."""
+    """Hold the lock exclusively; gives False if somebody else has it."""
     with files.try_lock(folder / LOCK) as alone:
         yield alone

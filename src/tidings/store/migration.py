@@ -1,4 +1,4 @@
-"""Logs of the format before, which are rewritten when they are opened first.
+"""Logs of the previous format, which are rewritten when they are first opened.
 
     00000000000000000001.log    a line for each change: checksum, blank, JSON
                                 6b8a1f02 [7,0,0,"sub-1","price > 90",3,"Nf1oD+I25AkzL5FwNUfzeg=="]
@@ -7,8 +7,8 @@
     00000000000000004822.log    named after the first version
     checkpoint.jsonl            such lines: version and counts, subscriptions, identities
 
-The end of the last segment may be unfinished. Nothing told there how far the log was acknowledged,
-so what is cut off at its end is not noticed here, once.
+The end of the last segment may be unfinished. This format has no end mark, so if its end was cut
+off, that is not noticed when it is rewritten.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidings.store.state import Subscriptions
 
 DIGITS = 20
 CHECKPOINT = "checkpoint.jsonl"
-MOST = 10_000  # changes in a group: what is complete already needs no sync for each
+MOST = 10_000  # changes in a group: they are complete, and need no sync each
 
 
 class _Line(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -59,7 +59,7 @@ _key = msgspec.json.Decoder(bytes)
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a log of the format before, segments first and in order."""
+    """The files of a log of the previous format, segments first and in order."""
     names = sorted(path.name for path in folder.iterdir())
     segments = [
         folder / name
@@ -70,7 +70,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def rewrite(folder: Path, beside: Path) -> None:
-    """Write the log of the format before into another folder, as a log of groups."""
+    """Rewrite a log of the previous format into another folder, as a log of groups."""
     base = read_checkpoint(folder)
     first = need_fit(folder, base)
     log = begin_log(beside)
@@ -88,8 +88,8 @@ def rewrite(folder: Path, beside: Path) -> None:
 
 
 def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
-    """The first version of the segments; LogError where these do not go with the checkpoint.
-    `changes` is how many they have, where that is known."""
+    """The first version of the segments; LogError if they do not belong to the checkpoint.
+    `changes` is how many changes they have, if that is known."""
     segments = _segments(folder)
     if not segments:
         raise _damage(folder / CHECKPOINT, 1, "has no segment beside it")
@@ -104,7 +104,7 @@ def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
 
 
 def read_changes(folder: Path) -> Iterator[Record]:
-    """The changes of all complete groups, in order; LogError where one is missing or altered."""
+    """The changes of all complete groups, in order; LogError if one is missing or altered."""
     segments = _segments(folder)
     expected = int(segments[0].stem) if segments else 0
     for path in segments:
@@ -127,7 +127,7 @@ def read_changes(folder: Path) -> Iterator[Record]:
 
 
 def read_what_is_good(folder: Path) -> list[Record]:
-    """All changes that can be read, whatever is between them."""
+    """All changes that can be read, whatever is missing between them."""
     good: list[_Line] = []
     for path in _segments(folder):
         with path.open("rb") as file:
@@ -138,7 +138,7 @@ def read_what_is_good(folder: Path) -> list[Record]:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint of the format before; LogError where it was altered."""
+    """The checkpoint of the previous format; LogError if it was altered."""
     path = folder / CHECKPOINT
     try:
         bodies = list(map(_body, path.read_bytes().splitlines(keepends=True)))
@@ -155,7 +155,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         known = list(map(_key.decode, keys))
     except (ValueError, IndexError):
         line = next((at for at, body in enumerate(bodies, 1) if body is None), len(bodies))
-        raise _damage(path, line, "was altered, or is not all that was there") from None
+        raise _damage(path, line, "was altered or cut off") from None
     return Checkpoint(header.version, subscriptions=subscriptions, keys=known)
 
 
@@ -178,9 +178,9 @@ def _decode_line(line: bytes) -> _Line | None:
 
 
 def _is_unfinished(line: bytes, rest: list[bytes], version: int) -> bool:
-    """Is a line that is not whole due to a writer that died, and not to damage? A process that dies
-    leaves the beginning of a line. A machine that dies leaves zeros for what did not reach the
-    disk, and what follows them is of the same group."""
+    """Is a line incomplete because its writer died, and not because of damage? A process that dies
+    leaves the beginning of a line. A machine that dies leaves zeros where data did not reach the
+    disk, and only lines of the same group after them."""
     if not line.endswith(b"\n"):
         return _decode_line(line[:-1] + b"\n") is None
     later = [one for one in map(_decode_line, rest) if one is not None]

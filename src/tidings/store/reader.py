@@ -1,8 +1,8 @@
 """The reading side of a log: how far it is acknowledged, and the changes up to there.
 
-The end mark of the log of groups says what was acknowledged, by whichever process, so a reader
-needs no lock. A look costs one small file and one stat. What lies behind the mark is of a writer
-that is at work, or of one that died; settling.py has the latter taken or cut off.
+The end mark of the log of groups says what was acknowledged, by any process, so a reader needs no
+lock. Finding the end costs one small file and one stat. Data after the mark belongs to a writer
+that is at work, or to one that died; settling.py takes over or cuts off the latter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_POINTS = 256
 
 
 class Reader:
-    """The end of a log, moved on by each look, and places to begin reading at. For all threads."""
+    """The end of a log, and places to begin reading at. For any number of threads."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,7 +80,7 @@ class Reader:
         if nearest is not None and nearest.at.segment < end.oldest:
             nearest = None
         if nearest is not None and nearest.version == version:
-            return nearest  # one who follows
+            return nearest  # the usual case: a reader that follows the log
         there = [first for first in log.segments() if end.oldest <= first <= end.segment]
         if not there or there[0] != end.oldest:
             self._complain(f"{log.path_of(end.oldest)} is missing", end)
@@ -108,12 +108,12 @@ class Reader:
         return found
 
     def _complain(self, problem: str, end: Mark) -> NoReturn:
-        read_all(self._folder, end)  # says where, if the state at the end can't be had
+        read_all(self._folder, end)  # raises, and says where, if the state can't be read
         raise damage_error(self._folder, problem, end.value, end.value)
 
 
 def read_mark(folder: Path, log: GroupLog) -> Mark:
-    """The end mark; LogError when it is missing, or when the log ends before it."""
+    """The end mark; LogError if it is missing, or if the log ends before it."""
     mark = log.acknowledged()
     if mark is None:
         if log.segments() or (folder / CHANGES / checkpoint.NAME).exists():
@@ -121,7 +121,7 @@ def read_mark(folder: Path, log: GroupLog) -> Mark:
             raise damage_error(folder, problem, 0, 0)
         return NOTHING
     if mark.number and size_of(log.path_of(mark.segment)) < mark.offset:
-        read_all(folder, mark)  # it raises where the log ends, and says so
+        read_all(folder, mark)  # raises, and says where the log ends
     return mark
 
 
@@ -134,15 +134,15 @@ def read_all(folder: Path, mark: Mark) -> None:
 
 
 def describe_reversal(folder: Path, before: int, now: int) -> str:
-    """A sentence about a log that is not the one that it was a moment ago."""
+    """A sentence about a log that was replaced by an older or another one."""
     return (
-        f"the log '{folder}' was at version {before}, and now another one is there, at version "
-        f"{now}; if that was put back on purpose, open it again"
+        f"the log '{folder}' was replaced by another one: it was at version {before}, and is at "
+        f"version {now} now; if it was restored on purpose, open it again"
     )
 
 
 def size_of(path: Path) -> int:
-    """In bytes, 0 where there is none."""
+    """The size of a file in bytes; 0 if there is none."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -6,8 +6,8 @@
                                          |     0 when the subscription ended
                                          null: it ended
 
-So what is altered spoils few changes, and those around it tell which ones. A group whose record has
-no changes keeps the version where all files with older changes are dropped.
+So an altered record spoils few changes, and those around it show which ones. A group whose record
+has no changes keeps the version when all files with older changes are dropped.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Entry = tuple[Id, str | None, int, bytes | None]
 
 
 class LogError(TidingsError):
-    """A log that is damaged, that can't be written, or that does not have what was asked for."""
+    """A log is damaged, can't be written, or does not have what was asked for."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A change, and the identity of its filter where its node is new."""
+    """A change, and the identity of its filter if its node is new."""
 
     version: int
     id: Id
@@ -57,19 +57,19 @@ _decoder = msgspec.msgpack.Decoder(tuple[int, list[Entry]])
 
 
 def encode_changes(first: int, entries: Sequence[Entry]) -> list[bytes]:
-    """Changes that have versions from one on, as the records of a group."""
+    """Changes, whose first has the version `first`, as the records of a group."""
     starts = range(0, len(entries) or 1, MOST)
     return [_encode((first + at, entries[at : at + MOST])) for at in starts]
 
 
 def decode_changes(record: bytes) -> tuple[int, list[Record]]:
-    """The version that the changes of a record begin with, and the changes."""
+    """The first version of a record, and its changes."""
     first, entries = _decoder.decode(record)
     return first, [Record(first + at, *entry) for at, entry in enumerate(entries)]
 
 
 def begin_log(folder: Path) -> GroupLog:
-    """A log of groups in a folder that has none, ready to be added to."""
+    """A new log of groups in a folder, ready for appending."""
     log = GroupLog(folder, segment_bytes=SEGMENT_BYTES)
     walk = log.walk()
     for _ in walk:
@@ -81,8 +81,8 @@ def begin_log(folder: Path) -> GroupLog:
 def read_groups(
     walk: Walk, version: int, folder: Path, last: int
 ) -> Iterator[tuple[Point, list[Record]]]:
-    """The groups of a walk that begins after a version, each with the point behind it; LogError at
-    the first damage. `last` is the latest version that was acknowledged."""
+    """The groups of a walk that begins after a version, each with the point after it; LogError at
+    the first damage. `last` is the latest acknowledged version."""
     for group in walk:
         found: list[Record] = []
         for record in group.records:
@@ -102,7 +102,7 @@ def read_groups(
 
 
 def damage_error(folder: Path, problem: str, good: int, last: int) -> LogError:
-    """What is wrong with a log, what can't be read, and what to do."""
+    """An error that says what is wrong with a log, what can't be read, and what to do."""
     gone = f"; of its {last:,} versions those after {good:,} can't be read" if good < last else ""
     return LogError(
         f"the log is damaged: {problem}{gone}; put '{folder}' back from a backup, or run "

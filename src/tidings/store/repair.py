@@ -1,10 +1,10 @@
-"""Going on with a log that is damaged, by an operator who accepts the loss.
+"""Repairing a damaged log, for an operator who accepts the loss.
 
-What can be read of it adds up to a state, and a log that begins with that state takes its place.
-The one before is moved aside. Nothing is given twice: the new log begins with a version that is
-higher than any that was acknowledged, and each version that is missing may have had a filter that
-was new, so as many numbers of nodes are passed over. Whoever asks for a version that was lost, such
-as a pipeline whose batch began with it, is told so.
+The readable changes give a state, and a log that begins with that state replaces the damaged one,
+which is moved aside. No number is given twice: the new log begins with a version that is higher
+than any acknowledged one, and since each missing version may have had a new filter, as many node
+numbers are skipped. Readers that ask for a lost version, such as a pipeline whose batch began with
+it, are told so.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tidings.store.records import (
 )
 from tidings.store.state import apply
 
-UNTOLD = 10_000  # versions that are passed over where nothing tells how far the log went
+UNTOLD = 10_000  # versions that are skipped if nothing tells how far the log went
 
 
 class Repair(msgspec.Struct, frozen=True):
     """What was wrong with a log, and what was done."""
 
     problems: list[str]
-    """A sentence each; empty: nothing is wrong, and nothing was done."""
+    """One sentence each; if empty, nothing was wrong and nothing was done."""
     lost: list[tuple[int, int]]
-    """First and last of versions that are lost."""
+    """First and last of the lost versions."""
     version: int
     """The latest version now."""
     aside: str = ""
@@ -50,11 +50,11 @@ class _Found(msgspec.Struct):
     problems: list[str]
     base: Checkpoint
     records: list[Record]
-    last: int | None  # the last version that was acknowledged; None: nothing tells
+    last: int | None  # the last acknowledged version; None if nothing tells
 
 
 def repair(folder: Path) -> Repair:
-    """Have a log that can be read and added to, whatever was lost of it."""
+    """Make a log readable and writable again, whatever was lost."""
     with locked(folder, FORGETTING), locked(folder):
         if (folder / settling.MADE).exists():
             settling.install(folder)
@@ -90,7 +90,7 @@ def _look(folder: Path) -> _Found:
         problems += [problem] if problem else []
         if base.version and base.log != mark.log:
             base = Checkpoint()
-        is_told = base.version <= last  # else it had gone on, and nothing tells how far
+        is_told = base.version <= last  # else the log had gone on, and nothing tells how far
     problems += log.losses(walk)
     if mark is None and (log.segments() or base.version):
         problems = problems or [f"the end mark of {log.folder} is missing"]
@@ -117,7 +117,7 @@ def _look_at_old(folder: Path) -> _Found:
 
 
 def _state(found: _Found) -> Checkpoint:
-    """What the changes that are there add up to, at a version that was never given."""
+    """The state after the changes that are left, at a version that was never given."""
     base = found.base
     subscriptions, lost = dict(base.subscriptions), list(base.lost)
     keys, nodes, new = dict(enumerate(base.keys, 1)), len(base.keys), 0

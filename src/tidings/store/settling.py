@@ -1,13 +1,13 @@
-"""Making a log ready when it is opened: what a process left that died, and logs that are rewritten.
+"""Making a log ready when it is opened: after a process that died, and when it is rewritten.
 
-    changes/         the log of groups and its checkpoint: what counts
-    changes.made     one that is to take its place: whole, and from now on it is what counts
-    changes.making   one that was not finished
-    aside/           what was there before, by the id of the log that took its place
+    changes/         the log of groups and its checkpoint: the valid log
+    changes.made     its replacement: complete, and from now on the valid log
+    changes.making   an unfinished replacement
+    aside/           replaced logs, by the id of the log that replaced them
 
-A log is rewritten when it is of the format before (migration.py), or repaired (repair.py). The new
-one is made beside it. Once that has the name `changes.made`, whoever comes next goes on from there,
-as often as it is interrupted.
+A log of the previous format is rewritten (migration.py), and so is a log that is repaired
+(repair.py). The new one is made beside the old one. Once it has the name `changes.made`, the next
+process goes on from there, however often it is interrupted.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tidings.store.reader import read_mark
 from tidings.store.records import CHANGES, LogError, Point, Record, damage_error, read_groups
 
 MADE, MAKING, ASIDE = "changes.made", "changes.making", "aside"
-PATIENCE = 5.0  # seconds that a look waits for a writer; then it shows what is certain
+PATIENCE = 5.0  # seconds that a reader waits for a writer; then it sees what is marked
 PAUSE = 0.001
 
 
 def settle(folder: Path) -> None:
-    """Have a log that can be read; LogError when it is damaged, or can't be rewritten."""
+    """Make a log readable; LogError if it is damaged, or can't be rewritten."""
     if _is_to_be_renewed(folder) or not (folder / CHANGES).exists():
-        with shared(folder):  # not while another process is at it
+        with shared(folder):  # not while another process rewrites it
             renewed = not _is_to_be_renewed(folder)
         if not renewed:
             try:
@@ -65,8 +65,8 @@ def _finish(folder: Path) -> None:
 
 
 def renew(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Make a log anew and have it take the place of the one there, for whoever has the lock; gives
-    the folder where that one is now."""
+    """Make a new log and replace the present one, for a caller that has the lock; return the folder
+    where the old one is now."""
     shutil.rmtree(folder / MAKING, ignore_errors=True)
     make_durable_folder(folder / MAKING)
     fill(folder / MAKING)
@@ -76,9 +76,9 @@ def renew(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 
 def install(folder: Path) -> Path:
-    """Have the log that was made take the place of the one before, which is moved aside."""
+    """Replace a log by the one that was made; the old one is moved aside."""
     mark = GroupLog(folder / MADE).acknowledged()
-    assert mark is not None, "what was made is whole"
+    assert mark is not None, "the new log is complete"
     aside = folder / ASIDE / f"{mark.log:016x}"
     make_durable_folder(aside)
     for path in [*migration.files_of(folder), folder / CHANGES]:
@@ -91,8 +91,8 @@ def install(folder: Path) -> Path:
 
 
 def _take_what_is_left(folder: Path) -> None:
-    """Have what lies behind the mark taken or cut off, where its writer died. While a writer is at
-    work, wait until it has done that itself: it does before it appends."""
+    """Take over or cut off what lies after the mark, if its writer died. While a writer is at work,
+    wait until it has done so itself: it does before it appends."""
     log = GroupLog(folder / CHANGES)
     mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
     while mark is not None and mark == log.acknowledged() and log.has_more(end_of(mark)):
@@ -103,16 +103,16 @@ def _take_what_is_left(folder: Path) -> None:
                         pass
                     log.close()
         except PermissionError:
-            return  # one that may only read sees what is marked
+            return  # with read permission only, we see what is marked
         if alone or time.monotonic() > limit:
             return
         time.sleep(PAUSE)
 
 
 def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point, list[Record]]]:
-    """What comes after a point up to the very end of a log, which then goes on there: groups that
-    are whole count, also when nobody was told of them, and what is torn is cut off. For the one
-    with the lock. LogError when something is missing."""
+    """Read what comes after a point, up to the very end of a log, and make that its end. Complete
+    groups count, even if they were not acknowledged; an incomplete one is cut off. For a caller
+    that has the lock. LogError if something is missing."""
     mark, version = read_mark(folder, log), after.version
     walk = log.walk(after.at)
     for point, records in read_groups(walk, version, folder, mark.value):

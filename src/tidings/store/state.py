@@ -1,11 +1,11 @@
-"""What the changes add up to: who subscribes to what, and which filter has which node.
+"""The state after changes: the subscriptions, and the node of each filter.
 
 Nodes are numbered from 1 on in the order in which their filters first came. A number stays with its
-filter for good, also when nobody asks for it any more; so the identities are never dropped.
+filter for good, even if nobody subscribes to it any more; so identities are never dropped.
 
-The ids of all subscriptions that are there are texts, or all are integers: a snapshot holds only
-one kind. Logs that are older than this rule may have both; their ids can be given other filters and
-be dropped, and no new ones come before one kind is gone.
+The ids of all subscriptions are texts, or all are integers: a snapshot can hold only one kind. Logs
+that are older than this rule may have both; their subscriptions can be changed and dropped, but new
+ids are refused until one kind is gone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Nodes:
         self.numbers: dict[bytes, int] = {key: number for number, key in enumerate(keys, 1)}
 
     def apply(self, record: Record, folder: Path) -> None:
-        """Take the node of a change; LogError when it is not one that can be."""
+        """Take the node of a change; LogError if its number is impossible."""
         known = len(self.numbers)
         if record.key is None:
             possible = record.node <= known
@@ -34,15 +34,15 @@ class Nodes:
             possible = record.node == known + 1 and record.key not in self.numbers
         if not possible:
             raise LogError(
-                f"the log in '{folder}' is damaged: version {record.version} has the node "
-                f"{record.node}, and there are {known} filters before it"
+                f"the log in '{folder}' is damaged: found node {record.node} at version "
+                f"{record.version}, expected at most {known + 1}"
             )
         if record.key is not None:
             self.numbers[record.key] = record.node
 
 
 def apply(record: Record, subscriptions: Subscriptions) -> None:
-    """Let a change take effect."""
+    """Apply a change to subscriptions."""
     if record.filter is None:
         subscriptions.pop(record.id, None)
     else:
@@ -50,7 +50,7 @@ def apply(record: Record, subscriptions: Subscriptions) -> None:
 
 
 class LiveIds:
-    """The ids that have subscriptions, and how many of them are texts."""
+    """The ids with subscriptions, and how many of them are texts."""
 
     def __init__(self, ids: Iterable[Id] = ()) -> None:
         self._ids = set(ids)
@@ -60,11 +60,11 @@ class LiveIds:
         return id_ in self._ids
 
     def counts(self) -> dict[type, int]:
-        """How many there are of each kind."""
+        """How many ids there are of each kind."""
         return {str: self._texts, int: len(self._ids) - self._texts}
 
     def apply(self, id_: Id, filter_: str | None) -> None:
-        """Let a change take effect."""
+        """Apply a change."""
         if (id_ in self._ids) == (filter_ is not None):
             return
         (self._ids.discard if filter_ is None else self._ids.add)(id_)
@@ -73,7 +73,7 @@ class LiveIds:
 
 
 class ProjectedIds:
-    """The ids that will have subscriptions after changes that the disk does not have yet."""
+    """The ids that will have subscriptions after changes that are not on the disk yet."""
 
     def __init__(self, living: LiveIds, folder: Path) -> None:
         self._living = living
@@ -82,7 +82,7 @@ class ProjectedIds:
         self._counts = living.counts()
 
     def take(self, changes: Iterable[tuple[Id, str | None]]) -> None:
-        """Take all of these changes, or none and TidingsError where one can't be."""
+        """Take all of these changes; or none, and TidingsError, if one is impossible."""
         changed, counts = dict[Id, bool](), self._counts.copy()
         for id_, text in changes:
             there = changed.get(id_, self._changed.get(id_, id_ in self._living))

@@ -1,9 +1,9 @@
-"""The writing side of a log: numbers changes and nodes, and appends them as one group.
+"""The writing side of a log: it numbers changes and nodes, and appends them as one group.
 
-A writer keeps in memory the identities of all filters and the ids of the subscriptions, no texts.
-It has the lock while it catches up with what others wrote and appends its own, so versions have no
-gaps and equal filters get one number, whoever writes. Nothing in its memory is changed before the
-disk has the group.
+A writer keeps the identities of all filters and the ids of the subscriptions in memory, but no
+texts. It holds the lock while it catches up with other writers and appends its own changes, so
+versions have no gaps, and equal filters get the same number from all writers. Its memory changes
+only after the disk has the group.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RequestedChange = tuple[
 
 
 class PendingGroup(msgspec.Struct):
-    """Changes that are acknowledged together, and what became of them."""
+    """Changes that are acknowledged together, and their outcome."""
 
     changes: list[RequestedChange]
     version: int = 0
@@ -42,13 +42,13 @@ class _Known(msgspec.Struct):
 
     log: GroupLog
     version: int
-    point: Point  # that version may be within the group behind it
+    point: Point  # the version may be inside the group after it
     nodes: Nodes
     live_ids: LiveIds
 
 
 class Writer:
-    """Appends to a log. Not for several threads at once; for several processes."""
+    """Appends to a log. Several processes may write, but not several threads at once."""
 
     def __init__(self, folder: Path, segment_bytes: int) -> None:
         self._folder = folder
@@ -58,9 +58,9 @@ class Writer:
         self._latest = 0  # version that was seen
 
     def commit(self, wanted: Iterable[PendingGroup]) -> None:
-        """Append all that can be taken as one group.
+        """Append all possible changes as one group.
 
-        What can't be taken has its error set, everything else its version.
+        Impossible ones get their error set, all others their version.
         """
         if self._refusal is not None:
             raise LogError(self._refusal)
@@ -78,13 +78,13 @@ class Writer:
         except EnvironmentProblem as problem:
             raise LogError(f"{problem}; nothing of this was acknowledged") from problem
         except BaseException:
-            # Interrupted anywhere, the memory may be half changed; the files are right.
+            # After an interruption the memory may be half changed; the files are right.
             self._known = None
             raise
 
     @contextmanager
     def _closing_files(self) -> Iterator[None]:
-        """No file stays open: until the next time others may have put another log there."""
+        """Leave no file open: by the next time another log may be there."""
         try:
             yield
         finally:
@@ -92,7 +92,7 @@ class Writer:
                 self._known.log.close(sync=False)
 
     def _catch_up(self) -> _Known:
-        """Read what was added since, and have the log ready to be added to."""
+        """Read what was added since, and prepare the log for appending."""
         known = self._known
         if known is not None and known.log.marked == known.log.acknowledged() and \
                 not known.log.has_more(known.point.at):  # fmt: skip
@@ -119,7 +119,7 @@ class Writer:
         return _Known(log, base.version, base.point, Nodes(base.keys), living)
 
     def _select_possible(self, known: _Known, wanted: Iterable[PendingGroup]) -> list[PendingGroup]:
-        """Those that the subscriptions can take, one after the other."""
+        """The groups that are possible, one after the other."""
         ahead = ProjectedIds(known.live_ids, self._folder)
         taken = []
         for one in wanted:

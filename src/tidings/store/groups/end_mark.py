@@ -2,11 +2,12 @@
 
     end    [ newest mark ][ the one before ]        each in a sector, written in turn
 
-A chain shows what is missing in the middle of a log; only something outside of it can show that its
-end is. The mark is written when a group is on the disk and before anybody hears of it, so whatever
-was acknowledged is at or before the mark. It is not synced each time: a process that dies leaves it
-to the system, which writes it soon; when the machine dies the mark may be older than the log, which
-does no harm, as the groups themselves were synced. It is never ahead of the log.
+A chain shows what is missing in the middle of a log; that its end is missing can only be shown by
+something outside of it. The mark is written when a group is on the disk and before it is
+acknowledged, so all that was acknowledged is at or before the mark. The mark is not synced each
+time: if the process dies, the system still writes it. If the machine dies, the mark may be older
+than the log, which does no harm, because the groups themselves are synced. It is never ahead of the
+log.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _CRC = struct.Struct("<I")
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The end of the last group that was acknowledged."""
+    """The end of the last acknowledged group."""
 
     log: int
-    oldest: int  # segment that was not dropped
+    oldest: int  # segment that is not dropped
     number: int  # of the group
     segment: int  # the number of the first group of its segment
-    offset: int  # behind it
-    chain: int  # of it
-    value: int  # what the owner of the log says about it, such as a version
+    offset: int  # after the group
+    chain: int  # of the group
+    value: int  # set by the owner of the log, such as a version
 
 
 class EndMark:
-    """The file of a log's end mark. `write` is for the one that writes the log."""
+    """The file of a log's end mark. Only the writer of the log may call `write`."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
@@ -48,18 +49,18 @@ class EndMark:
         self._seen: list[tuple[int, Mark] | None] | None = None  # what was read last
 
     def read(self) -> Mark | None:
-        """The newest mark that is whole; None where there is none."""
+        """The newest intact mark, or None."""
         self._seen = self._slots()
         marks = [mark for mark in self._seen if mark is not None]
         return max(marks, key=lambda one: one[0])[1] if marks else None
 
     def write(self, mark: Mark, *, sync: bool = False) -> None:
-        """Put the mark; `sync` waits for the disk. Whoever writes reads before it."""
+        """Write the mark; `sync` waits for the disk. Call `read` before it."""
         slots, self._seen = self._slots() if self._seen is None else self._seen, None
         turn = max((one[0] for one in slots if one is not None), default=0) + 1
         if self._handle < 0:
             self._handle = open_private(self._path, os.O_RDWR | os.O_CREAT)
-        # one that was altered is mended at once, and a new file has two
+        # a damaged slot is repaired at once, and a new file gets both
         turns = (turn,) if None not in slots and slots else (turn, turn + 1)
         for one in turns:
             body = _MARK.pack(_MAGIC, one, *msgspec.structs.astuple(mark))
@@ -78,7 +79,7 @@ class EndMark:
         self._handle = -1
 
     def _slots(self) -> list[tuple[int, Mark] | None]:
-        """Both marks with their turns, None for one that was altered; empty without a file."""
+        """Both marks with their turns, None for an altered one; empty without a file."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -4,13 +4,13 @@
     group     magic, records, number, chain before it, size, crc of the record heads, chain
     record    length, crc                                                           then its bytes
 
-The chain of a group is a digest of its head, and that has the chain of the group before. A head
-also has a checksum of its record heads, and these have the checksums of the records. So whatever is
-altered, swapped or left out shows in one of two ways: a checksum differs, or the next group does
-not follow. A record that was altered spoils only itself.
+The chain of a group is a digest of its head, which has the chain of the group before. A head also
+has a checksum of its record heads, and these have the checksums of the records. So everything that
+is altered, swapped or removed shows in one of two ways: a checksum differs, or the next group does
+not follow. An altered record spoils only itself.
 
 The id of the log is the key of the digests. Nobody outside knows it, so bytes that somebody put
-into a record are never taken for a group, not even where a damaged log is searched for the next.
+into a record are never mistaken for a group, not even in a search through a damaged log.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def encode_segment_head(head: SegmentHead) -> bytes:
 
 
 def decode_segment_head(data: bytes) -> SegmentHead | None:
-    """None where it is not one."""
+    """The head of a segment, or None if it is none."""
     body = data[: _SEGMENT.size]
     if len(data) < SEGMENT_HEAD or data[_SEGMENT.size : SEGMENT_HEAD] != _CRC.pack(crc32(body)):
         return None
@@ -81,7 +81,8 @@ def encode_group(log: int, number: int, before: int, records: Sequence[bytes]) -
 
 
 def decode_group_head(log: int, data: bytes, at: int) -> GroupHead | None:
-    """None where there is none, or where it was altered or is of another log."""
+    """The head of the group at a place; None if there is none, or if it was altered or belongs to
+    another log."""
     if data[at : at + 4] != GROUP_MAGIC or len(data) - at < GROUP_HEAD:
         return None
     body = data[at : at + _GROUP.size]
@@ -98,8 +99,8 @@ def _chain_of(log: int, body: bytes) -> int:
 
 
 def split_records(data: bytes, at: int, head: GroupHead) -> list[tuple[int, int]] | None:
-    """Start and end of each record of a group whose head is at a place, without their heads; None
-    where these were altered or cut off."""
+    """Start and end of each record of the group whose head is at a place, without the record heads;
+    None if these were altered or cut off."""
     found: list[tuple[int, int]] = []
     heads: list[bytes] = []
     start = at + GROUP_HEAD
@@ -120,7 +121,7 @@ def split_records(data: bytes, at: int, head: GroupHead) -> list[tuple[int, int]
 
 
 def record_at(data: bytes, start: int, end: int) -> bytes | None:
-    """The record between two places, behind its head; None where it was altered."""
+    """The record between two places, without its head; None if it was altered."""
     record = data[start:end]
     return record if data[start - RECORD_HEAD : start] == _RECORD.pack(end - start, crc32(record)) \
         else None  # fmt: skip

@@ -1,25 +1,25 @@
-"""A log of groups in a folder: what was appended together is there together, and nothing that was
-acknowledged can be altered, swapped or cut off without being noticed.
+"""A log of groups in a folder. A group is there as a whole or not at all, and nothing acknowledged
+can be altered, swapped or cut off without being noticed.
 
     00000000000000000001.log    groups 1 to 811
-    00000000000000000812.log    groups from 812 on; the last segment is the one that grows
+    00000000000000000812.log    groups from 812 on; the last segment grows
     end                         how far the log was acknowledged; see end_mark.py
 
-How it is used. One process at a time writes, by a lock that is the owner's business; any number
-read. Records are bytes that mean something to the owner alone.
+How it is used: one process at a time writes, under a lock of the owner; any number may read. The
+log does not look into records.
 
     log = GroupLog(folder)
     walk = log.walk()                         or from a position that the owner kept
-    for group in walk: ...                    group.records: bytes, or None where one was altered
-    loss = log.take_end(walk)                 sentences about what is missing; [] is the usual case
+    for group in walk: ...                    group.records: bytes, or None for an altered one
+    loss = log.take_end(walk)                 sentences about what is missing; usually []
     group = log.append([b"...", b"..."])      on the disk and marked when this returns
-    log.read(group.places[:1])                records again, checked; None for one that was altered
+    log.read(group.places[:1])                records again, checked; None for an altered one
 
-A reader that only follows asks `acknowledged()` and reads up to there: `walk(after, upto)`.
+A reader asks `acknowledged()` and reads up to there: `walk(after, upto)`.
 
-What a walk finds beyond the last whole group, with no good group behind it, is what a writer left
-that died; nobody was told of it, and `take_end` cuts it off. All else that is not as it was written
-is in `walk.damages`. It never raises for damage: the owner decides whether to go on.
+Bytes after the last complete group, with no good group after them, were left by a writer that died.
+They were never acknowledged, and `take_end` cuts them off. All other differences from what was
+written are in `walk.damages`. A walk never raises for damage: the owner decides whether to go on.
 
 Cost: a group is one write and one sync, and 40 bytes; a record 8 bytes and a checksum of some
 0.3 us per kilobyte. A walk reads a segment at a time into memory.
@@ -53,7 +53,7 @@ ASIDE = "aside"
 
 
 class LostEnd(EnvironmentProblem):
-    """A write that failed and could not be taken back: the log must be opened again."""
+    """A failed write could not be undone: the log must be opened again."""
 
 
 class GroupLog:
@@ -66,17 +66,17 @@ class GroupLog:
         self._mark = EndMark(self.folder)
         self._end: Position | None = None
         self._handle = -1
-        self._open = 0  # the segment that the handle is of
+        self._open = 0  # the segment of the handle
         self._broken = ""
         self._fresh = False  # the next group begins a segment
-        self._rest = False  # what is behind the end is moved aside before the next group
-        self._oldest = 0  # segment that was not dropped
-        self.marked: Mark | None = None  # as this one found or wrote it last
+        self._rest = False  # data after the end must be moved aside before the next group
+        self._oldest = 0  # segment that is not dropped
+        self.marked: Mark | None = None  # the mark as it was last read or written here
 
     # -- reading -------------------------------------------------------------------------------
 
     def segments(self) -> list[int]:
-        """The segments that are there, by their first groups."""
+        """The segments that exist, by their first groups."""
         try:
             stems = [path.stem for path in self.folder.iterdir() if path.suffix == ".log"]
         except FileNotFoundError:
@@ -87,17 +87,17 @@ class GroupLog:
         return self.folder / f"{segment:0{DIGITS}}.log"
 
     def acknowledged(self) -> Mark | None:
-        """How far the log is acknowledged, by whichever process; None where nothing says it."""
+        """How far the log is acknowledged, by any process; None without a mark."""
         return self._mark.read()
 
     def walk(self, after: Position = START, upto: Position | None = None) -> Walk:
-        """Go through the groups after a position, as far as there are any or up to another."""
+        """Walk through the groups after a position, to the end or up to another position."""
         if not self.id:
             self.id = self._known_id()
         return Walk(self, after, upto)
 
     def start_of(self, segment: int) -> Position | None:
-        """Where a segment begins; None where its head was altered or it is gone."""
+        """Where a segment begins; None if it is gone or its head was altered."""
         with contextlib.suppress(FileNotFoundError), self.path_of(segment).open("rb") as file:
             head = layout.decode_segment_head(file.read(layout.SEGMENT_HEAD))
             if head is not None and head.first == segment:
@@ -105,7 +105,7 @@ class GroupLog:
         return None
 
     def has_more(self, end: Position) -> bool:
-        """Is the log longer, or shorter, than up to this end? Two calls of stat."""
+        """Is the log longer, or shorter, than this end? Cost: two calls of stat."""
         following = end.number + 1
         try:
             size = self.path_of(end.segment).stat().st_size
@@ -115,7 +115,7 @@ class GroupLog:
         return size != end.offset or is_over
 
     def _known_id(self) -> int:
-        """The id that the mark tells, or else the first segment that tells one; 0 without."""
+        """The id of the log, from the mark or the first readable segment; 0 without both."""
         mark = self._mark.read()
         if mark is not None:
             return mark.log
@@ -127,7 +127,7 @@ class GroupLog:
         return 0
 
     def read(self, places: Iterable[Place]) -> list[bytes | None]:
-        """Some records; None for one that was altered or is not there any more."""
+        """Records by their places; None for one that was altered or is gone."""
         found: list[bytes | None] = []
         handle, opened = -1, 0
         try:
@@ -147,11 +147,11 @@ class GroupLog:
                 os.close(handle)
         return found
 
-    # -- writing: for the one that has the lock ------------------------------------------------
+    # -- writing, with the owner's lock --------------------------------------------------------
 
     @property
     def end(self) -> Position:
-        """Where the next group goes; known once a walk was taken."""
+        """Where the next group goes; known after `take_end`."""
         if self._end is None:
             raise EnvironmentProblem(f"the log {self.folder} was not read to its end yet")
         return self._end
@@ -171,11 +171,11 @@ class GroupLog:
         return losses
 
     def take_end(self, walk: Walk, value: int | None = None) -> list[str]:
-        """Go on writing where a walk ended, and give back `losses`. What is torn is cut off, and
-        the end is marked, with a value of its own if the walk found more than the mark tells of.
-        After a loss nothing is touched before the next group is appended, which should tell of
-        it: until then whoever opens the log notices the loss again. A new log has a mark before
-        its first group: so a mark that is missing is never due to a writer that died."""
+        """Go on writing where a walk ended, and return `losses`. Torn bytes are cut off, and the
+        end is marked, with `value` if the walk found more groups than the mark. After a loss
+        nothing is changed before the next group is appended, which should tell of the loss: until
+        then the next process that opens the log notices it again. A new log has a mark before its
+        first group, so a writer that died never leaves a log without one."""
         losses = self.losses(walk)
         mark, end = self._mark.read(), walk.end
         make_durable_folder(self.folder)
@@ -197,7 +197,7 @@ class GroupLog:
 
     def append(self, records: Sequence[bytes], value: int = 0) -> Group:
         """Append a group; it is on the disk and marked when this returns. `value` goes into the
-        mark. When it fails nothing was appended; `LostEnd` where that is not certain."""
+        mark. If it fails nothing was appended; `LostEnd` if that is not certain."""
         if self._broken:
             raise LostEnd(self._broken)
         end = self.end
@@ -225,13 +225,13 @@ class GroupLog:
         return Group(after.number, list(records), places, after)
 
     def take_back(self, end: Position, value: int = 0) -> None:
-        """Remove the groups after one, of which nobody was told; `value` goes into the mark.
-        `LostEnd` where that fails."""
+        """Remove the groups after a position, which nobody was told of; `value` goes into the mark.
+        `LostEnd` if that fails."""
         if end == self._end:
             return
         try:
             self._close_segment()
-            self._write_mark(end, value, sync_now=True)  # first: it is never ahead of the log
+            self._write_mark(end, value, sync_now=True)  # first: the mark is never ahead of the log
             self._cut(end, keep=False)
         except OSError as problem:
             self._broken = f"the log {self.folder} can't be written: {problem}; open it again"
@@ -239,12 +239,12 @@ class GroupLog:
         self._end, self._fresh = end, True
 
     def drop_before(self, segment: int) -> None:
-        """Remove segments before one; the last one stays."""
+        """Remove the segments before one; the last segment always stays."""
         there = self.segments()
         gone = [first for first in there[:-1] if first < segment]
         mark = self._mark.read()
         if gone and mark is not None:
-            # before the first is gone: one that is missing is damage unless the mark says so
+            # first the mark: a missing segment is damage unless the mark says that it was dropped
             self._oldest = there[len(gone)]
             self.marked = msgspec.structs.replace(mark, oldest=self._oldest)
             self._mark.write(self.marked, sync=True)
@@ -253,19 +253,18 @@ class GroupLog:
             sync(self.folder)
 
     def begin_segment(self) -> None:
-        """Let the next group begin a segment of its own."""
+        """Let the next group begin a new segment."""
         self._fresh = True
 
     def close(self, *, sync: bool = True) -> None:
-        """Close the files, which are opened again when they are needed; `sync` has the disk take
-        the mark."""
+        """Close the files, which are opened again when needed; `sync` syncs the mark."""
         self._close_segment()
         self._mark.close(sync=sync)
 
-    # -- how -----------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------
 
     def _need_unchanged(self, handle: int, end: Position) -> None:
-        """Somebody may have put older files in the place of these while they are open."""
+        """LostEnd if somebody replaced the files while they were open."""
         mark, found = self._mark.read(), os.fstat(handle)
         if found.st_size != end.offset or not found.st_nlink or mark != self.marked:
             self._broken = f"the log {self.folder} was changed by somebody else; open it again"
@@ -302,8 +301,8 @@ class GroupLog:
         self.marked = mark
 
     def _take_back(self, end: Position, problem: OSError) -> None:
-        """Cut back what could not be written. A sync that failed is not tried again: the system may
-        have dropped the pages, and would call the second one a success."""
+        """Undo a failed write. A failed sync is not repeated: the system may have dropped the
+        pages, and would report success."""
         sentence = f"the log {self.folder} can't be written: {problem.strerror}"
         try:
             if self._open == end.segment and self._handle >= 0:
@@ -311,15 +310,15 @@ class GroupLog:
                 sync_handle(self._handle)
             mark = self._mark.read()
             if self.marked is not None and mark is not None and mark.number > end.number:
-                self._mark.write(self.marked, sync=True)  # the write of the mark failed half-way
+                self._mark.write(self.marked, sync=True)  # the mark was written in part
         except OSError:
             self._broken = f"{sentence}; it must be opened again"
             raise LostEnd(self._broken) from problem
         raise EnvironmentProblem(sentence) from problem
 
     def _cut(self, end: Position, *, keep: bool) -> None:
-        """Remove what is behind the last good group. It was never acknowledged; where something
-        else is missing nobody can be sure of that, and it is kept in a folder beside."""
+        """Remove what is after the last good group. It was never acknowledged; if something else is
+        missing that is not certain, and it is kept in a folder beside."""
         for first in reversed(self.segments()):  # so that there is never a gap
             path, offset = self.path_of(first), 0
             if first < end.segment:
@@ -340,7 +339,7 @@ class GroupLog:
 
 
 def _open_existing(path: Path) -> int:
-    """A handle; -1 where the file is not there."""
+    """A handle; -1 if there is no file."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Going through the groups of a log, and finding what is wrong with them.
+"""Walking through the groups of a log, and finding damage.
 
-What is beyond the last whole group, with no good group behind it, is torn: a writer left it that
-died. All else that is not as it was written is damage.
+Bytes after the last complete group, with no good group after them, are torn: a writer that died
+left them. All other differences from what was written are damage.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START = Position()
 
 
 def end_of(mark: Mark) -> Position:
-    """The end of the last group that was acknowledged."""
+    """The end of the last acknowledged group."""
     return Position(mark.number, mark.segment, mark.offset, mark.chain)
 
 
@@ -49,13 +49,13 @@ class Group(msgspec.Struct, frozen=True):
     """Records that were appended together."""
 
     number: int
-    records: list[bytes | None]  # None: that one was altered
+    records: list[bytes | None]  # None for an altered one
     places: list[Place]
     end: Position
 
 
 class Walk:
-    """The groups of a log from one position to another, and what was wrong with them."""
+    """The groups of a log between two positions, and the damage that was found."""
 
     def __init__(self, log: GroupLog, after: Position, upto: Position | None) -> None:
         self._log = log
@@ -64,15 +64,15 @@ class Walk:
         self.end = after
         """The end of the last good group."""
         self.damages: list[str] = []
-        """A sentence for each place where something is missing or was altered."""
+        """One sentence for each place where something is missing or altered."""
         self.torn = False
-        """Does something follow that is no whole group?"""
+        """Does something follow that is no complete group?"""
         self.finished = False
 
     def __iter__(self) -> Iterator[Group]:
         begin, mark = self.end, self._log.acknowledged()
         if begin.number and mark and begin.segment < mark.oldest == begin.number + 1:
-            # its segment was dropped: the end of one is the beginning of the next
+            # its segment was dropped, so begin with the next one
             begin = self.end = Position(begin.number, mark.oldest, 0, begin.chain)
         self._mark = mark
         firsts = [first for first in self._log.segments() if first >= begin.segment]
@@ -123,7 +123,7 @@ class Walk:
             behind = at + layout.GROUP_HEAD + head.size
             if bad and is_last and self._mark and not self._is_marked(head.number) and \
                     self._next_group(data, behind) is None:  # fmt: skip
-                self.torn, at = True, len(data)  # sectors of it never reached the disk
+                self.torn, at = True, len(data)  # some of its sectors never reached the disk
                 continue
             if head.number != self.end.number + 1 or head.before != self.end.chain:
                 self._damage(path, offset + at, f"does not follow group {self.end.number}")
@@ -138,12 +138,12 @@ class Walk:
             yield Group(head.number, records, places, self.end)
 
     def _head(self, path: Path, first: int, data: bytes, *, is_last: bool) -> int:
-        """Check the head of a segment; where its groups begin."""
+        """Check the head of a segment; return where its groups begin."""
         head, end = layout.decode_segment_head(data), self.end
         if head is None:
             empty = self._next_group(data, 0) is None
             if empty and is_last and first == end.number + 1:
-                self.torn = True  # its writer died before there was a group in it
+                self.torn = True  # its writer died before the first group
                 return len(data)
             self._damage(path, 0, "was altered")
         elif not end.number and head[:2] == (self._log.id, first):
@@ -154,7 +154,7 @@ class Walk:
         return min(len(data), layout.SEGMENT_HEAD)
 
     def _is_marked(self, number: int) -> bool:
-        """Was a group acknowledged for certain?"""
+        """Is it certain that a group was acknowledged?"""
         return self._mark is not None and number <= self._mark.number
 
     def _next_group(self, data: bytes, at: int) -> int | None:

@@ -21,9 +21,8 @@ from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments.segment_builder import build_segment
 from tidings.routing import LabelGraph
 from tidings.routing.clients import Phase
-from tidings.routing.forwarding import Times
 from tidings.routing.forwarding.transitions import State
-from tidings.routing.protocol import messages
+from tidings.routing.protocol import Times, messages
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.pipeline.settings import Subscriptions
 

@@ -16,7 +16,7 @@ import pytest
 
 import tidings
 from tidings import FilterError, parse
-from tidings.cli.filters.hints import Watch
+from tidings.cli.filters.hints import AttributeWatch
 from tidings.filters import Attributes
 from tidings.filters.dialects import DIALECTS, Context, Dialect, register
 from tidings.filters.language import nested_attributes, text_of, without_nested
@@ -179,11 +179,11 @@ def test_sql_holds_texts_of_it() -> None:
 
 def test_hints_know_that_it_reads_any_type() -> None:
     event = {"headline": ["a", "b"]}
-    compared = Watch([parse("headline = 'urgent'")])
+    compared = AttributeWatch([parse("headline = 'urgent'")])
     compared.look(event)
     (note,) = compared.notes()
     assert "headline is compared with strings" in note
-    watch = Watch([parse("urgent, berlin", "words")])
+    watch = AttributeWatch([parse("urgent, berlin", "words")])
     watch.look(event)
     assert list(watch.notes()) == []
 

@@ -300,7 +300,7 @@ class Outbox:
                 yield self.dead_folder(done.batch, done.attempt)
 
     def take_lock(self) -> int:
-        """Lock out other writers until `release_lock` of the returned descriptor, or the process ends.
+        """Lock out other writers until `release_lock` of what is returned, or the process ends.
 
         It is a bare descriptor, not a file object: the interpreter closes file objects when it
         shuts down, while a thread may still be committing.

@@ -297,6 +297,15 @@ def test_decisions_are_numbered_without_a_gap() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+def test_the_ten_changes_name_files_that_are_there() -> None:
+    section = (TOP / "CONTRIBUTING.md").read_text().split("\n## Ten changes")[1].split("\n## ")[0]
+    assert len(re.findall(r"^\| an? ", section, re.MULTILINE)) == 10
+    named = re.findall(r"`([\w*]+/[\w./*-]*)`", section)
+    assert len(named) > 40
+    places = (TOP, TOP / "src" / "tidings")
+    assert [n for n in named if not any(any(p.glob(n.rstrip("/"))) for p in places)] == []
+
+
 def test_words_are_each_explained_once() -> None:
     words = re.findall(r"^### (.+)$", (TOP / "docs" / "words.md").read_text(), re.MULTILINE)
     assert len(words) > 50

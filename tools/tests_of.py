@@ -4,10 +4,10 @@
     1  tests/matching/test_probe.py
     2  tests/matching/test_part.py
 
-Tests are organised by behaviour, so a module may have no test of its name. What tests it is found by
-imports: the number is how many of them lead from the test to the module. A name that a folder
-exports counts as an import of the module that it comes from, and so does the name of a file beside
-it, which is how programs are started. A test of the module's name comes first.
+Tests are organised by behaviour, so a module may have no test of its name. Imports show what tests
+it: the number is how many of them lead from the test to the module. A name that a folder exports
+counts as an import of the module that it comes from, and so does the name of a file beside it,
+which is how programs are started. A test of the module's name comes first.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Imports:
                     yield beside
 
     def _module_of(self, package: str, name: str) -> Iterator[Path]:
-        """The file that a name comes from: a module, or what a folder's `__init__` takes it from."""
+        """The file that a name comes from: a module, or the one that a folder exports it from."""
         whole = f"{package}.{name}"
         if whole in self._files and whole not in self._exports:
             yield self._files[whole]

@@ -40,9 +40,7 @@ from tidings.spark.pipeline.pipeline import RESERVED as RESERVED_COLUMNS
 
 TOP = Path(__file__).resolve().parents[2]
 DECISIONS = sorted((TOP / "docs" / "decisions").glob("[0-9]*.md"))
-PAGES = [
-    TOP / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
-]
+PAGES = [TOP / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += [*sorted((TOP / "docs").glob("*.md")), TOP / "docs" / "decisions" / "index.md", *DECISIONS]
 EXAMPLES = TOP / "docs" / "examples"
 

@@ -1,4 +1,4 @@
-"""The docstring of each folder's `__init__` is its page, and it is true to what is in the folder."""
+"""The docstring of each folder's `__init__` is its page, and it is true to the folder."""
 
 from __future__ import annotations
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tools.tests_of import TOP, Imports, main
 
 SOURCES = TOP / "src" / "tidings"
 
 
-def test_every_module_is_reached_by_a_test() -> None:
-    imports = Imports()
+@pytest.fixture(scope="module")
+def imports() -> Imports:
+    return Imports()
+
+
+def test_every_module_is_reached_by_a_test(imports: Imports) -> None:
     modules = [path for path in SOURCES.rglob("*.py") if not path.name.startswith("__")]
     assert [path for path in modules if not imports.tests_of(path)] == []
 
 
-def test_the_nearest_test_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["matching/segments/probe.py"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "1  tests/matching/test_probe.py"
+def test_the_nearest_test_comes_first(imports: Imports) -> None:
+    found = imports.tests_of(SOURCES / "matching" / "segments" / "probe.py")
+    assert found[0] == (1, TOP / "tests" / "matching" / "test_probe.py")
 
 
 def test_a_module_that_no_test_imports_is_found(tmp_path: Path) -> None:

@@ -304,6 +304,11 @@ def test_the_ten_changes_name_files_that_are_there() -> None:
     assert [n for n in named if not any(any(p.glob(n.rstrip("/"))) for p in places)] == []
 
 
+def test_every_page_leads_to_the_words() -> None:
+    pages = [path for path in (TOP / "docs").glob("*.md") if path.name != "words.md"]
+    assert [path.name for path in pages if "(words.md" not in path.read_text()] == []
+
+
 def test_words_are_each_explained_once() -> None:
     words = re.findall(r"^### (.+)$", (TOP / "docs" / "words.md").read_text(), re.MULTILINE)
     assert len(words) > 50

@@ -4,7 +4,7 @@
 
     agent.py, blocking.py     subscribe and publish, with asyncio or in a thread of its own
     link.py                   one connection, with bounds on what waits
-    forwarding.py             frames through a router: the payload is neither decoded nor copied
+    forwarding.py             frames through a router; their payloads are never decoded
     scanning.py, scan_kernels.py    the same by kernels, in a busy router
     frame_cache.py            the frames that passed last
     tls.py, tls_probe.py, router_url.py, lives.py, watching.py    what links need besides

@@ -1,9 +1,27 @@
 """tidings: leave standing interests, and be told once about everything that matches.
 
-import tidings
+    import tidings
 
-f = tidings.parse("symbol = 'SNE' AND price > 90")
-f.matches({"symbol": "SNE", "price": 95.0})
+    f = tidings.parse("symbol = 'SNE' AND price > 90")
+    f.matches({"symbol": "SNE", "price": 95.0})
+
+Each folder here is a room. A room imports only from rooms further down, and enters them through
+what their folders export:
+
+    cli          the program `tidings`
+    studies      measurements
+    spark        tables, streams and backtests         broker     one running router or root
+    snapshots    subscriptions, compiled               network    links, agents
+    store        durable state                         routing    forwarding by header, no I/O
+    graph        content graphs
+    matching     many filters at speed
+    notifications   rows to typed batches
+    filters      text to canonical filter
+    files        durable and private files
+    model        values, types, errors
+
+Users import from `tidings`, `tidings.spark`, `tidings.snapshots` and `tidings.broker`. Start
+reading at filters/filter.py and graph/content_graph.py; ARCHITECTURE.md is the map.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the pages show is what happens: their code is run, their links are followed.
 
-On README.md, ARCHITECTURE.md, CHANGELOG.md and docs/*.md:
+On README.md, ARCHITECTURE.md, CONTRIBUTING.md, CHANGELOG.md and the pages below docs/:
 
     ```python    run in order, one namespace per page; `>>>` examples must print what is shown
     ```console   `$ tidings ...` and a few harmless commands are run in a copy of docs/examples and
@@ -40,8 +40,9 @@ from tidings.spark.pipeline import settings
 from tidings.spark.pipeline.pipeline import RESERVED as RESERVED_COLUMNS
 
 TOP = Path(__file__).resolve().parents[2]
-PAGES = [TOP / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
-PAGES += sorted((TOP / "docs").glob("*.md"))
+DECISIONS = sorted((TOP / "docs" / "decisions").glob("[0-9]*.md"))
+PAGES = [TOP / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES += [*sorted((TOP / "docs").glob("*.md")), TOP / "docs" / "decisions" / "index.md", *DECISIONS]
 EXAMPLES = TOP / "docs" / "examples"
 
 # What a console block may run; `make` and `pip` are shown and not run.
@@ -235,14 +236,18 @@ def page_of(path: Path) -> Page:
     return Page(path, path.read_text())
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(TOP)))
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_page(path: Path, check: Check) -> None:
     problems = check(page_of(path))
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PAGES if page_of(path).blocks("console")],
+    ids=lambda path: str(path.relative_to(TOP)),
+)
 def test_console(path: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES, tmp_path / "examples")
     problems = problems_of_console(page_of(path), folder)
@@ -275,6 +280,40 @@ def test_every_page_is_listed() -> None:
     index = (TOP / "docs" / "index.md").read_text()
     unlisted = [p.name for p in (TOP / "docs").glob("*.md") if f"({p.name})" not in index]
     assert unlisted == ["index.md"]
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_has_its_parts_and_is_listed(path: Path) -> None:
+    text = path.read_text()
+    assert text.startswith(f"# {path.name[:3]}. ")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert headings == ["Context", "Choice", "Rejected", "Figure"]
+    assert f"]({path.name})" in (path.parent / "index.md").read_text()
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    numbers = [int(path.name[:3]) for path in DECISIONS]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_ten_changes_name_files_that_are_there() -> None:
+    section = (TOP / "CONTRIBUTING.md").read_text().split("\n## Ten changes")[1].split("\n## ")[0]
+    assert len(re.findall(r"^\| an? ", section, re.MULTILINE)) == 10
+    named = re.findall(r"`([\w*]+/[\w./*-]*)`", section)
+    assert len(named) > 40
+    places = (TOP, TOP / "src" / "tidings")
+    assert [n for n in named if not any(any(p.glob(n.rstrip("/"))) for p in places)] == []
+
+
+def test_every_page_leads_to_the_words() -> None:
+    pages = [path for path in (TOP / "docs").glob("*.md") if path.name != "words.md"]
+    assert [path.name for path in pages if "(words.md" not in path.read_text()] == []
+
+
+def test_words_are_each_explained_once() -> None:
+    words = re.findall(r"^### (.+)$", (TOP / "docs" / "words.md").read_text(), re.MULTILINE)
+    assert len(words) > 50
+    assert len(words) == len(set(words))
 
 
 # -- docs/filters.md names everything that the language has -------------------------------------

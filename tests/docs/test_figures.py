@@ -1,6 +1,7 @@
 """The figures that the pages quote, measured.
 
-ARCHITECTURE.md has those of parsing, docs/content-graph.md those of the graph. To see them:
+docs/decisions/009-a-parser-of-our-own.md has those of parsing, docs/content-graph.md those of the
+graph. To see them:
 
     make bench PYTEST_ARGS="-k figures --log-cli-level=INFO"
 """

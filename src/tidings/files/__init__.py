@@ -1,6 +1,11 @@
-"""Files and folders: for their owner alone (private.py), on the disk when a call returns
-(durable.py), replaced whole (atomic_folder.py), used by one process at a time (lock_files.py), kept
-in the user's cache (user_cache.py), and secrets that are read from files (secret.py)."""
+"""Durable and private files, and secrets in files: the only place that syncs and sets modes.
+
+    durable.py   atomic replace, sync of files and folders: on the disk when a call returns
+    private.py   files (0600) and folders (0700) for their owner alone, whatever the umask says
+    secret.py    files with tokens; one that others can read is refused
+
+It knows nothing of what the files hold. For other rooms, not for users. Start at durable.py.
+"""
 
 from tidings.files.atomic_folder import current_folder, folder_identity, replacing_folder
 from tidings.files.durable import (

@@ -1,4 +1,22 @@
-"""Text to canonical filter: parse, compare, explain, cover."""
+"""Text to canonical filter: parse, compare, cover, explain.
+
+    text ──dialects──> expression ──canonical──> form: boxes, or a tree of sets
+                           |                      |
+                    evaluation: the          identity, hull, covering
+                    reference semantics
+
+    values/      sets of values, patterns, addresses, geography, topics
+    language/    the expression tree: build it, check it, evaluate it, write it
+    dialects/    one folder for each language that filters are written in
+    canonical/   the form of a filter, and what covers what
+
+`Filter.matches` evaluates the expression, straight from the definition. Forms, indexes, batches and
+Spark are all tested against it. This room does no I/O and needs only msgspec and RE2.
+
+Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an explanation from
+`tidings`. The other names exported here, and those of the folders inside, are for other rooms.
+Start at filter.py, then follow docs/filters.md, the specification.
+"""
 
 from tidings.filters.explanation import BoxReport, Explanation, TestReport, format_value
 from tidings.filters.filter import Filter, need_filter, need_mapping, parse

@@ -1,4 +1,13 @@
-"""Values, their order, their types, ids, and the errors of every room."""
+"""Values and their order, types, ids of subscriptions, and the errors of every room.
+
+    values.py    what a value is, and `compare`, with which everything else has to agree
+    types.py     the types that an attribute can be declared with, and reading text as one of them
+    ids.py       the ids of subscriptions
+    errors.py    the tree of errors; the message of each is one sentence
+
+This room imports no other. Every room may use it; users get the errors from `tidings`. Start at
+values.py: its docstring has the order of all values.
+"""
 
 from tidings.model.errors import (
     AttributesError,

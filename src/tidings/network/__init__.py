@@ -1,4 +1,17 @@
-"""Links between routers and agents: frames over TCP, with bounds on what waits."""
+"""Links over TCP and TLS, forwarding by the fronts of frames, and the agent of applications.
+
+    application ── Agent ── Link ──frames──> Link ── broker ── Forwarder ──frames──> Link ── ...
+
+    agent.py, blocking.py     subscribe and publish, with asyncio or in a thread of its own
+    link.py                   one connection, with bounds on what waits
+    forwarding.py             frames through a router; their payloads are never decoded
+    scanning.py, scan_kernels.py    the same by kernels, in a busy router
+    frame_cache.py            the frames that passed last
+    tls.py, tls_probe.py, router_url.py, lives.py, watching.py    what links need besides
+
+Users get `connect` and `connect_blocking` from `tidings`. The rest is for broker, cli and studies.
+Start at agent.py for what users see, at forwarding.py for what makes routers fast.
+"""
 
 from tidings.network.agent import connect
 from tidings.network.blocking import connect_blocking

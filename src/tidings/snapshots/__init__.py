@@ -1,4 +1,20 @@
-"""A channel's subscriptions compiled: the content graph and the index over it, and what changes."""
+"""The subscriptions of a channel at one version, compiled: content graph, members, and the index.
+
+    (id, text) ──building──> Snapshot, immutable, in a folder
+                                |  + changes since (incremental_edges)
+                                v
+                             versioned ──> View at a version ──> nodes and subscriptions of a batch
+
+    snapshot.py            the files: nodes, edges, ids, index
+    building.py            subscriptions to arrays
+    versioned.py           a snapshot and what changed since, at any version
+    view.py                one version, ready to be asked; its tags are those of a fresh compilation
+    incremental_edges.py   new filters tied to the compiled graph, once each
+    identity.py, verifying.py, shape.py    which snapshot it is, whether it is right, its shape
+
+Users get `Snapshot` (docs/spark.md); the rest is for spark, studies and cli. Start at snapshot.py,
+then view.py.
+"""
 
 from tidings.snapshots.building import (
     DistinctFilters,

@@ -1,8 +1,21 @@
-"""tidings on Spark: tables and streams are tagged, subscriptions loaded, the past is tested; a
-session, sources, sinks.
+"""tidings on Spark: tables and streams are tagged, subscriptions compiled, the past is tested.
 
-The modules are loaded when a name is first used: `import tidings.spark` stays cheap, and
-`python -m tidings.spark.session.java` finds its own module unloaded.
+    source ──> pipeline: decode, match, number, commit ──> outbox ──> sinks
+                  ^ a version of the subscriptions: snapshot + changes
+
+    tagging/     columns of a table, or Parquet files, to tags
+    compiling/   tables and change logs of subscriptions to snapshots
+    pipeline/    the pipeline file, and micro-batches from source to sinks
+    outbox/      what subscribers are to be told, on disk, each batch once
+    backtests/   how often filters would have fired
+    feeds/       RSS and Atom as a source        handover/    rows to a rendezvous point
+    session/     Java, sessions, Kafka, packing for clusters
+    sources.py   registers our source and sink with a session
+
+Users get the names that are exported here (docs/spark.md, docs/pipelines.md); what the folders
+export is for cli and studies. The modules are loaded when a name is first used: `import
+tidings.spark` stays cheap, and `python -m tidings.spark.session.java` finds its own module
+unloaded. Start at tagging/tagging.py, then pipeline/pipeline.py.
 """
 
 from __future__ import annotations

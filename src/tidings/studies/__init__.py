@@ -1,4 +1,15 @@
-"""Measurements: workloads, the matching engine on them, and its peers."""
+"""Measurements: workloads, the matching engine and the network on them, and their peers.
+
+    workloads/   filters and events, the same for the same seed, with the right answers
+    engine/      matching, updates, graphs      network/   routers beside mosquitto, nats-server
+    spark/       tagging and pipelines          compare/   two revisions in turn; peers in turn
+    host/        the machine, its processes, programs that measure when they are asked to
+    tables.py    measurements as tables for people
+
+What is found is held against the right answers before it is timed: a wrong result is not reported.
+For cli (`tidings bench`) and the tests, not for users of the package; docs/performance.md quotes
+the figures. Start at workloads/workloads.py, then engine/matching_bench.py.
+"""
 
 from tidings.studies.compare.comparing import Comparison, Disagreement, compare_revisions
 from tidings.studies.compare.peers import (

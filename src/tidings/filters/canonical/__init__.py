@@ -1,4 +1,21 @@
-""""""
+"""The canonical form of a filter: equal filters get equal bytes, and covering can be decided.
+
+    expression ──set_tree──> tree of tests "term in set" ──boxes──> union of boxes ──form──> bytes
+                    ^                                        ^        `── too many boxes: the tree
+                 rewrites                              point_images
+
+    rewrites.py             short conditions written out: LIKE 'B%' becomes an interval
+    set_tree.py             expression to tree; NOT and SQL's third value are gone after it
+    boxes.py                the algebra of boxes: multiply out, drop, merge
+    point_images.py         computed terms where a box leaves an attribute only a few values
+    form.py                 the form, its hull, its bytes and its identity
+    form_to_expression.py   sets and boxes back to expressions
+    covering.py             whether one filter covers another: sound, complete within a budget
+    cover_index.py, unions.py    candidates for covering, and for matching one event
+
+For other rooms, not for users: they have `Filter.canonical` and `Filter.covers`. Start at form.py;
+docs/filters.md has the rules in order.
+"""
 
 from tidings.filters.canonical.boxes import Box, Effort
 from tidings.filters.canonical.cover_index import HullIndex

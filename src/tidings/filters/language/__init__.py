@@ -1,4 +1,19 @@
-""""""
+"""The expression tree: how it is built and checked, what it means, how it is written.
+
+    tokens ──> parser of a dialect ──> builders ──> expression ──> evaluation, sql_writer
+                                       refuses with a position; folds constants
+
+    tokens.py         text to tokens
+    builders.py       checked construction; parsers call it for each thing that they have read
+    expression.py     the immutable tree, at most MAX_DEPTH deep
+    functions.py      the table of functions: names, arities, result types, bodies
+    static_types.py   the type of an expression, as far as it is known before any event
+    attributes.py     the declared attributes of a channel
+    evaluation.py     the reference semantics, in SQL's three values
+    sql_writer.py     expressions back to text; the text of a term is its identity
+
+For other rooms; users get `Attributes` from `tidings`. Start at expression.py, then evaluation.py.
+"""
 
 from tidings.filters.language.attributes import Path, article, conform
 from tidings.filters.language.evaluation import evaluate, read, term_value

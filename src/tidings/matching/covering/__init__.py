@@ -1,4 +1,19 @@
-""""""
+"""Which filters cover which, for very many at once: the batch join on filters instead of events.
+
+    forms ──hull_gathering──> hulls ──cover_join──> candidates ──by_boxes, undecided──> coverings
+                                                                                       |
+                                  edges of a content graph <──coverage: block by block─┘
+
+A hull is the box around a filter. A covering filter's hull is at least as wide, so the join over
+hulls finds all candidates; boxes decide most of them, and the filters themselves are asked for the
+rest.
+
+    coverage.py     the whole computation, in blocks      cover_folder.py   across processes
+    hulls.py        hulls as flat arrays                  hull_segment.py   hulls to a segment
+    neighbours.py   a new filter against compiled ones    *_kernels.py      the hot loops
+
+For graph, snapshots, spark and studies, not for users. Start at coverage.py.
+"""
 
 from tidings.matching.covering.cover_folder import (
     open_finder,

@@ -1,4 +1,20 @@
-""""""
+"""Routers: they forward by header, keep labels right while subscriptions change, read no content.
+
+        4  <- G             header [31] comes in:
+        |                       F gets [31], to which it subscribed
+       31  <- F                 G gets [4], the lowest above 31 to which it subscribed
+
+    label_graph.py     the graph of a router and the label of each node for each neighbour
+    router.py          the state machine, above downstream.py, the side that faces neighbours
+    transitions.py     what becomes of a node at a router, in one table
+    ways.py            in which form a notification goes on: labels, lists, or as it came
+    cache.py           what passed last, for those who missed it
+    claims.py, accounts.py    whose the nodes are, and what was done for whom
+    forwarders.py      the three simpler ways to forward, for tests and measurements
+
+For network, broker, store and studies; users get no name from here. Start at label_graph.py, then
+router.py.
+"""
 
 from tidings.routing.forwarding.cache import Cache, cost_of, look_up
 from tidings.routing.forwarding.downstream import Downstream

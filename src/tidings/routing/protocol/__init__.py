@@ -1,4 +1,18 @@
-""""""
+"""What routers, rendezvous points and agents say to each other.
+
+    up     Subscribe, Ask, Recover, Publish ...       down   Setup, Beat, Notification, Answer ...
+
+    messages.py          every message, and what it means
+    frames.py            messages as bytes; all that a router looks at is in front
+    marks.py             the marks of a notification that was just numbered, as columns
+    message_merging.py   adjacent messages of the same kind merged
+    digests.py           digests of sets: two sides notice that one of them missed something
+    limits.py            how much of what others say is kept, and how much is done for them
+    lineage.py           the lives of a rendezvous point, and whether it still has what it said
+
+A change here is a change of the wire format: frames.py has its version. For other rooms, not for
+users; `messages` and `frames` are imported whole (`messages.Publish`). Start at messages.py.
+"""
 
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.frames import VERSION

@@ -1,8 +1,16 @@
 """A log of groups: checksums, a chain and an end mark, once for all stores.
 
-layout.py     the bytes of segments, groups and records
-end_mark.py   how far a log was acknowledged
-log.py        the log itself: begin reading here
+    00000000000000000001.log   [group 1][group 2] ...    each names the chain of the one before
+    00000000000000000812.log   ...                       the last segment grows
+    end                        how far the log was acknowledged
+
+    layout.py     the bytes of segments, groups and records
+    walk.py       going through the groups, and finding what is wrong with them
+    end_mark.py   how far a log was acknowledged
+    log.py        the log itself
+
+It does not know what records mean. Used by the change log and the journal of this room, and by the
+outbox of spark; not for users. Start at log.py.
 """
 
 from tidings.store.groups.end_mark import Mark

@@ -1,6 +1,9 @@
-"""The journal of a rendezvous point: what it must not forget, in a folder.
+"""The journal of a rendezvous point: nodes, notifications, publishers, counters and lives.
 
-    journal.py      the journal itself: begin reading here
+    add_node, append ... ──> waiting, in memory
+    take ──> batch ──write, in a thread──> one group, one sync ──> all of it is on the disk
+
+    journal.py      the journal itself
     things.py       what is written down, as records of a log of groups (store/groups)
     state.py        what it adds up to; checkpoints keep that
     checkpoint.py   the state in a file
@@ -8,7 +11,7 @@
     mark_index.py   where notifications are, by their numbers
     before.py       journals of the format before, which were SQLite
 
-Used by broker/root.py.
+Used by broker/root.py; not for users. Start at journal.py.
 """
 
 from tidings.store.journal.journal import Batch, FileJournal

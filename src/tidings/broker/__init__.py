@@ -3,19 +3,19 @@
     frames ─> links ─> messages ─> queues ─> machine (routing) ─> messages ─> links ─> frames
                   `──> notifications from above, by their fronts alone ────────┘
 
-    node.py           what routers and rendezvous points have in common
+    server.py         what routers and rendezvous points have in common
     router.py         a router that runs, and keeps a link to the one above it
     root.py           a rendezvous point that runs: what it promises is on the disk first
     interests.py      the preprocessor of a rendezvous point: content graph and matcher
     computing.py      filters that compute; what they cost is charged to their owners
-    reception.py      connections, until they are neighbours
+    connections.py    connections, until they are neighbours
     admission/        who may connect          queues/    whose turn it is
     config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes
     reports.py        the status of a node and of those below it
     garbage.py        full garbage collections, seldom
 
 Users who run nodes inside their own program get `RootNode`, `RouterNode`, `Door` and `Address` here
-(docs/network.md); the rest is for cli. Start at node.py, then root.py.
+(docs/network.md); the rest is for cli. Start at server.py, then root.py.
 """
 
 from tidings.broker.admission.listen import Address, Door

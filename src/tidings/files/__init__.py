@@ -1,8 +1,11 @@
-"""Durable and private files, and secrets in files: the only place that syncs and sets modes.
+"""Durable and private files, lock files, cache folders and secrets: each habit once, here.
 
-    durable.py   atomic replace, sync of files and folders: on the disk when a call returns
-    private.py   files (0600) and folders (0700) for their owner alone, whatever the umask says
-    secret.py    files with tokens; one that others can read is refused
+    durable.py         atomic replace, sync of files and folders: on the disk when a call returns
+    atomic_folder.py   a folder that is replaced whole: readers find the old one or the new one
+    lock_files.py      one writer, or many readers, between the processes of one machine
+    private.py         files (0600) and folders (0700) for their owner alone
+    secret.py          files with tokens; one that others can read is refused
+    user_cache.py      the user's cache folder, for what can be made or fetched again
 
 It knows nothing of what the files hold. For other rooms, not for users. Start at durable.py.
 """

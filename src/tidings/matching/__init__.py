@@ -6,12 +6,14 @@
 
     matcher.py      the public class: parts, write_buffer.py, merges in the background
     matcher_state.py, register.py    what it holds at one moment; ids and slots
+    batches.py      a batch against all parts, in pieces and threads
     rank_space/     values to small integers, one rank space for each term
     segments/       filters compiled into arrays; batches joined with them, single events looked up
     covering/       the same join on filters: which covers which, in bulk
     tallies/        from matches to tags and counts
     disk/           matchers and snapshots as folders of mapped Arrow files
     jit/            how kernels are compiled, cached and handed arrays
+    array_fields.py what the arrays of a named tuple hold, said once
     oracle.py       the naive matcher, which the engine is tested against
     warming.py      kernels loaded before the first event needs them
 

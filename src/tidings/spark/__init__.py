@@ -4,7 +4,7 @@
                   ^ a version of the subscriptions: snapshot + changes
 
     tagging/     columns of a table, or Parquet files, to tags
-    compiling/   tables and change logs of subscriptions to snapshots
+    loading/     tables and change logs of subscriptions to snapshots
     pipeline/    the pipeline file, and micro-batches from source to sinks
     outbox/      what subscribers are to be told, on disk, each batch once
     backtests/   how often filters would have fired

@@ -1,11 +1,11 @@
 """Commands that run Spark: `tidings pipeline` and `tidings backtest`.
 
-    pipeline.py           run, check, status, verify; pipeline_files.py finds the file
+    pipeline_command.py           run, check, status, verify; pipeline_files.py finds the file
     pipeline_view.py      a running pipeline: a table that is drawn anew, or a line for each batch
     pipeline_status.py    the status of a pipeline, from its files
     pipeline_verify.py    whether an outbox is whole
-    backtest.py, past.py  backtests, and the tables of the past that they read
+    backtest_command.py, backtest_tables.py  backtests, and the tables of the past that they read
 
 The work is done in `spark`. Used by app.py, and in parts by the demo and bench. Start at
-pipeline.py.
+pipeline_command.py.
 """

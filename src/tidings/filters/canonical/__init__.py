@@ -1,10 +1,11 @@
 """The canonical form of a filter: equal filters get equal bytes, and covering can be decided.
 
-    expression ──set_tree──> tree of tests "term in set" ──boxes──> union of boxes ──form──> bytes
-                    ^                                        ^        `── too many boxes: the tree
-                 rewrites                              point_images
+    expression ──rewrite──> ──build──> tree of tests "term in set" ──multiply out──> boxes ──> form
+                                          `── too many boxes: the tree itself, in one order
 
-    rewrites.py             short conditions written out: LIKE 'B%' becomes an interval
+    rules.py                the rules in their order, and how they are applied
+    rewrites.py, implied.py    conditions in plainer words; what an opaque condition implies
+    condition_sets.py       where a condition is true and where false, as sets of one term
     set_tree.py             expression to tree; NOT and SQL's third value are gone after it
     boxes.py                the algebra of boxes: multiply out, drop, merge
     point_images.py         computed terms where a box leaves an attribute only a few values
@@ -13,8 +14,8 @@
     covering.py             whether one filter covers another: sound, complete within a budget
     cover_index.py, unions.py    candidates for covering, and for matching one event
 
-For other rooms, not for users: they have `Filter.canonical` and `Filter.covers`. Start at form.py;
-docs/filters.md has the rules in order.
+For other rooms, not for users: they have `Filter.canonical` and `Filter.covers`. Start at rules.py;
+docs/filters.md has the same rules with the same numbers.
 """
 
 from tidings.filters.canonical.boxes import Box, Effort

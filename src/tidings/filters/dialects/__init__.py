@@ -7,11 +7,12 @@
                           |
                           `──> Expression (filters/language), or FilterError with a position
 
-A dialect is one function from a text and a Context (attributes, functions) to an Expression. What
-no expression of the default dialect can say becomes one function call there, such as
-`cesql('...')`, so that every filter can be written as SQL again.
+A dialect has a function from a text and a Context (attributes, functions) to an Expression. What no
+expression of the default dialect can say becomes one function call there, such as `cesql('...')`,
+by a second hook, so that every filter can be written as SQL again. Nothing outside this folder
+names a dialect.
 
-For other rooms: the names of the dialects, and `Context`. Users name a dialect:
+For other rooms: the table of dialects, `read` and `Context`. Users name a dialect:
 `tidings.parse(text, dialect="cesql")`. Start at registry.py, then sql/dialect.py.
 """
 

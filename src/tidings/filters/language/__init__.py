@@ -5,12 +5,15 @@
 
     tokens.py         text to tokens
     builders.py       checked construction; parsers call it for each thing that they have read
+    folding.py        constants are computed when a filter is parsed
     expression.py     the immutable tree, at most MAX_DEPTH deep
     functions.py      the table of functions: names, arities, result types, bodies
     static_types.py   the type of an expression, as far as it is known before any event
     attributes.py     the declared attributes of a channel
     evaluation.py     the reference semantics, in SQL's three values
     sql_writer.py     expressions back to text; the text of a term is its identity
+    dialect.py        what a dialect is to this room: one object with hooks, in one table
+    foreign.py, nested.py    programs of dialects inside an expression; values that may be nested
 
 For other rooms; users get `Attributes` from `tidings`. Start at expression.py, then evaluation.py.
 """

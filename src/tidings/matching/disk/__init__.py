@@ -3,12 +3,12 @@
     FOLDER/manifest.json    format, version, notes, size and digest of every file, its own digest
     FOLDER/NAME.arrow       a table each
 
-    atomic_folder.py    a folder is written whole or not at all: made beside its place, then renamed
-    manifest.py         what a folder says of itself; nothing is used before its digest was compared
-    matcher_folder.py   the files of a matcher
+    snapshot_folder.py   such a folder, written and mapped; files/atomic_folder.py replaces it whole
+    manifest.py          what a folder says of itself; nothing is used before digests were compared
+    matcher_folder.py    the files of a matcher
 
 For snapshots, spark and cli, not for users: they have `Matcher.save` and `Matcher.open`. Start at
-atomic_folder.py.
+snapshot_folder.py.
 """
 
 from tidings.matching.disk.manifest import (

@@ -7,7 +7,7 @@
     subscriber.py     one interest: every notification that matches, once, or word of its loss
     tracker.py        which numbers of which nodes have come, and which must have been
     publisher.py      stamps, and what to do when the rendezvous point has lost some
-    acknowledged.py   what a publisher was told to be on the disk
+    acknowledged_runs.py   what a publisher was told to be on the disk
 
 The agent (network/agent.py) runs them. For network and cli; users see what subscriptions yield,
 which docs/network.md describes. Start at subscriber.py.

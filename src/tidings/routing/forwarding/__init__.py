@@ -6,10 +6,11 @@
 
     label_graph.py     the graph of a router and the label of each node for each neighbour
     router.py          the state machine, above downstream.py, the side that faces neighbours
+    neighbours/        what neighbours want, ask and pay for, and what they are told
     transitions.py     what becomes of a node at a router, in one table
     ways.py            in which form a notification goes on: labels, lists, or as it came
     cache.py           what passed last, for those who missed it
-    claims.py, accounts.py    whose the nodes are, and what was done for whom
+    graph_caches.py    what was worked out from a graph, until the graph changes
     forwarders.py      the three simpler ways to forward, for tests and measurements
 
 For network, broker, store and studies; users get no name from here. Start at label_graph.py, then

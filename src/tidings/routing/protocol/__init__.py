@@ -8,6 +8,7 @@
     message_merging.py   adjacent messages of the same kind merged
     digests.py           digests of sets: two sides notice that one of them missed something
     limits.py            how much of what others say is kept, and how much is done for them
+    times.py             the intervals that routers, subscribers and publishers work by
     lineage.py           the lives of a rendezvous point, and whether it still has what it said
 
 A change here is a change of the wire format: frames.py has its version. For other rooms, not for

@@ -5,6 +5,7 @@
     Spark <── feeds: offsets are numbers of spool files <── feed_spool <───┘
 
     feeds.py            the source and its options
+    feed_columns.py     its columns, which pipeline files are checked against without PySpark
     feed_spool.py       what was fetched, kept in numbered files until Spark has done with it
     fetch_pool.py       each feed in a process that can be killed
     feed_http.py        one document over HTTP; redirects are followed with care

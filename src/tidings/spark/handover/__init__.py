@@ -5,7 +5,7 @@
     driver   commit ────>             makes the batch durable, delivers it
              <─ committed             or `missing`, when rows it names are not there
 
-    rendezvous.py          the sink, and the function `hand_over`
+    rendezvous_sink.py          the sink, and the function `hand_over`
     handover.py            the protocol as a state machine, without I/O
     handover_messages.py   its messages
     handover_link.py       a connection that outlives a restart of the other side

@@ -8,7 +8,7 @@
     subscription_source.py    a fixed snapshot, or a change log that is followed
     pipeline.py               one batch after the other
     sinks.py                  who else gets a batch once it is committed
-    running.py, status.py, inspection.py    ending it, its status, what it would find
+    stoppable_pipeline.py, status.py, inspection.py    ending it, its status, what it would find
     masters.py                the session that the file asks for
 
 Exported for cli and studies; users write a file and run `tidings pipeline` (docs/pipelines.md).

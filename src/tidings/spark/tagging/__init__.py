@@ -6,7 +6,7 @@
     tagging.py      any DataFrame or stream
     parquet.py, parquet_files.py    Parquet to Parquet, around the JVM's rows
     worker.py       what workers keep: a version of the subscriptions, opened once per process
-    contracts.py    what a table must bring for the filters to make sense on it
+    column_checks.py    what a table must bring for the filters to make sense on it
 
 Users get `tag` and `tag_parquet` from `tidings.spark`. worker.py serves the whole room `spark`;
 other rooms use nothing else from here. Start at tagging.py.

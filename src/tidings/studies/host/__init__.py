@@ -1,6 +1,6 @@
 """The machine that measures: what it is, how busy it was, and the processes under measurement.
 
-    machine.py     where something was measured, and how busy it was there
+    machine_info.py     where something was measured, and how busy it was there
     processes.py   memory and processor time of a process and all that it started (Linux: /proc)
     driver.py      a program that measures when it is asked to: a line to it, a line of JSON from it
 

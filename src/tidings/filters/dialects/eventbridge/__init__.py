@@ -4,10 +4,10 @@
                              (pattern)            OR (isnested(a) OR isnested(b))
                                                      AND event_pattern('{...}')
 
-The first line holds where all leaves are plain values, and its boxes are those that SQL would give.
-The second is for arrays: event_pattern('...') holds the pattern against them (pattern_match.py) as
-event-ruler does. conditions.py turns what a pattern asks of one leaf into a condition.
+The first line, made by plain.py with conditions.py, holds where all leaves are plain values; its
+boxes are those that SQL would give. The second is for arrays: bound_pattern.py is the program of
+event_pattern('...'), and pattern_match.py holds the pattern against them as event-ruler does.
 
-Exported for other rooms: which attributes of a filter are tested for nesting, for notes to the
-user. Start at dialect.py; docs/dialects.md says how it differs from EventBridge.
+Used only by the registry of dialects. Start at dialect.py; docs/dialects.md says how it differs
+from EventBridge.
 """

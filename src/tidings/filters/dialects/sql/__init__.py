@@ -6,6 +6,5 @@
 fast_sql.py reads a subset, about ten times faster, and never refuses: what it does not know it
 leaves to dialect.py. A test on random texts holds both to the same answers.
 
-Used by the registry of dialects. Other rooms read single terms with what is exported here. Start at
-dialect.py; docs/filters.md is the specification.
+Used only by the registry of dialects. Start at dialect.py; docs/filters.md is the specification.
 """

@@ -1,5 +1,16 @@
-"""The nodes of the content graph at a rendezvous point: how they come, whose they are, how they
-go."""
+"""The nodes of the content graph at a rendezvous point: how filters become nodes, and how nodes go.
+
+    Ask ──admission──> within limits? ──placing──> new ──> wanted ──> unwanted ──> retired ──> gone
+                                                       lifecycle
+
+    admission.py   whether a filter is taken at all
+    placing.py     filters become nodes, and the answer to whoever asked
+    lifecycle.py   the life of a node, with its times
+    set_aside.py   filters whose owner has more than its share of a notification
+    ancestors.py   all nodes that a notification matches, from the lowest
+
+Used only inside `routing`, by the rendezvous point. Start at placing.py.
+"""
 
 from tidings.routing.root.nodes.admission import Admission
 from tidings.routing.root.nodes.ancestors import Ancestors

@@ -1,4 +1,12 @@
-"""Whose filters the nodes are, and how many of them each owner may have."""
+"""Whose filters the nodes are, and how many of them each owner may have.
+
+    Ask by an owner ──claims──> owner of a node ──shares──> too many marks: its newest go
+
+    claims.py   who asked for each node, and how much each owner has; old claims are confirmed first
+    shares.py   which filters are set aside, so that no subscriber makes a notification too large
+
+Used only inside `routing`, by the rendezvous point. Start at claims.py.
+"""
 
 from tidings.routing.root.ownership.claims import MOST_OWNERS, Claims
 from tidings.routing.root.ownership.shares import Verdict, describe, judge, lighten

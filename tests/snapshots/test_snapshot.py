@@ -236,6 +236,25 @@ def test_between_two_renames_the_old_one_is_opened(
     assert replaced.beside() == []
 
 
+def test_one_that_is_removed_while_it_is_opened_is_opened_anew(
+    replaced: Replaced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was moved aside; its files go one by one, and its manifest perhaps last."""
+    beside, aside = replaced.path.parent / "t", replaced.path.parent / ".s.old.abc"
+    replaced.new.save(beside)
+    aside.mkdir()
+    replaced.path.rename(aside / "snapshot")
+
+    def just_before(name: str) -> None:
+        if name == "nodes.arrow" and beside.exists():
+            beside.rename(replaced.path)
+            (aside / "snapshot" / name).unlink()
+
+    monkeypatch.setattr(pa, "memory_map", _told(pa.memory_map, just_before))
+    assert replaced.told() == (2, ["ana"])
+    assert not beside.exists()
+
+
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])
 def test_one_of_both_is_there_when_a_save_is_interrupted(
     replaced: Replaced, problem: type[BaseException], monkeypatch: pytest.MonkeyPatch

@@ -18,7 +18,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +62,13 @@ def folder_identity(folder: Path, mark: str) -> tuple[Any, ...] | None:
 
 def _asides(path: Path) -> list[Path]:
     """The folders that old ones of a path were moved to, the last one first."""
-    try:
-        found = [one for one in path.parent.iterdir() if one.name.startswith(_aside_prefix(path))]
-        return sorted(found, key=lambda one: one.stat().st_mtime_ns, reverse=True)
-    except OSError:  # one went just now, or there is no folder at all
-        return []
+    found = []
+    with suppress(OSError):  # there is no folder at all
+        for one in path.parent.iterdir():
+            if one.name.startswith(_aside_prefix(path)):
+                with suppress(OSError):  # it went just now
+                    found.append((one.stat().st_mtime_ns, one))
+    return [one for _, one in sorted(found, reverse=True)]
 
 
 def _aside_prefix(path: Path) -> str:

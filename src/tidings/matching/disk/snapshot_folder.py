@@ -57,8 +57,9 @@ def read_whole(path: Path, read: Callable[[Path], Made]) -> Made:
         try:
             found = read(folder)
         except Exception as problem:
-            there = folder if before is not None else current_folder(path, MANIFEST)
-            if folder_identity(there, MANIFEST) != before:
+            # one that was moved aside loses its files one by one, and its manifest perhaps last
+            now = current_folder(path, MANIFEST)
+            if now != folder or folder_identity(now, MANIFEST) != before:
                 continue
             if isinstance(problem, TidingsError | OSError | MemoryError):
                 raise

@@ -1,17 +1,36 @@
-"""Waiting for what others do."""
+"""Waiting for what others do. A pause that is hoped to be long enough is too short on a busy
+machine and too long on any other."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from typing import TypeVar
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 60.0  # seconds: a limit on hanging, not on speed
+EVERY = 0.02
+
+Found = TypeVar("Found")
 
 
-async def until(what: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    """Wait for something; TimeoutError where it does not happen."""
+async def until(what: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Wait for something in this event loop; TimeoutError where it does not happen."""
     async with asyncio.timeout(seconds):
-        while True:
-            if what():
-                return
-            await asyncio.sleep(0.02)
+        while not what():  # noqa: ASYNC110  nobody could set an event
+            await asyncio.sleep(EVERY)
+
+
+def wait_for(what: Callable[[], Found], seconds: float = PATIENCE, every: float = EVERY) -> Found:
+    """Wait for something that others do; gives what was found last, true or not."""
+    limit = time.monotonic() + seconds
+    while not (found := what()) and time.monotonic() < limit:
+        time.sleep(every)
+    return found
+
+
+def eventually(what: Callable[[], Found], seconds: float = PATIENCE) -> Found:
+    """Wait for something that others do; AssertionError where it does not happen."""
+    found = wait_for(what, seconds)
+    assert found, f"it did not happen within {seconds:.0f} s"
+    return found

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair, tell
+from tests.waiting import until
 
 from tidings.routing.protocol import frames, messages as m
 
@@ -40,6 +41,14 @@ async def fuzzed(port: int, seed: int, count: int, idle: int) -> tuple[Counter[s
     assert process.returncode == 0
     found = json.loads(out)
     return Counter(found["sent"]), Counter(found["said"])
+
+
+async def until_said(process: Process, text: str) -> None:
+    await until(lambda: text in process.log())
+
+
+async def until_few_files(process: Process, most: int) -> None:
+    await until(lambda: process.open_files < most)
 
 
 def check_pair(pair: Pair) -> None:
@@ -93,12 +102,8 @@ def fuzz(routers: tuple[Process, Process], seed: int, count: int, idle: int) -> 
             assert last - first < GROWTH
         assert pair.percentile(0.5) < 5
         for one in routers:
-            for _ in range(150):  # it says so every ten seconds at most
-                if "bad frame: " in one.log():
-                    break
-                await asyncio.sleep(0.1)
+            await until_said(one, "bad frame: ")  # every ten seconds at most
             assert "Traceback" not in one.log()
-            assert "bad frame: " in one.log()
 
     asyncio.run(work())
 
@@ -132,17 +137,10 @@ def test_thousands_of_connections(routers: tuple[Process, Process]) -> None:
             before = [one.resident for one in routers]
             for router in routers:
                 silent = await asyncio.to_thread(connected, router.port, count)
-                for _ in range(100):
-                    if router.open_files < 256 + 50 + 50:
-                        break
-                    await asyncio.sleep(0.1)
-                assert router.open_files < 256 + 50 + 50
+                await until_few_files(router, 256 + 50 + 50)
                 for one in silent:
                     one.close()
-            for _ in range(300):  # the pair goes on
-                if len(pair.published) > 5:
-                    break
-                await asyncio.sleep(0.1)
+            await until(lambda: len(pair.published) > 5)  # the pair goes on
             after = [one.resident for one in routers]
             tell(count, "connections; RSS of root and edge, MB", before, after)
         check_pair(pair)

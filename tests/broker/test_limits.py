@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from tests.broker.fuzzing import Senseless
-from tests.broker.test_running import FAST, at, payloads, running
+from tests.broker.networks import FAST, at, payloads, running
+from tests.waiting import until
 
 from tidings.broker import RootNode, RouterNode
 from tidings.broker.admission.connection_limits import TURN
@@ -71,12 +71,6 @@ async def a_root(folder: Path, limits: Limits | None = None, **door: object) -> 
     root = RootNode("root", folder / "journal.db", place, times=FAST)
     await root.start()
     return root
-
-
-async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 def test_strangers_make_room_for_the_next(tmp_path: Path) -> None:

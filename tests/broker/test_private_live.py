@@ -8,11 +8,11 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.broker.processes import Process, write_secret
+from tests.waiting import wait_for
 
 from tidings.network.agent import Refusal, connect
 
@@ -73,11 +73,8 @@ def test_files_with_tokens_that_others_can_read(tmp_path: Path, others: int) -> 
 
 
 def _said(process: Process, text: str, times: int = 1) -> None:
-    for _ in range(200):
-        if process.log().count(text) >= times:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"it did not say {text!r}: {process.log()}")
+    heard = wait_for(lambda: process.log().count(text) >= times)
+    assert heard, f"it did not say {text!r}: {process.log()}"
 
 
 def test_tokens_are_read_again(tmp_path: Path) -> None:

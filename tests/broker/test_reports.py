@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.broker.test_running import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.waiting import until
 
 from tidings.broker.reports import MOST_LISTED, Reports, shorten
 from tidings.network import Link
@@ -165,14 +166,6 @@ def test_long_names() -> None:
 
 
 # -- over real connections -------------------------------------------------------------------------
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if happened():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen")
 
 
 async def latest(address: str, until: int, token: str = "") -> dict[str, m.NodeStatus]:

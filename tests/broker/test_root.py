@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.patience import until
-from tests.broker.test_running import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.waiting import until
 
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect

@@ -3,56 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.waiting import until
 
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.model import EnvironmentProblem
-from tidings.network.agent import LARGEST, Agent, Refusal, Subscription, connect
-from tidings.routing.clients.subscriber import Told
-from tidings.routing.protocol.times import Times
-
-FAST = Times(beat=0.1, resubscribe=0.2, retry=0.2, silent=1.0, expire=2.0, request=5.0)
-Network = tuple[RootNode, list[RouterNode]]
-
-
-def running(work: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(work(), 30))
-
-
-async def started(folder: Path, routers: int, **door: object) -> Network:
-    """A root, and a chain of routers beneath it."""
-    root = RootNode("root", folder / "journal.db", Door(**door), times=FAST)  # type: ignore[arg-type]
-    await root.start()
-    chain: list[RouterNode] = []
-    for number in range(routers):
-        above = chain[-1].port if chain else root.port
-        node = RouterNode(f"r{number}", Address("127.0.0.1", above), Door(**door), times=FAST)  # type: ignore[arg-type]
-        await node.start()
-        chain.append(node)
-    return root, chain
-
-
-async def stopped(network: Network) -> None:
-    root, chain = network
-    for node in (*reversed(chain), root):
-        await node.stop()
-
-
-def at(node: RootNode | RouterNode) -> str:
-    return f"tidings://127.0.0.1:{node.port}"
-
-
-async def payloads(subscription: Subscription, count: int) -> list[bytes]:
-    found = []
-    async for one in subscription:
-        assert isinstance(one, Told)
-        found.append(one.payload)
-        if len(found) == count:
-            return found
-    raise AssertionError("it ended")
+from tidings.network.agent import LARGEST, Agent, Refusal, connect
 
 
 @pytest.mark.parametrize("routers", [0, 1, 3])
@@ -99,7 +58,7 @@ def test_who_reads_late_gets_everything(tmp_path: Path) -> None:
             agent.subscribe("n >= 0", most=50) as late,
         ):
             await asyncio.gather(*(agent.publish_soon({"n": n}, b"%d" % n) for n in range(500)))
-            await asyncio.sleep(0.3)
+            await until(lambda: len(late._machine.inbox) >= 50)
             assert len(late._machine.inbox) == 50
             found = await payloads(late, 500)
             assert sorted(map(int, found)) == [*range(500)]
@@ -215,12 +174,7 @@ def test_agents_that_leave(tmp_path: Path) -> None:
 
         async with connect(at(router), times=FAST) as agent:
             await one(agent)
-        for _ in range(100):
-            if not router.machine.graph.nodes and not root.machine.graph.nodes:
-                break
-            await asyncio.sleep(0.1)
-        assert not router.machine.graph.nodes
-        assert not root.machine.graph.nodes
+        await until(lambda: not router.machine.graph.nodes and not root.machine.graph.nodes)
         await stopped(network)
 
     running(work)

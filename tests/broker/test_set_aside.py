@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.broker.test_running import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
 
 from tidings.broker import Address, Door, RootNode
 from tidings.broker.interests import MOST_TOLD, GraphInterests

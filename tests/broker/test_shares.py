@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.test_limits import Raw, until
-from tests.broker.test_running import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.test_limits import Raw
+from tests.waiting import until
 
 from tidings.broker.admission.permissions import Grant, Permissions
 from tidings.broker.root import RootNode
@@ -229,7 +229,7 @@ def test_shares_are_kept_over_a_restart(tmp_path: Path) -> None:
         assert root.machine.claims.holding("hostile").nodes == 30
         async with connect(at(root), name="honest", times=FAST) as honest:
             await honest.publish({"n": 2}, b"2")  # nobody wants them by now
-            await asyncio.sleep(0.3)
+            await until(lambda: len(root.machine.graph) <= 10)
             assert len(root.machine.graph) == 10
         await stopped(network)
 

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.patience import until
-from tests.broker.test_running import FAST, running, started, stopped
+from tests.broker.networks import FAST, running, started, stopped
+from tests.waiting import until
 
 from tidings.broker import RouterNode
 from tidings.broker.admission.listen import Address, Door

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.broker.patience import until
-from tests.broker.test_running import FAST, at, payloads, started, stopped
+from tests.broker.networks import FAST, at, payloads, started, stopped
+from tests.waiting import until
 
 from tidings.broker import GraphInterests
 from tidings.network.agent import Agent, Broken, Refusal, Subscription, connect

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 from tests.broker.certificates import Authority, Files
-from tests.broker.test_running import FAST, payloads, running
+from tests.broker.networks import FAST, payloads, running
+from tests.waiting import until
 
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import Config, Tls, make_node
@@ -124,14 +125,6 @@ async def closed(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def eventually(holds: Callable[[], object]) -> None:
-    for _ in range(200):
-        if holds():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it never came to that")
-
-
 def sentences(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What a node warns of, but for the sums that it tells now and then."""
     found = (one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING)
@@ -181,7 +174,7 @@ def test_strangers(
             back = await frames_back(node.port, m.Hello("edge", token=token, routes=True), context)
         assert all(isinstance(one, m.Goodbye) for one in back)
         assert len(back) <= 1
-        await eventually(lambda: sentences(caplog))
+        await until(lambda: sentences(caplog))
         assert [one for one in sentences(caplog) if sentence in one] == sentences(caplog)
         assert world.given == []
         assert node.refused == 1
@@ -232,7 +225,7 @@ def test_routers_by_certificates_and_agents_by_tokens(tmp_path: Path) -> None:
     async def work(world: World) -> None:
         root = await world.start("root")
         edge = await world.start("edge", upstream=f"127.0.0.1:{root.port}", tokens=TOKENS)
-        await eventually(lambda: "edge" in root.links)
+        await until(lambda: "edge" in root.links)
         at, ca = f"tidings+tls://localhost:{edge.port}", world.ours.path
         async with (
             connect(at, token="of anybody", authorities=ca, times=FAST) as guest,
@@ -276,7 +269,7 @@ def test_certificates_of_servers(tmp_path: Path, host: str) -> None:
             assert "\n" not in found
             router = await world.start(f"below-{node.machine.name}",
                                        upstream=f"{host}:{node.port}")  # fmt: skip
-            await eventually(lambda: node.refused >= 2)  # noqa: B023
+            await until(lambda: node.refused >= 2)  # noqa: B023
             assert not router.links
         assert world.given == []
 
@@ -299,7 +292,7 @@ def test_in_the_clear_to_a_door_with_tls(tmp_path: Path, caplog: pytest.LogCaptu
         back = await frames_back(node.port, m.Hello("x", token="of anybody"), None)
         assert back == [m.Goodbye(sentence)]
         below = await world.start("below", tls=None, upstream=f"127.0.0.1:{node.port}")
-        await eventually(lambda: f"below: the router above: {sentence}" in sentences(caplog))
+        await until(lambda: f"below: the router above: {sentence}" in sentences(caplog))
         assert not below.links
         assert world.given == []
 
@@ -318,7 +311,7 @@ def test_tls_to_a_door_in_the_clear(tmp_path: Path, caplog: pytest.LogCaptureFix
         assert sentences(caplog) == [f"root: a stranger: {sentence}"]
         below = await world.start("below", upstream=f"127.0.0.1:{node.port}")
         said = "below: the router above: it does not speak TLS"
-        await eventually(lambda: said in sentences(caplog))
+        await until(lambda: said in sentences(caplog))
         assert not below.links
         assert world.given == []
 
@@ -335,7 +328,7 @@ def test_a_router_whose_certificate_is_refused(
         files = world.theirs.sign("edge")
         tls = Tls(str(files.certificate), str(files.key), str(world.ours.path))
         await world.start("edge", tls=tls, upstream=f"127.0.0.1:{root.port}")
-        await eventually(lambda: root.refused >= 3)
+        await until(lambda: root.refused >= 3)
         said = [one for one in sentences(caplog) if one.startswith("edge:")]
         assert len(said) == 1
         assert "certificate" in said[0]
@@ -420,7 +413,7 @@ def test_who_may_take_a_name_that_is_here(tmp_path: Path) -> None:
         assert await certified.hear_a(m.Welcome) == m.Welcome("root", "ann")
         assert await again.hear_a(m.Goodbye) == said
         await certified.close()
-        await eventually(lambda: not node.links)
+        await until(lambda: not node.links)
         late = await Raw.open(node, world, m.Hello("ann", token="of anybody"))
         assert await late.hear() == m.Goodbye(
             "the name 'ann' is bound to another token or a certificate"
@@ -517,7 +510,7 @@ def test_what_was_for_another_of_the_same_name(tmp_path: Path) -> None:
         await reader.hear_a(m.Setup)
         reader.writer.transport.abort()
         await reader.close()
-        await eventually(lambda: not root.links)
+        await until(lambda: not root.links)
         writer = await Raw.open(root, world, m.Hello("ann", token="of writers"))
         writer.say(m.Publish("*/ann", 1, 1, b'{"n": 1}', b"not for you"))
         heard: list[m.Message] = []
@@ -632,7 +625,7 @@ def test_old_versions_of_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
         with pytest.raises(OSError):  # noqa: PT011
             await frames_back(node.port, m.Hello("x", token="of anybody"), context)
-        await eventually(lambda: sentences(caplog))
+        await until(lambda: sentences(caplog))
         assert sentences(caplog) == ["root: a stranger: it speaks another version of TLS"]
         assert world.given == []
 

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
 from tests.studies.fake_revisions import make_checkout, package
 from tests.studies.standin import CountingMatcher
+from tests.waiting import eventually
 
 from tidings.studies.compare import comparing
 from tidings.studies.engine import matching_bench, update_bench
@@ -122,18 +122,14 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
          "stuck", "stuck", "--repository", str(checkout), *SMALL],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(scratch)},
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not list(scratch.glob("*/a.stderr")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually(lambda: list(scratch.glob("*/a.stderr")))
     workers = children(process.pid)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"")
     assert list(scratch.iterdir()) == []
-    deadline = time.monotonic() + 10  # the watchdog sees that all is over, and goes too
-    while any(Path(f"/proc/{worker}").exists() for worker in workers):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    # the watchdog sees that all is over, and goes too
+    eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), 10)
 
 
 def children(process: int) -> list[str]:

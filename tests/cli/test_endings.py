@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.processes import write_secret
+from tests.waiting import eventually, wait_for
 
 from tidings.store import ChangeLog
 
@@ -74,11 +75,9 @@ class Running:
         return str(self.process.stdout.readline())
 
     def wait_busy(self, seconds: float = 60.0) -> None:
-        end = time.monotonic() + seconds
-        while not (self.folder / "is busy").exists():
-            assert time.monotonic() < end, self.said()
-            assert self.process.poll() is None, self.said()
-            time.sleep(0.05)
+        file = self.folder / "is busy"
+        wait_for(lambda: file.exists() or self.process.poll() is not None, seconds)
+        assert file.exists(), self.said()
         time.sleep(0.5)  # and it is in the middle of it
 
     def ended(self, *signals: int) -> float:
@@ -158,8 +157,7 @@ def test_a_root_that_is_busy(
         last.kill()
         last.communicate()
     assert seconds < (MOST if len(signals) == 1 else 3.0)
-    time.sleep(0.5)
-    assert root.family() == []
+    assert wait_for(lambda: not root.family(), MOST), root.family()
     if len(signals) == 1:
         assert "the command did not end when asked to, and is killed; it was at File" in root.said()
     # what was acknowledged is there
@@ -182,10 +180,7 @@ def test_a_subscriber_that_nobody_reads(tmp_path: Path, opened: list[Running]) -
     address = f"tidings://127.0.0.1:{int(root.line().rpartition(':')[2])}"
     reader = Running(tmp_path, "subscribe", "n > 0", "--router", address)
     opened.append(reader)
-    deadline = time.monotonic() + 60
-    while "subscribed to" not in reader.said():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: "subscribed to" in reader.said())
     lines = "".join(json.dumps({"n": n, "text": "x" * 1000}) + "\n" for n in range(1, 500))
     words = [sys.executable, "-m", "tidings", "publish", "-", "--router", address]
     subprocess.run(words, input=lines, text=True, check=True, timeout=60, capture_output=True)
@@ -197,14 +192,10 @@ def test_a_benchmark_leaves_nothing_behind(tmp_path: Path, opened: list[Running]
     words = ("bench", "route", "--only", "forward", "--no-peers", "--rounds", "500")
     bench = Running(tmp_path, *words)
     opened.append(bench)
-    deadline = time.monotonic() + 60
-    while not any(" router " in one for one in bench.family()):
-        assert time.monotonic() < deadline, bench.said()
-        time.sleep(0.1)
+    assert wait_for(lambda: any(" router " in one for one in bench.family())), bench.said()
     assert bench.ended(signal.SIGTERM) < MOST
     assert bench.process.returncode == 128 + signal.SIGTERM
-    time.sleep(1)
-    assert bench.family() == []
+    assert wait_for(lambda: not bench.family(), MOST), bench.family()
     assert "Traceback" not in bench.said()
 
 
@@ -248,10 +239,7 @@ def test_a_pipeline_that_is_stuck_in_a_row(
     assert len(running.family()) >= 4  # the driver, Java, and workers
     seconds = running.ended(*signals)
     assert seconds < (MOST if len(signals) == 1 else 3.0), running.said()
-    deadline = time.monotonic() + MOST - min(MOST, seconds) + 1
-    while running.family() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert running.family() == []
+    assert wait_for(lambda: not running.family(), MOST - min(MOST, seconds) + 1), running.family()
     assert "Traceback" not in running.said()
     # nothing of the batch was committed, and it is done again
     again = Running(tmp_path, "pipeline", "run", "--json", str(tmp_path / "p.toml"))
@@ -285,10 +273,7 @@ def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
         time.sleep(0.5)
         os.kill(pid, signal.SIGHUP)
         said = "the tokens were read again, and 0 links ended"
-        deadline = time.monotonic() + 20
-        while said not in (tmp_path / "said").read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: said in (tmp_path / "said").read_text())
         os.close(terminal)
         time.sleep(0.5)
         deadline = time.monotonic() + (2 if ignored else MOST)

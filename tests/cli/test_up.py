@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run, Write
+from tests.waiting import eventually
 
 TREE = """
 channel = "quotes"
@@ -90,16 +91,6 @@ def up(write: Write) -> Iterator[Up]:
     for pid in left.values():
         os.kill(pid, signal.SIGKILL)
     assert left == {}
-
-
-def eventually(found: Callable[[], Any]) -> Any:
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        one = found()
-        if one:
-            return one
-        time.sleep(0.1)
-    raise AssertionError("it did not happen")
 
 
 def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:

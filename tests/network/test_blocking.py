@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
-from tests.broker.test_running import FAST
+from tests.broker.networks import FAST
 
 import tidings
 from tidings.broker import Address, Door, RootNode

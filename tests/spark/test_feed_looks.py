@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.spark.feed_server import answering, rss, serve
+from tests.waiting import eventually
 
 from tidings.spark.feeds import fetch_pool
 from tidings.spark.feeds.fetch_pool import FetchPool, FetchProcess, FetchTask
@@ -156,14 +157,9 @@ def test_processes_end_with_their_parent() -> None:
         ran = subprocess.run(
             [sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, check=False
         )
-        deadline = time.monotonic() + 20
         left = [int(pid) for pid in ran.stdout.split()]
         assert len(left) == 2
-        while left and time.monotonic() < deadline:
-            left = [pid for pid in left if _alive(pid)]
-            time.sleep(0.05)
-
-    assert not left
+        eventually(lambda: not any(map(_alive, left)), 20)
 
 
 def _alive(pid: int) -> bool:

@@ -6,13 +6,13 @@ import contextlib
 import csv
 import json
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
+from tests.waiting import wait_for
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
@@ -209,12 +209,8 @@ def test_files_go_once_their_batch_is_committed(
 
 def left_of(folder: Path, count: int) -> list[str]:
     """The files of a folder once there are so few, for another thread of Spark removes them."""
-    deadline = time.monotonic() + 30
-    while len(found := sorted(p.name for p in folder.iterdir())) > count:
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.1)
-    return found
+    wait_for(lambda: len(list(folder.iterdir())) <= count, 30)
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_csv_as_everyone_writes_it(spark: SparkSession, folder: Path) -> None:

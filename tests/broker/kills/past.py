@@ -25,8 +25,8 @@ import msgspec
 from tests import damage
 from tests.broker.kills.accounts import FOR_ALL, INTERESTS, Account, Book, payload_of
 from tests.broker.kills.tree import ROOT, Process, Tree
-from tests.broker.patience import until
 from tests.rounds import Result, chance_of
+from tests.waiting import until
 
 from tidings.network.agent import Agent, Refusal, Subscription, connect
 from tidings.routing.protocol.lineage import Break

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from tests.broker.kills.board import FINISH, PUBLISH, PUBLISHERS, STOP, Board
 from tests.broker.kills.notes import KEPT, Interest, Ledger, Verdict, between
-from tests.broker.patience import until
+from tests.waiting import until
 
 from tidings.network.agent import Agent, Subscription, connect
 from tidings.routing.clients.subscriber import Lost

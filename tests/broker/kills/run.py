@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 from tests.broker.kills.board import FINISH, PUBLISH, PUBLISHERS, STOP, Board
 from tests.broker.kills.notes import KEPT, Verdict
-from tests.broker.kills.tree import ABOVE, Process, Tree, kind_of, wait_for
+from tests.broker.kills.tree import ABOVE, Process, Tree, kind_of
+from tests.waiting import wait_for
 
 KINDS = {"root": 4, "inner": 2, "edge": 2, "several": 2, "again": 1}
 """Kinds of kills, and how often each is drawn."""

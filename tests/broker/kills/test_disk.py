@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.broker.kills.tree import ROOT, TIMES, Tree, wait_for
-from tests.broker.patience import PATIENCE, until
+from tests.broker.kills.tree import ROOT, TIMES, Tree
+from tests.waiting import PATIENCE, until, wait_for
 
 from tidings.network.agent import Agent, Refusal, connect
 from tidings.routing.clients.subscriber import Told
@@ -93,6 +93,7 @@ class Story:
         self.taken: set[int] = set()
         self.refused: dict[int, str] = {}
         self.told: Counter[int] = Counter()
+        self.listens = asyncio.Event()
 
     async def publish(self, count: int) -> int:
         """Publish some at once; how many were taken."""
@@ -111,6 +112,7 @@ class Story:
 
     async def listen(self) -> None:
         async with self.agent.subscribe("n >= 0") as told:
+            self.listens.set()
             async for one in told:
                 assert isinstance(one, Told), one
                 self.told[int(one.payload)] += 1
@@ -156,7 +158,7 @@ def test_a_full_disk(tmp_path: Path, disk: Disk) -> None:
         async with connect(tree.addresses["e0"], times=TIMES) as agent:
             story = Story(agent)
             listening = asyncio.create_task(story.listen())
-            await asyncio.sleep(1)
+            await asyncio.wait_for(story.listens.wait(), PATIENCE)
             for _ in range(2):
                 await fill_and_free(story)
                 tree.check()

@@ -16,8 +16,9 @@ import msgspec
 import pytest
 from tests.broker.kills.run import Run
 from tests.broker.kills.spaces import Spaces, made
-from tests.broker.kills.tree import ROOT, Tree, wait_for
+from tests.broker.kills.tree import ROOT, Tree
 from tests.broker.kills.wire import Weather
+from tests.waiting import wait_for
 
 from tidings.routing.protocol.times import Times
 

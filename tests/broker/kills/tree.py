@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from socket import create_server
@@ -38,15 +37,6 @@ listen = "{host}:{port}"
 
 def kind_of(name: str) -> str:
     return {"r": "root", "i": "inner", "e": "edge"}[name[0]]
-
-
-def wait_for(what: Callable[[], bool], seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 class Process:

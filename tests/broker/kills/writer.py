@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from tests.broker.kills.board import PUBLISH, Board
 from tests.broker.kills.notes import attributes_of, payload_of
-from tests.broker.patience import until
+from tests.waiting import until
 
 from tidings.network.agent import connect
 from tidings.routing.protocol.times import Times

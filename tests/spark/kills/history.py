@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.spark.kills.scene import ATTRIBUTES, KINDS, PLACES, draw_filter
-from tests.spark.kills.victims import Session, wait_for
+from tests.spark.kills.victims import Session
+from tests.waiting import wait_for
 
 from tidings.snapshots import Snapshot
 from tidings.store import ChangeLog

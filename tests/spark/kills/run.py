@@ -20,7 +20,8 @@ from pathlib import Path
 
 from tests.spark.kills.judge import Judge
 from tests.spark.kills.scene import FILE, Changer, Feeder
-from tests.spark.kills.victims import Cluster, Driver, clean_up_after, send, wait_for
+from tests.spark.kills.victims import Cluster, Driver, clean_up_after, send
+from tests.waiting import wait_for
 
 from tidings.spark.outbox.outbox import Outbox
 

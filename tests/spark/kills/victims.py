@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -153,12 +152,3 @@ def clean_up_after(folder: Path) -> None:
             shutil.rmtree(work / application, ignore_errors=True)
     with suppress(OSError):  # others may have theirs there
         work.rmdir()
-
-
-def wait_for(what: Callable[[], bool], seconds: float, every: float = 0.02) -> bool:
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit:
-        if what():
-            return True
-        time.sleep(every)
-    return what()

@@ -1,0 +1,52 @@
+"""Networks in one process: a root and a chain of routers over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tidings.broker import Address, Door, RootNode, RouterNode
+from tidings.network.agent import Subscription
+from tidings.routing.clients.subscriber import Told
+from tidings.routing.forwarding.router import Times
+
+FAST = Times(beat=0.1, resubscribe=0.2, retry=0.2, silent=1.0, expire=2.0, request=5.0)
+Network = tuple[RootNode, list[RouterNode]]
+
+
+def running(work: Callable[[], Awaitable[None]], seconds: float = 30) -> None:
+    asyncio.run(asyncio.wait_for(work(), seconds))
+
+
+async def started(folder: Path, routers: int, **door: object) -> Network:
+    """A root, and a chain of routers beneath it."""
+    root = RootNode("root", folder / "journal.db", Door(**door), times=FAST)  # type: ignore[arg-type]
+    await root.start()
+    chain: list[RouterNode] = []
+    for number in range(routers):
+        above = chain[-1].port if chain else root.port
+        node = RouterNode(f"r{number}", Address("127.0.0.1", above), Door(**door), times=FAST)  # type: ignore[arg-type]
+        await node.start()
+        chain.append(node)
+    return root, chain
+
+
+async def stopped(network: Network) -> None:
+    root, chain = network
+    for node in (*reversed(chain), root):
+        await node.stop()
+
+
+def at(node: RootNode | RouterNode) -> str:
+    return f"tidings://127.0.0.1:{node.port}"
+
+
+async def payloads(subscription: Subscription, count: int) -> list[bytes]:
+    found = []
+    async for one in subscription:
+        assert isinstance(one, Told)
+        found.append(one.payload)
+        if len(found) == count:
+            return found
+    raise AssertionError("it ended")

@@ -154,6 +154,7 @@ def test_import_brings_nothing_heavy() -> None:
     assert modules.isdisjoint(HEAVY)
 
 
+@pytest.mark.bench
 def test_import_is_quick() -> None:
     import_in_a_fresh_process()  # writes the compiled files
     # A busy machine makes every run slow now and then: a median below the limit is enough, and so

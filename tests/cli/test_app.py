@@ -68,6 +68,7 @@ def test_a_wrong_option_ends_with_2(run: Run) -> None:
     assert "--colour" in result.err
 
 
+@pytest.mark.bench
 def test_help_starts_quickly() -> None:
     times = []
     for _ in range(3):

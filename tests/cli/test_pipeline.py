@@ -542,6 +542,7 @@ def test_the_highest_counters_are_those_of_all(seed: int) -> None:
         assert f"counters  notifications at {batch + 1}; {told}{more}" in lines
 
 
+@pytest.mark.bench
 def test_drawing_does_not_look_at_all_counters() -> None:
     view = PipelineView("x")
     counters = {node: node * 7919 % 1_000_003 for node in range(500_000)}

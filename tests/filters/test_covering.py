@@ -273,23 +273,25 @@ def check_soundness(
 
 
 def test_covering_is_never_wrong(seed: int, report: Report) -> None:
-    covered, tried = check_soundness(random.Random(seed), 10_000, 25)
-    report(f"{covered} of 10,000 pairs covered; {tried} notifications tried")
-    assert covered > 2_000
-
-
-def test_covering_with_types_is_never_wrong(seed: int, report: Report) -> None:
-    covered, tried = check_soundness(random.Random(seed), 3_000, 25, with_types=True)
+    covered, tried = check_soundness(random.Random(seed), 3_000, 25)
     report(f"{covered} of 3,000 pairs covered; {tried} notifications tried")
     assert covered > 600
 
 
+def test_covering_with_types_is_never_wrong(seed: int, report: Report) -> None:
+    covered, tried = check_soundness(random.Random(seed), 1_000, 25, with_types=True)
+    report(f"{covered} of 1,000 pairs covered; {tried} notifications tried")
+    assert covered > 200
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_covering_is_never_wrong_on_many(seed: int, report: Report) -> None:
-    covered, tried = check_soundness(random.Random(f"{seed} soak"), 200_000, 60)
-    report(f"{covered} of 200,000 pairs covered; {tried} notifications tried")
-    assert covered > 40_000
+@pytest.mark.parametrize("with_types", [False, True])
+def test_covering_is_never_wrong_on_many(seed: int, report: Report, with_types: bool) -> None:
+    pairs = 50_000 if with_types else 200_000
+    covered, tried = check_soundness(random.Random(f"{seed} soak"), pairs, 60, with_types)
+    report(f"{covered} of {pairs:,} pairs covered; {tried} notifications tried")
+    assert covered > pairs // 5
 
 
 # -- nearly always found -----------------------------------------------------------------------
@@ -389,6 +391,12 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("what", HEAVY)
+def test_large_filters_are_canonical(what: str) -> None:
+    assert len(parse(HEAVY[what]).key) == 16
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("what", HEAVY)
 def test_large_filters_are_canonical_soon(what: str, report: Report) -> None:
     times = []
     for _ in range(7):
@@ -399,13 +407,19 @@ def test_large_filters_are_canonical_soon(what: str, report: Report) -> None:
     assert min(times) < 0.05  # twice what the slowest needs: a core may be shared with another
 
 
+def test_covering_of_large_filters_is_decided() -> None:
+    filters = [parse(text) for text in HEAVY.values()]
+    for outer, inner in itertools.product(filters, repeat=2):
+        assert outer.covers(inner) or outer is not inner
+
+
+@pytest.mark.bench
 def test_covering_of_large_filters_is_decided_soon() -> None:
     filters = [parse(text) for text in HEAVY.values()]
     for outer, inner in itertools.product(filters, repeat=2):
-        start = time.perf_counter()
-        says = outer.covers(inner)
-        assert time.perf_counter() - start < 1.0
-        assert says or outer is not inner
+        start = time.process_time()
+        outer.covers(inner)
+        assert time.process_time() - start < 1.0
 
 
 def test_regular_expressions_wait_for_an_event() -> None:

@@ -164,7 +164,7 @@ def run_random(seed: int | str, count: int) -> Watch:
 
 
 def test_random_texts_are_accepted_or_refused(seed: int) -> None:
-    run_random(seed, 100_000)
+    run_random(seed, 30_000)
 
 
 @pytest.mark.slow
@@ -350,6 +350,7 @@ def test_long_texts_are_accepted_or_refused(what: str) -> None:
     Watch(LONG_SECONDS).run(LONG[what]())
 
 
+@pytest.mark.bench
 def test_length_makes_no_more_than_its_share_of_work() -> None:
     """Twice the text takes about twice the time: nothing in between is quadratic."""
 

@@ -19,9 +19,9 @@ def test_no_pattern_goes_back(letters: int, pattern: str) -> None:
     text = "a" * letters + "!"
     one = parse(f"s RLIKE '{pattern}'")
     one.matches({"s": "a"})
-    began = time.perf_counter()
+    began = time.process_time()
     assert not one.matches({"s": text})
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 5  # going back would take hours
 
 
 @pytest.mark.timeout(20)
@@ -30,9 +30,9 @@ def test_no_pattern_goes_back(letters: int, pattern: str) -> None:
 )
 def test_no_like_goes_back(pattern: str) -> None:
     one = parse(f"s LIKE '{pattern}'")
-    began = time.perf_counter()
+    began = time.process_time()
     assert not one.matches({"s": "a" * 100_000})
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 5  # going back would take hours
 
 
 REFUSED = [
@@ -134,9 +134,9 @@ def test_the_worst_pattern_takes_the_steps_that_it_has() -> None:
     rng = random.Random(5)
     one = regular.compile_pattern("a[ab]{900}c")
     text = "".join(rng.choices("ab", k=one.longest))
-    began = time.perf_counter()
+    began = time.process_time()
     assert one.found(text) is False
-    assert time.perf_counter() - began < 1  # a tenth of that where nothing else runs
+    assert time.process_time() - began < 5  # a fiftieth of that where nothing else runs
 
 
 def test_a_class_of_unicode_is_one_position() -> None:

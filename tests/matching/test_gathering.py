@@ -107,6 +107,7 @@ def test_when_one_is_refused_none_is_added(count: int) -> None:
     assert matcher.match({"x": 3}) == [3]
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize("name", ["mixed", "equality", "ranges", "prefix"])
 def test_filters_are_taken_in_at_speed(name: str) -> None:
     count = 10_000

@@ -10,6 +10,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTHON ?=
 CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
+# Of `make test`: how many processes share the tests; 0 runs them in one.
+WORKERS ?= 2
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
 # Of `make timemachine`: rounds of the network and of Spark, and the seed, one at random if not said.
@@ -28,7 +30,7 @@ demo: $(READY) ## show tidings at work on real data
 	@$(BIN)/tidings demo
 
 test: check ## check, then run the tests
-	$(BIN)/python -m pytest -m "not slow and not bench" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations 20 -m "not slow and not bench" $(PYTEST_ARGS)
 
 check: $(READY) ## lint, formatting, types, and who imports whom
 	$(BIN)/ruff check

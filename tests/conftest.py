@@ -1,4 +1,5 @@
-"""What all tests share: Hypothesis profiles, a seed that can be replayed, one Spark session."""
+"""What all tests share: Hypothesis profiles, a seed that can be replayed, one Spark session, and
+which tests stay together when several processes share them out."""
 
 from __future__ import annotations
 
@@ -9,6 +10,10 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from tests.leftovers import (  # noqa: F401  hooks, which pytest finds here
+    pytest_runtest_logfinish,
+    pytest_runtest_logreport,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,11 +27,21 @@ hypothesis.settings.load_profile(os.environ.get("TIDINGS_PROFILE", "ci"))
 
 # One seed for the whole run, so that one number replays it.
 SEED = int(os.environ.get("TIDINGS_SEED") or random.SystemRandom().randrange(2**32))
+os.environ["TIDINGS_SEED"] = str(SEED)  # the workers of pytest-xdist draw the same
 
 
 def pytest_report_header() -> list[str]:
     profile = os.environ.get("TIDINGS_PROFILE", "ci")
     return [f"tidings: TIDINGS_SEED={SEED} TIDINGS_PROFILE={profile}"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of the Spark session in one process: starting a session and warming its Java
+    takes longer than many of them. All others are dealt out one by one."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.hookimpl(wrapper=True)

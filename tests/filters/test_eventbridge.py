@@ -267,7 +267,7 @@ def test_batches_agree_with_the_definition(seed: int) -> None:
 # -- text and form -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("attributes", [None, *DECLARED], ids=str)
+@pytest.mark.parametrize("attributes", [None, *DECLARED])
 def test_the_short_way_to_a_form_gives_the_form(attributes: Attributes | None, seed: int) -> None:
     dice = random.Random(seed)
     short = 0
@@ -286,7 +286,7 @@ def test_the_short_way_to_a_form_gives_the_form(attributes: Attributes | None, s
     assert short > 20
 
 
-@pytest.mark.parametrize("attributes", [None, *DECLARED], ids=str)
+@pytest.mark.parametrize("attributes", [None, *DECLARED])
 def test_a_pattern_can_be_written_in_sql(attributes: Attributes | None, seed: int) -> None:
     dice = random.Random(seed)
     for _ in range(200):

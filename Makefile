@@ -30,7 +30,7 @@ demo: $(READY) ## show tidings at work on real data
 	@$(BIN)/tidings demo
 
 test: check ## check, then run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations 20 -m "not slow and not bench" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --durations 20 -m "not slow and not bench" $(PYTEST_ARGS)
 
 check: $(READY) ## lint, formatting, types, and who imports whom
 	$(BIN)/ruff check

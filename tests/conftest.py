@@ -1,12 +1,12 @@
 """What all tests share: Hypothesis profiles, a seed that can be replayed, one Spark session, and
-which tests stay together when several processes share them out."""
+how tests are dealt out to processes."""
 
 from __future__ import annotations
 
 import os
 import random
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -29,19 +29,20 @@ hypothesis.settings.load_profile(os.environ.get("TIDINGS_PROFILE", "ci"))
 SEED = int(os.environ.get("TIDINGS_SEED") or random.SystemRandom().randrange(2**32))
 os.environ["TIDINGS_SEED"] = str(SEED)  # the workers of pytest-xdist draw the same
 
+# Java that runs for a minute does not earn back what its second compiler costs.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 def pytest_report_header() -> list[str]:
     profile = os.environ.get("TIDINGS_PROFILE", "ci")
     return [f"tidings: TIDINGS_SEED={SEED} TIDINGS_PROFILE={profile}"]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of the Spark session in one process: starting a session and warming its Java
-    takes longer than many of them. All others are dealt out one by one."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.dealing import Dealing
+
+    return Dealing(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

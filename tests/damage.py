@@ -88,6 +88,13 @@ def flip(files: list[Path], chance: random.Random) -> str:
     return f"{path.name} bit {bit} of byte {at:,} flipped"
 
 
+def flip_bit(path: Path, at: int | None = None, bit: int = 1) -> None:
+    """Alter one bit of a file, in the middle byte unless another is named."""
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2 if at is None else at] ^= bit
+    path.write_bytes(whole)
+
+
 def zero(files: list[Path], chance: random.Random) -> str:
     path = _one(files, chance)
     size = path.stat().st_size

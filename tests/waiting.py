@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-PATIENCE = 60.0  # seconds: a limit on hanging, not on speed
+PATIENCE = 120.0  # seconds: a limit on hanging, not on speed
 EVERY = 0.02
 
 Found = TypeVar("Found")

@@ -9,7 +9,7 @@ from pathlib import Path
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.network.agent import Subscription
 from tidings.routing.clients.subscriber import Told
-from tidings.routing.forwarding.router import Times
+from tidings.routing.protocol.times import Times
 
 FAST = Times(beat=0.1, resubscribe=0.2, retry=0.2, silent=1.0, expire=2.0, request=5.0)
 Network = tuple[RootNode, list[RouterNode]]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.networks import FAST, at, payloads, started, stopped
+from tests.ports import free_ports
 from tests.waiting import until
 
 from tidings.broker import GraphInterests
@@ -36,8 +36,7 @@ class Root:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "root"
         self.folder.mkdir()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        (self.port,) = free_ports(1)
         (self.folder / "root.toml").write_text(
             f'name = "root"\nlisten = "127.0.0.1:{self.port}"\njournal = "data/journal.db"\n{TIMES}'
         )

@@ -221,8 +221,8 @@ every_seconds = 0.1
     ("what", "signals"),
     [
         ("C", (signal.SIGTERM,)),
-        ("asleep", (signal.SIGINT,)),
-        ("C", (signal.SIGINT, signal.SIGINT)),
+        pytest.param("asleep", (signal.SIGINT,), marks=pytest.mark.slow),
+        pytest.param("C", (signal.SIGINT, signal.SIGINT), marks=pytest.mark.slow),
     ],
 )
 def test_a_pipeline_that_is_stuck_in_a_row(

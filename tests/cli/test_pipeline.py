@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Result, Run
-from tests.spark.outboxes import files_of, flip, put_batch
+from tests.damage import flip_bit
+from tests.spark.outboxes import files_of, put_batch
 
 from tidings.cli.pipelines.pipeline_view import PipelineView
 from tidings.model import TidingsError
@@ -460,7 +461,7 @@ def test_status_passes_over_files_of_others(run: Run, folder: Path) -> None:
     take_outbox(Outbox(outbox.path), SparkCheckpoint(folder / "checkpoint"))
     assert (outbox.path / "data" / "1-my notes").exists()
     (log,) = (outbox.home / "commits").glob("*.log")
-    flip(log)
+    flip_bit(log)
     one_sentence(run("pipeline", "status", str(folder / "p.toml")), "_tidings/commits/0000000")
 
 

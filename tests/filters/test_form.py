@@ -139,11 +139,10 @@ def rewritten(rng: random.Random, node: Expression) -> Expression:
     return node
 
 
-@pytest.mark.parametrize("with_types", [False, True], ids=["undeclared", "declared"])
-def test_random_filters_have_one_form_however_they_are_said(seed: int, with_types: bool) -> None:
-    rng = random.Random(f"{seed} {with_types}")
+def check_forms(rng: random.Random, with_types: bool, schemas: int) -> None:
+    """Forms of filters of so many schemas, however they are said."""
     wide = 0
-    for _ in range(30):
+    for _ in range(schemas):
         schema = strategies.schema(rng, dotted=not with_types)
         attributes = schema.attributes() if with_types else None
         writer = strategies.Writer(rng, schema, spark=with_types, declared=with_types)
@@ -158,6 +157,18 @@ def test_random_filters_have_one_form_however_they_are_said(seed: int, with_type
             assert Filter(canonical.expression, attributes) == one, text
             wide += one.form.tree is not None
     assert wide > 0
+
+
+@pytest.mark.parametrize("with_types", [False, True], ids=["undeclared", "declared"])
+def test_random_filters_have_one_form_however_they_are_said(seed: int, with_types: bool) -> None:
+    check_forms(random.Random(f"{seed} {with_types}"), with_types, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("with_types", [False, True], ids=["undeclared", "declared"])
+def test_many_filters_have_one_form_however_they_are_said(seed: int, with_types: bool) -> None:
+    check_forms(random.Random(f"{seed} {with_types} soak"), with_types, 600)
 
 
 def wild_event(rng: random.Random, schema: strategies.Schema) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.ports import free_ports
+
 from tidings.model import EnvironmentProblem
 from tidings.spark.session.java import java_home
 from tidings.spark.session.maven import cache_folder, fetch_jars
@@ -51,7 +53,7 @@ def broker_jars() -> list[Path]:
 def broker(folder: Path) -> Iterator[str]:
     """A broker that keeps its data in `folder`; gives the address for bootstrap.servers."""
     jars = ":".join(map(str, broker_jars()))
-    port, controller = _free_ports(2)
+    port, controller = free_ports(2)
     settings, logging = folder / "server.properties", folder / "log4j.properties"
     settings.write_text(_SETTINGS.format(broker=port, controller=controller, folder=folder))
     logging.write_text(_LOGGING)
@@ -98,11 +100,3 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
             return
         time.sleep(0.1)
     raise EnvironmentProblem(f"The Kafka broker did not start: {log.read_text()[-500:]}")
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

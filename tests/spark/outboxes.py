@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,13 +19,6 @@ def files_of(outbox: Outbox, batch: int, attempt: str) -> list[DataFile]:
             name = str(path.relative_to(outbox.path))
             found.append(DataFile(name, rows, path.stat().st_size, digest_of(path)))
     return found
-
-
-def flip(path: Path, at: int = -1, bit: int = 1) -> None:
-    """Alter one bit of a file; the middle one, if nothing else is said."""
-    whole = bytearray(path.read_bytes())
-    whole[len(whole) // 2 if at < 0 else at] ^= bit
-    path.write_bytes(whole)
 
 
 def put_batch(outbox: Outbox, batch: int, counters: dict[int, int], rows: int = 4) -> Commit:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.archives import unpack
+from tests.damage import flip_bit
 
 from tidings.filters import Attributes
 from tidings.matching.disk.manifest import SnapshotError
@@ -305,19 +306,13 @@ def test_a_filter_that_was_dropped_is_in_nobodys_way(log: ChangeLog, tmp_path: P
     assert len(load_checked_view(settings, schema, FollowedSubscriptions(log.path)).ids) == 1
 
 
-def flip(path: Path) -> None:
-    whole = bytearray(path.read_bytes())
-    whole[len(whole) // 2] ^= 1
-    path.write_bytes(whole)
-
-
 @pytest.mark.parametrize("name", ["nodes.arrow", "identities.arrow", "index/entry_low.arrow"])
 def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
     log: ChangeLog, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     grow(log, 9)
     path = Path(FollowedSubscriptions(log.path).pin(9).path)
-    flip(path / name)
+    flip_bit(path / name)
     followed = FollowedSubscriptions(log.path)
     assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
     (aside,) = (followed.home / "aside").iterdir()
@@ -329,7 +324,7 @@ def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
 def test_a_worker_refuses_a_snapshot_that_was_altered(log: ChangeLog) -> None:
     grow(log, 9)
     pinned = FollowedSubscriptions(log.path).pin(9)
-    flip(Path(pinned.path) / "index" / "entry_box.arrow")
+    flip_bit(Path(pinned.path) / "index" / "entry_box.arrow")
     with pytest.raises(SnapshotError, match=r"entry_box\.arrow was altered"):
         view_of(pinned)
 

@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.archives import unpack
-from tests.spark.outboxes import flip, put_batch
+from tests.damage import flip_bit
+from tests.spark.outboxes import put_batch
 
 from tidings import TidingsError
 from tidings.spark.outbox import commits as commits_module, outbox as outbox_module
@@ -183,13 +184,13 @@ def test_every_flipped_bit_of_the_commits_is_noticed(
     chance, path, mark = random.Random(seed), log_of(outbox), outbox.home / "commits" / "end"
     whole, counters = path.read_bytes(), {0: 32, 1: 16, 2: 8, 3: 8}
     for _ in range(60):
-        flip(path, chance.randrange(len(whole)), 1 << chance.randrange(8))
+        flip_bit(path, chance.randrange(len(whole)), 1 << chance.randrange(8))
         refused(outbox, checkpoint)
         assert verified(outbox).problems
         path.write_bytes(whole)
     marks = mark.read_bytes()
     for _ in range(20):  # of two marks one is left
-        flip(mark, chance.randrange(len(marks)), 1 << chance.randrange(8))
+        flip_bit(mark, chance.randrange(len(marks)), 1 << chance.randrange(8))
         taken = Outbox(outbox.path)
         take_outbox(taken, checkpoint)
         assert taken.counters() == counters
@@ -200,7 +201,7 @@ def test_every_flipped_bit_of_the_commits_is_noticed(
 
 def test_altered_bytes_of_data_are_found(outbox: Outbox) -> None:
     path = outbox.folder(3, "a3") / "one.parquet"
-    flip(path)
+    flip_bit(path)
     assert verified(outbox).problems == [f"batch 3: {path} was altered: its checksum differs"]
     done = outbox.read_commit(3)  # it would be handed over again
     assert done is not None
@@ -284,7 +285,7 @@ def harmed_at_random(outbox: Outbox, copies: list[Path], chance: random.Random) 
     at = chance.randrange(max(1, len(whole)))
     kind = chance.choice(["flip", "cut", "zero", "remove", "swap", "folder", "back", "file back"])
     if kind == "flip" and whole:
-        flip(path, at, 1 << chance.randrange(8))
+        flip_bit(path, at, 1 << chance.randrange(8))
     elif kind == "cut":
         path.write_bytes(whole[:at])
     elif kind == "zero":

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.damage import flip_bit
 from tests.store.test_journal import BEFORE, opened, ready, record, write
 
 from tidings.model import EnvironmentProblem
@@ -123,12 +124,6 @@ def test_a_journal_without_a_checkpoint_yet_is_whole(tmp_path: Path) -> None:
 # -- numbers of nodes ------------------------------------------------------------------------------
 
 
-def flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
-
-
 def first_node(journal: FileJournal) -> int:
     """As a rendezvous point numbers the next one."""
     return Lineage(journal.lineage).first_node(journal.last_node) + 1
@@ -139,7 +134,7 @@ def test_after_a_loss_no_node_has_the_number_of_one_whose_notifications_are_ther
 ) -> None:
     path = tmp_path / "journal"
     shortened(path, node=1).close()
-    flip(path / checkpoint.NAME, 60)
+    flip_bit(path / checkpoint.NAME, 60)
     journal = opened(path, 3)
     assert journal.losses
     assert journal.last_node == 1
@@ -165,8 +160,8 @@ def test_a_node_whose_record_was_altered_keeps_its_number(tmp_path: Path) -> Non
     journal.close()
     (log,) = path.glob("*.log")
     data = log.read_bytes()
-    flip(log, data.index(b"filter 2"))
-    flip(log, data.index(b"filter 3"))
+    flip_bit(log, data.index(b"filter 2"))
+    flip_bit(log, data.index(b"filter 3"))
     journal = opened(path, 2)
     assert journal.losses
     assert journal.last_node == 2
@@ -242,7 +237,7 @@ def test_damage_after_a_loss_is_not_written_down_as_if_nothing_were_wrong(
     journal.add_node(8, b"price < 5")
     write(journal)
     log = max(path.glob("*.log"))
-    flip(log, log.read_bytes().index(b"price < 5"))
+    flip_bit(log, log.read_bytes().index(b"price < 5"))
     kept = (path / checkpoint.NAME).read_bytes()
 
     def fill() -> None:

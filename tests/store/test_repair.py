@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.damage import flip_bit
 from tests.store.cuts import Cut, cut_at
 
 from tidings.store import ChangeLog, LogError
@@ -31,12 +32,6 @@ def filled(folder: Path, *, segment_bytes: int = 1) -> ChangeLog:
 
 def segments(log: ChangeLog) -> list[Path]:
     return sorted((log.path / "changes").glob("0*.log"))
-
-
-def flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 4
-    path.write_bytes(data)
 
 
 def test_an_end_that_was_cut_off(tmp_path: Path) -> None:
@@ -79,7 +74,7 @@ def test_changes_behind_the_damage_stay(tmp_path: Path) -> None:
     log.put("t1", "a = 0")
     path = segments(log)[0]
     data = path.read_bytes()
-    flip(path, data.index(b"b = 2"))
+    flip_bit(path, data.index(b"b = 2"))
     done = ChangeLog(tmp_path).repair()
     assert done.lost == [(5, 6)]
     assert done.version == 14
@@ -108,7 +103,7 @@ def test_a_mark_that_is_missing(tmp_path: Path) -> None:
 def test_a_checkpoint_that_was_altered(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.forget_before(6)
-    flip(tmp_path / "changes" / "checkpoint", 60)
+    flip_bit(tmp_path / "changes" / "checkpoint", 60)
     done = ChangeLog(tmp_path).repair()
     assert done.lost == [(1, 6)]
     assert len(ChangeLog(tmp_path).subscriptions()) == 6
@@ -119,7 +114,7 @@ def test_a_checkpoint_that_was_altered(tmp_path: Path) -> None:
 def test_damage_before_the_checkpoint_loses_no_change(tmp_path: Path) -> None:
     log = filled(tmp_path, segment_bytes=1 << 20)
     log.forget_before(7)
-    flip(segments(log)[0], 60)
+    flip_bit(segments(log)[0], 60)
     with pytest.raises(LogError, match="the log is damaged"):
         ChangeLog(tmp_path).changes(4)
     before = log.subscriptions()
@@ -146,7 +141,7 @@ def test_a_log_that_is_whole_is_left_alone(tmp_path: Path) -> None:
 def test_a_damaged_log_of_the_format_before(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(BEFORE / "plain", tmp_path / "log"))
     path = folder / "00000000000000000008.log"
-    flip(path, path.read_bytes().index(b"LIKE"))
+    flip_bit(path, path.read_bytes().index(b"LIKE"))
     with pytest.raises(LogError, match="subscriptions repair"):
         _ = ChangeLog(folder).version
     done = ChangeLog(folder).repair()
@@ -272,7 +267,7 @@ def test_nothing_is_given_twice_whatever_was_damaged(tmp_path: Path, seed: int) 
             size = path.stat().st_size if path.exists() else 0
             kind = rng.choice(["flip", "cut", "unlink"])
             if kind == "flip" and size:
-                flip(path, rng.randrange(size))
+                flip_bit(path, rng.randrange(size))
             elif kind == "cut" and size:
                 os.truncate(path, rng.randrange(size))
             elif kind == "unlink":

@@ -19,7 +19,8 @@ from pathlib import Path
 import msgspec
 from tests.broker.hostile.attacker import ATTACKS
 from tests.broker.hostile.pair import Latencies, Seen
-from tests.broker.kills.tree import HOME, free_ports
+from tests.broker.kills.tree import HOME
+from tests.ports import free_ports
 
 GUESTS = """\
 guests = "*"

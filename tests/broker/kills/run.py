@@ -86,7 +86,7 @@ class Run:
         for name in self.tree.names:
             self.tree.start(name)
         listening = [self.folder / f"{name}.errors" for name in self.tree.names]
-        assert wait_for(lambda: all("listens" in one.read_text() for one in listening), 30)
+        assert wait_for(lambda: all("listens" in one.read_text() for one in listening))
         times = msgspec.json.encode(self.tree.times).decode()
         kept = iter(range(len(KEPT)))
         for number, places in enumerate(readers):

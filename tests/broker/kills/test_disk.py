@@ -173,7 +173,7 @@ def test_a_full_disk(tmp_path: Path, disk: Disk) -> None:
     try:
         for name in tree.names:
             tree.start(name)
-        assert wait_for(lambda: all("listens" in one.errors() for one in tree.nodes.values()), 30)
+        assert wait_for(lambda: all("listens" in one.errors() for one in tree.nodes.values()))
         asyncio.run(work())
     finally:
         tree.end()

@@ -14,9 +14,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from socket import create_server
 
 import msgspec
+from tests.ports import free_ports
 
 from tidings.routing.protocol.times import Times
 
@@ -119,11 +119,3 @@ class Tree:
     def end(self) -> None:
         for name in [*self.nodes]:
             self.kill(name)
-
-
-def free_ports(count: int) -> list[int]:
-    servers = [create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [int(one.getsockname()[1]) for one in servers]
-    for one in servers:
-        one.close()
-    return found

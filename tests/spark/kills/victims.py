@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from tests.ports import free_ports
 
 DRIVER = Path(__file__).with_name("driver.py")
 SOURCE = Path(__file__).parents[3] / "src"
@@ -107,8 +107,7 @@ class Cluster:
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        (port,) = free_ports(1)
         self.url = f"spark://127.0.0.1:{port}"
         self._master = self._started(
             "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"

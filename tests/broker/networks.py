@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from tests.waiting import PATIENCE
+
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.network.agent import Subscription
 from tidings.routing.clients.subscriber import Told
@@ -15,8 +17,8 @@ FAST = Times(beat=0.1, resubscribe=0.2, retry=0.2, silent=1.0, expire=2.0, reque
 Network = tuple[RootNode, list[RouterNode]]
 
 
-def running(work: Callable[[], Awaitable[None]], seconds: float = 30) -> None:
-    asyncio.run(asyncio.wait_for(work(), seconds))
+def running(work: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(work(), PATIENCE))
 
 
 async def started(folder: Path, routers: int, **door: object) -> Network:

@@ -131,12 +131,12 @@ def _publish(port: int, payload: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("what", "signals"),
     [
-        ("python", (signal.SIGTERM,)),
         ("C", (signal.SIGTERM,)),
-        ("C", (signal.SIGINT,)),
         ("asleep", (signal.SIGINT,)),
-        ("C", (signal.SIGINT, signal.SIGINT)),
         ("python", (signal.SIGINT, signal.SIGINT)),
+        pytest.param("python", (signal.SIGTERM,), marks=pytest.mark.slow),
+        pytest.param("C", (signal.SIGINT,), marks=pytest.mark.slow),
+        pytest.param("C", (signal.SIGINT, signal.SIGINT), marks=pytest.mark.slow),
     ],
 )
 def test_a_root_that_is_busy(

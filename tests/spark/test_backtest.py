@@ -228,7 +228,7 @@ def test_what_is_refused(table: DataFrame, spark: SparkSession) -> None:
         with pytest.raises(AttributesError, match=message):
             backtest(table, filters, **options)  # type: ignore[arg-type]
     two = table.selectExpr("*", "current_date() AS today")
-    with pytest.raises(AttributesError, match="several columns of times, at, today"):
+    with pytest.raises(AttributesError, match="several time columns, at, today"):
         backtest(two, "delay > 60")
     with pytest.raises(FilterError):
         backtest(table, "delay >")

@@ -59,7 +59,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, hidden: bool = False) -> None:
-    """Put a file at a path, whole: after a crash the old one is there or the new one.
+    """Replace a file atomically: after a crash, the path holds the old file or the new one.
 
     It is written beside the path first, under one name, so that the next attempt overwrites what a
     crash left; `hidden` gives that name a dot in front, for folders that others list. One process

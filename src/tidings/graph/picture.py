@@ -1,8 +1,8 @@
 """A content graph as a picture, in SVG, which every browser shows.
 
-Few nodes are drawn as boxes with the beginning of their text, many as dots; pointing at a node
-shows its whole text, and its edges to its children. An edge leads down, from the covering node to
-the covered one. The picture has no scripts, and all text in it is escaped.
+In a small graph, nodes are boxes with the beginning of their text; in a large one they are dots.
+Pointing at a node shows its whole text, and its edges to its children. An edge leads down, from
+the covering node to the covered one. The picture has no scripts, and all text in it is escaped.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)  # msgspec's other
 
 
 class BadLine(Exception):
-    """The reason why a line is no notification."""
+    """The reason why a line is not a notification."""
 
 
 def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:

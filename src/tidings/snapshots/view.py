@@ -62,7 +62,7 @@ class View:
         return self.subscription_lists(*self.matched(events, threads=threads))
 
     def matched(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
-        """(starts, places): of each event the nodes that match it.
+        """(starts, places): event i matches the nodes at places[starts[i] : starts[i + 1]].
 
         The index may know nodes of later versions; here they are left out.
         """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHOWN = 8  # batches
 NODES = 5  # counters
 ALL = 0  # the counter of all notifications, see numbering.py
-EACH_SECOND = 4  # drawings of the table
+EACH_SECOND = 4  # times the table is redrawn
 SLACK = 1.1  # the ratio of input to processing may be slightly above 1 without falling behind
 
 COLUMNS = ["batch#", "version#", "rows#", "rows/s#", "matched#", "told#", "refused#", "seconds#"]

@@ -48,7 +48,7 @@ def _read_json(text: str) -> Iterator[Edge]:
     try:
         value = json.loads(text, object_pairs_hook=_refuse_doubles)
     except RecursionError:
-        raise AttributesError("this JSON is nested too deep") from None
+        raise AttributesError("this JSON is nested too deeply") from None
     except ValueError as problem:
         raise AttributesError(f"this is not JSON: {problem}") from None
     return _read_edges(value)
@@ -87,7 +87,7 @@ def _read_yaml(text: str) -> Iterator[Edge]:
     try:
         value = yaml.load(text, Loader)
     except RecursionError:
-        raise AttributesError("this YAML is nested too deep") from None
+        raise AttributesError("this YAML is nested too deeply") from None
     except yaml.YAMLError as problem:
         told = " ".join(str(problem).split())
         raise AttributesError(f"this is not YAML: {told}") from None
@@ -191,7 +191,7 @@ def _read_turtle(text: str) -> Iterator[Edge]:
     try:
         graph.parse(data=text, format="turtle")
     except RecursionError:
-        raise AttributesError("this Turtle is nested too deep") from None
+        raise AttributesError("this Turtle is nested too deeply") from None
     except Exception as problem:  # rdflib has no one error for what it can't read
         told = " ".join(str(problem).split())[:200]
         raise AttributesError(f"this is not Turtle: {told}") from None

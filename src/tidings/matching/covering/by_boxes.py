@@ -4,8 +4,9 @@
     A does not cover B if some box of B lies in none, and each box of A that meets it ends inside it
     on a column of its own: the part of the box outside all of these columns is in no box of A
 
-Otherwise it stays open, also where the points of a box of B decide what A computes, and where the
-filters are wide.
+Otherwise the answer is left open. It is also left open, instead of "does not cover", where a box of
+B leaves few values to the attributes that a computed term of A reads; and for wide filters, of
+which only the hulls are known.
 """
 
 from __future__ import annotations

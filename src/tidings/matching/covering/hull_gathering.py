@@ -42,7 +42,7 @@ class Column(msgspec.Struct, frozen=True):
     text: str
     node: Expression
     cuts: list[Cut]  # in order; the code of a value is the number of cuts before it
-    ordered: bool  # some set asks about the order of strings
+    ordered: bool  # a set has a range or prefix of strings, so their order matters
 
     def values(self, low: Array, high: Array) -> ValueSet:
         """The set that spans of codes stand for."""

@@ -34,7 +34,7 @@ from tidings.routing.protocol.times import Times
 MOST_LIVES = m.MOST_LIVES
 MOST_LEFT = 256  # lives that were left, and are not accepted again
 FOREVER = 1 << 63  # beyond every serial
-_BLOCK = 24  # bits for the numbers of one life's nodes
+_BLOCK = 24  # bits: node numbers are in blocks of 1 << 24, and each life starts a new block
 _SKIPPED = 1 << 22  # blocks that a life skips at most: enough for 250,000 starts
 
 

@@ -109,8 +109,7 @@ def time_column(schema: StructType, given: str | None) -> str | None:
         found = [field.name for field in schema.fields if family_of(field.dataType) == "time"]
         if len(found) > 1:
             raise AttributesError(
-                f"the table has several columns of times, {', '.join(found[:8])}; say which one "
-                "to count along"
+                f"the table has several time columns, {', '.join(found[:8])}; choose one as `time`"
             )
         return found[0] if found else None
     kind = schema[given].dataType if given in names else type_at(schema, tuple(given.split(".")))

@@ -64,7 +64,7 @@ def _write(outbox: Outbox, new: Path) -> None:
     if numbers != list(range(len(numbers))):
         gap = next(at for at, number in enumerate(numbers) if at != number)
         raise outbox.log.damage_error(
-            f"commit {gap} is missing, and there are {len(numbers)} others"
+            f"commit {gap} is missing, but {len(numbers)} other commits exist"
         )
     for number in numbers:
         path = outbox.home / "commits" / f"{number:08d}.json"
@@ -89,7 +89,9 @@ def _need_counters(outbox: Outbox, path: Path, commit: Commit, before: dict[int,
     rises = all(number > before.get(node, 0) for node, number in commit.counters.items())
     expected = before.get(ALL, 0) + commit.matched
     if not rises or commit.counters.get(ALL, before.get(ALL, 0)) != expected:
-        raise outbox.log.damage_error(f"the counters in {path} do not continue those before")
+        raise outbox.log.damage_error(
+            f"the counters in {path} do not follow from those of the previous commit"
+        )
 
 
 def _files(outbox: Outbox, commit: Commit) -> list[DataFile]:

@@ -1,4 +1,4 @@
-"""The bytes of a log of groups.
+"""The byte layout of a log of groups.
 
     segment   magic, id of the log, number of the first group, chain before it, crc
     group     magic, records, number, chain before it, size, crc of the record heads, chain

@@ -62,7 +62,7 @@ def _pairs(workload: Workload, events: int | None) -> Iterator[tuple[Array, Arra
 def _survivors(
     filters: Conjunctions, tests: _Tests, columns: list[_Column], access: Array, chosen: Array
 ) -> tuple[Array, Array]:
-    """(event, filter) of the matches of the filters `chosen`."""
+    """The matches of the filters `chosen`, as two arrays: their events and their filters."""
     access = access[chosen]
     counts = tests.stop[access] - tests.start[access]
     places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -65,7 +65,7 @@ def read_pattern(text: str) -> Pattern:
     except json.JSONDecodeError as bad:
         raise FilterError(f"this is not JSON: {_lower(bad.msg)}", text, bad.pos) from None
     except RecursionError:
-        raise FilterError("this JSON is nested too deep, expected a pattern", text) from None
+        raise FilterError("this JSON is nested too deeply for a pattern", text) from None
     except ValueError as bad:
         raise FilterError(f"this is not JSON: {bad}", text) from None
     return _Reader(text).read(value)

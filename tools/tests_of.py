@@ -13,6 +13,7 @@ which is how programs are started. A test of the module's name comes first.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -66,10 +67,18 @@ class Imports:
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
                 for alias in node.names:
                     yield from self._module_of(node.module, alias.name)
+            elif isinstance(node, ast.JoinedStr) and ast.unparse(node).startswith("f'tidings."):
+                yield from self._loaded_by(node)
             elif isinstance(node, ast.Constant) and str(node.value).endswith(".py"):
                 beside = path.parent / str(node.value)
                 if "\n" not in str(node.value) and beside.is_file():
                     yield beside
+
+    def _loaded_by(self, name: ast.JoinedStr) -> Iterator[Path]:
+        """The modules whose names fit one that is put together, as those of dialects are."""
+        parts = [one.value if isinstance(one, ast.Constant) else None for one in name.values]
+        fits = re.compile("".join(r"\w+" if one is None else re.escape(str(one)) for one in parts))
+        yield from (path for found, path in self._files.items() if fits.fullmatch(found))
 
     def _module_of(self, package: str, name: str) -> Iterator[Path]:
         """The file that a name comes from: a module, or the one that a folder exports it from."""

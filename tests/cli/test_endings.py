@@ -30,14 +30,14 @@ ROUTER = """
 import sys
 if "router" in sys.orig_argv:
     from pathlib import Path
-    from tidings.broker.server import Node
-    take = Node._take
+    from tidings.broker.server import Server
+    take = Server._take
     def busy(self, link, found, message):
         take(self, link, found, message)
         if getattr(message, "payload", b"") == b"be busy":
             Path(FOLDER, "is busy").touch()
             DO
-    Node._take = busy
+    Server._take = busy
 """
 WORKER = """
 from pathlib import Path

@@ -34,10 +34,7 @@ def test_other_sources_have_another_folder(tmp_path: Path) -> None:
         names.add(compiling.sources_digest(folder))
         (folder / "notes.txt").write_text("no source")
         names.add(compiling.sources_digest(folder))
-        (folder / "inside").mkdir()
-        (folder / "inside" / "d.py").write_text("z = 1\n")
-        names.add(compiling.sources_digest(folder))
-    assert len(names) == 8
+    assert len(names) == 6
 
 
 def test_a_kernel_is_kept_where_its_folder_says() -> None:

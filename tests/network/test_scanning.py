@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import random
 from collections.abc import Iterator
 
 import pytest
 from tests.network.test_forwarding import grown, notification
 
-from tidings.network import scanning
+from tidings.network import scan_kernels, scanning
 from tidings.network.forwarding import Forwarder
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.frames import FrameError
@@ -113,6 +115,40 @@ def test_fronts_that_do_not_fit(at: int) -> None:
     assert table is not None
     with pytest.raises(FrameError, match="shorter than"):
         table.runs(bytes(bad), 0, len(bad), lambda labels, marks: ())
+
+
+@pytest.mark.usefixtures("kernels")
+def test_a_new_version_of_frames_reaches_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were compiled before it, as those from a cache were."""
+    old = frames.encode(m.Gone(1, (5,))) * 3
+    new = bytearray(old)
+    for start in frames.split(old)[0]:
+        new[start + 5] += 1
+    expected = frames.split(old)
+    assert scanning.split(old, frames.LARGEST) == expected
+    monkeypatch.setattr(frames, "VERSION", frames.VERSION + 1)
+
+    def refuse(buffer: bytes, largest: int) -> None:
+        raise FrameError("the kernel found none of ours")
+
+    monkeypatch.setattr(frames, "split", refuse)
+    assert scanning.split(bytes(new), frames.LARGEST) == expected
+    with pytest.raises(FrameError, match="none of ours"):
+        scanning.split(old, frames.LARGEST)
+
+
+def test_kernels_have_no_constants_of_other_modules() -> None:
+    """Numba would keep their old values in its cache: it looks at the kernels' own file alone."""
+    kernels = [one for one in vars(scan_kernels).values() if hasattr(one, "py_func")]
+    assert len(kernels) == 3
+    used = {name for one in kernels for name in inspect.getclosurevars(one.py_func).globals}
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(ast.parse(inspect.getsource(scan_kernels)))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert used & imported == {"np"}
 
 
 def test_a_busy_router_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,9 @@
 
 Known labels are in a hash table with open addressing. Each place has the bytes of the labels (where
 they are in `arena`, and how many, -1 for a free place) and the number of their plan.
+
+Constants of other modules come in as arguments: a cached kernel would keep their old values, since
+Numba looks for changes in this file alone.
 """
 
 from __future__ import annotations
@@ -12,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from tidings.matching.jit import short_kernel
-from tidings.routing.protocol import VERSION
 
 DONE, UNKNOWN, SHORT = 0, 1, 2
 _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
 
 
 @short_kernel
-def split_frames(data: Any, largest: int, starts: Any) -> Any:
+def split_frames(data: Any, version: int, largest: int, starts: Any) -> Any:
     """How many complete frames there are, and where they end; -1 frames if one is none of ours."""
     at: Any = 0
     count, size = 0, len(data)
@@ -29,7 +31,7 @@ def split_frames(data: Any, largest: int, starts: Any) -> Any:
             | np.int64(data[at + 3]) << 24
         )  # fmt: skip
         kind = data[at + 4]
-        if data[at + 5] != VERSION or kind < 1 or kind > 2 or length < 2 or length > largest:
+        if data[at + 5] != version or kind < 1 or kind > 2 or length < 2 or length > largest:
             return -1, at
         if at + 4 + length > size:
             break

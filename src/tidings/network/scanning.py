@@ -59,7 +59,8 @@ def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
     if kernels is None or len(buffer) < LEAST:
         return frames.split(buffer, largest)
     starts = numpy.empty(len(buffer) // 6 + 1, numpy.int64)
-    count, end = kernels.split_frames(numpy.frombuffer(buffer, numpy.uint8), largest, starts)
+    data = numpy.frombuffer(buffer, numpy.uint8)
+    count, end = kernels.split_frames(data, frames.VERSION, largest, starts)
     if count < 0:
         return frames.split(buffer, largest)  # it says why
     return starts[:count].tolist(), end
@@ -92,7 +93,7 @@ class _Table:
         self._grow()
         starts = self._numpy.zeros(len(frame), self._numpy.int64)
         data = self._numpy.frombuffer(frame, self._numpy.uint8)
-        self._kernels.split_frames(data, frames.LARGEST, starts)
+        self._kernels.split_frames(data, frames.VERSION, frames.LARGEST, starts)
 
     def runs(
         self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]

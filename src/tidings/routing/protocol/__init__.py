@@ -16,7 +16,6 @@ users; `messages` and `frames` are imported whole (`messages.Publish`). Start at
 """
 
 from tidings.routing.protocol.digests import digest
-from tidings.routing.protocol.frames import VERSION
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
 from tidings.routing.protocol.marks import interleave
@@ -26,7 +25,6 @@ from tidings.routing.protocol.times import Times
 __all__ = [
     "LONG",
     "NONE",
-    "VERSION",
     "Break",
     "Life",
     "Limits",

@@ -3,7 +3,7 @@
     frames ─> links ─> messages ─> queues ─> machine (routing) ─> messages ─> links ─> frames
                   `──> notifications from above, by their fronts alone ────────┘
 
-    server.py         what routers and rendezvous points have in common
+    server.py         what routers and rendezvous points have in common; which message waits where
     router.py         a router that runs, and keeps a link to the one above it
     root.py           a rendezvous point that runs: what it promises is on the disk first
     interests.py      the preprocessor of a rendezvous point: content graph and matcher

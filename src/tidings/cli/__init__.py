@@ -2,7 +2,7 @@
 
     tidings COMMAND ... ──> app.py ──> the function of the command ──> a library room ──> the screen
 
-    app.py           every command and its name
+    app.py           every command and its name, from its module: the folders export nothing
     filters/         check, convert, match, explain, doctor, graph
     subscriptions/   subscriptions, snapshot
     pipelines/       pipeline, backtest

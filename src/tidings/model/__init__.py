@@ -5,6 +5,7 @@
     ids.py       the ids of subscriptions
     errors.py    the tree of errors; the message of each is one sentence
 
+A new type of attributes begins in types.py and goes through many rooms: CONTRIBUTING.md lists them.
 This room imports no other. Every room may use it; users get the errors from `tidings`. Start at
 values.py: its docstring has the order of all values.
 """

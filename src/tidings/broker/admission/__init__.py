@@ -4,7 +4,7 @@
                    `── too late, too much, no token ──> refused, counted, told why
 
     listen.py              where a node listens, and what it asks of those who connect
-    permissions.py         tokens and certificates to names and rights
+    permissions.py         tokens and certificates to names and rights; who may send which message
     connection_limits.py   bounds on strangers and on what they send
     places.py              which places guests, named agents and routers may take
 

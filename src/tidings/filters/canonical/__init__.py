@@ -15,7 +15,8 @@
     cover_index.py, unions.py    candidates for covering, and for matching one event
 
 For other rooms, not for users: they have `Filter.canonical` and `Filter.covers`. Start at rules.py;
-docs/filters.md has the same rules with the same numbers.
+docs/filters.md has the same rules with the same numbers. A function that an index is to use goes
+into rewrites.py, condition_sets.py or implied.py.
 """
 
 from tidings.filters.canonical.boxes import Box, Effort

@@ -9,8 +9,8 @@
 
 A dialect has a function from a text and a Context (attributes, functions) to an Expression. What no
 expression of the default dialect can say becomes one function call there, such as `cesql('...')`,
-by a second hook, so that every filter can be written as SQL again. Nothing outside this folder
-names a dialect.
+by a second hook, so that every filter can be written as SQL again. No code outside this folder
+names a dialect; the docstring of `parse` (filters/filter.py) lists them.
 
 For other rooms: the table of dialects, `read` and `Context`. Users name a dialect:
 `tidings.parse(text, dialect="cesql")`. Start at registry.py, then sql/dialect.py.

@@ -7,7 +7,8 @@
     builders.py       checked construction; parsers call it for each thing that they have read
     folding.py        constants are computed when a filter is parsed
     expression.py     the immutable tree, at most MAX_DEPTH deep
-    functions.py      the table of functions: names, arities, result types, bodies
+    functions.py      the table of functions: names, arities, result types, bodies; parsers know a
+                      new row at once, builders.py has checks that types can't make
     static_types.py   the type of an expression, as far as it is known before any event
     attributes.py     the declared attributes of a channel
     evaluation.py     the reference semantics, in SQL's three values

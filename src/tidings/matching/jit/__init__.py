@@ -7,8 +7,11 @@
     gil.py             how background work and matching share the interpreter's lock
 
 A new kernel is a free function over arrays in a module `*_kernels.py` beside its caller, with the
-dtype and shape of each argument in the docstring. For matching, network, snapshots and spark, not
-for users. Start at compiling.py.
+dtype and shape of each argument in the docstring. The digest covers `matching` alone, and Numba
+looks only at the file of a kernel: constants from anywhere else are arguments of it, or cached code
+keeps old ones.
+
+For matching, network, snapshots and spark, not for users. Start at compiling.py.
 """
 
 from tidings.matching.jit.compiling import short_kernel

@@ -7,12 +7,16 @@
     marks.py             the marks of a notification that was just numbered, as columns
     message_merging.py   adjacent messages of the same kind merged
     digests.py           digests of sets: two sides notice that one of them missed something
-    limits.py            how much of what others say is kept, and how much is done for them
+    limits.py            how much of what others say is kept, and how much is done for them: read
+                         as it is from `[limits]` of a router's file
     times.py             the intervals that routers, subscribers and publishers work by
     lineage.py           the lives of a rendezvous point, and whether it still has what it said
 
-A change here is a change of the wire format: frames.py has its version. For other rooms, not for
-users; `messages` and `frames` are imported whole (`messages.Publish`). Start at messages.py.
+A change here is a change of the wire format: frames.py has its version. Messages are handled by
+`_UP` in forwarding/downstream.py, `_DOWN` in forwarding/router.py, by root/ and clients/.
+
+For other rooms, not for users; `messages` and `frames` are imported whole (`messages.Publish`).
+Start at messages.py.
 """
 
 from tidings.routing.protocol.digests import digest

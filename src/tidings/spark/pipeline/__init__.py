@@ -7,9 +7,9 @@
     streams.py                sources: raw rows, and what they are to be read as
     subscription_source.py    a fixed snapshot, or a change log that is followed
     pipeline.py               one batch after the other
-    sinks.py                  who else gets a batch once it is committed
+    sinks.py                  who else gets a batch once it is committed; kinds are in settings.py
     stoppable_pipeline.py, status.py, inspection.py    ending it, its status, what it would find
-    masters.py                the session that the file asks for
+    masters.py                the session that the file asks for, with packages for source and sinks
 
 Exported for cli and studies; users write a file and run `tidings pipeline` (docs/pipelines.md).
 Start at pipeline.py.

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 import pytest
+from tests.cli.command_tree import COMMANDS
 
 from tidings import FilterError, parse
 from tidings.cli.common.shutdown import INTERRUPTED
@@ -430,6 +431,18 @@ def test_exit_codes_are_listed() -> None:
     codes = re.findall(r"^\| (\d+) \|", table, re.MULTILINE)
     assert codes == ["0", "1", "2", str(INTERRUPTED), "143"]
     assert str(INTERRUPTED) in (run_pipeline.__doc__ or "")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_section(command: str) -> None:
+    """Of its own, or in that of its group; and the table at the top leads to it."""
+    page = prose_of((TOP / "docs" / "command-line.md").read_text())
+    group = command.partition(" ")[0]
+    name = command if f"\n## {command}\n" in page else group
+    assert f"\n## {name}\n" in page
+    section = page.split(f"\n## {name}\n")[1].split("\n## ", maxsplit=1)[0]
+    assert name == command or f"`{command} " in section
+    assert f"[`tidings {name}`](#{name.replace(' ', '-')})" in page
 
 
 # -- each check can fail -----------------------------------------------------------------------

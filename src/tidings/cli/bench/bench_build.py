@@ -47,7 +47,10 @@ class BuildRun(msgspec.Struct, frozen=True):
 
 def bench_build(
     workload: Annotated[
-        str, typer.Option("--workload", metavar="NAME", help="mixed, equality, ranges, prefix.")
+        str,
+        typer.Option(
+            "--workload", metavar="NAME", help="mixed, equality, ranges, prefix or flights."
+        ),
     ] = "mixed",
     filters: Annotated[
         str, typer.Option("--filters", metavar="N", help="How many, such as 100k or 5M.")
@@ -64,6 +67,10 @@ def bench_build(
     """Measure compiling the subscriptions of a table into a snapshot, on Spark on this machine.
 
     Writing the table and starting Spark are not measured.
+
+    With --json, one object: workload, filters, nodes, edges, seconds, processor (seconds of all
+    processes), steps (both times of each), together_bytes, driver_bytes, java_bytes, worker_bytes,
+    same (null without --check). Bytes are peaks.
     """
     count = read_amount(filters, "--filters")
     load_pyarrow()

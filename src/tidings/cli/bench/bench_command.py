@@ -49,7 +49,7 @@ Sizes = Annotated[
 
 @bench.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Measure matching, changes and graph building; compare two revisions."""
+    """Measure matching, changes, graphs, Spark and the network; compare two revisions."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 

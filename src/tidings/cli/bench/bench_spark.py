@@ -41,7 +41,8 @@ def bench_spark(
     join with a table of bounds, and, for filters of one shape, a broadcast hash join. All ways take
     turns, and must find the same pairs of row and filter.
 
-    With --json, one object: machine, ways.
+    With --json, one object: machine, ways (run, filters, rows, way, rows_per_second, least, most,
+    pairs).
     """
     sizes = {
         "filters": read_amount(filters, "--filters"),
@@ -87,7 +88,9 @@ def bench_stream(
     Latency is the time from the creation of a notification to the commit of its batch on disk. A
     subscription is changed each second. Memory is measured early on and at the end.
 
-    With --json, one object. Times are in seconds.
+    With --json, one object: machine, filters, rate, seconds, warm (at the start, not counted),
+    every, notifications, told, batches, batch_p50, batch_p99, p50, p99, most (from creation to
+    commit), early and late (driver, jvm, workers: MB). Times are in seconds.
     """
     count, speed = read_amount(filters, "--filters"), read_amount(rate, "--rate")
     load_pyarrow()

@@ -4,6 +4,10 @@
 Known labels are in a hash table with open addressing. Each place has the bytes of the labels (where
 they are in `arena`, and how many, -1 for a free place) and the number of their plan.
 
+Shapes (Q places of the table, a power of two; n frames): data uint8, the bytes of frames or of
+labels; table int64 [3, Q]: its rows are places, sizes and plans; arena uint8. Other arguments are
+integers.
+
 Constants of other modules come in as arguments: a cached kernel would keep their old values, since
 Numba looks for changes in this file alone.
 """
@@ -22,7 +26,10 @@ _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV
 
 @short_kernel
 def split_frames(data: Any, version: int, largest: int, starts: Any) -> Any:
-    """How many complete frames there are, and where they end; -1 frames if one is none of ours."""
+    """How many complete frames there are, and where they end; -1 frames if one is none of ours.
+
+    starts int64, one for each 6 bytes of data and one more: gets where each frame begins.
+    """
     at: Any = 0
     count, size = 0, len(data)
     while at + 6 <= size:
@@ -43,7 +50,9 @@ def split_frames(data: Any, version: int, largest: int, starts: Any) -> Any:
 
 @short_kernel
 def find_place(data: Any, first: int, size: int, places: Any, sizes: Any, arena: Any) -> Any:
-    """The place of labels in the table, or the free place where they belong."""
+    """The place of the labels data[first : first + size] in the table, or the free place where they
+    belong. places, sizes int64 [Q], rows of the table.
+    """
     mixed = _OFFSET
     for at in range(first, first + size):
         mixed = (mixed ^ np.uint64(data[at])) * _PRIME
@@ -67,7 +76,10 @@ def find_runs(
 ) -> Any:  # fmt: skip
     """Runs of frames with the same plan, from `start` on: the first frame of each, and its plan.
     `done` frames came before, the last of them with the plan `last`. Returns the number of runs,
-    the number of frames that are done, where the next one begins, and why it ended there."""
+    the number of frames that are done, where the next one begins, and why it ended there.
+
+    firsts, found int64 [n] or more: get the first frames and the plans.
+    """
     places, sizes, plans = table[0], table[1], table[2]
     at: Any = start
     runs = 0

@@ -36,7 +36,10 @@ class ListCodes(msgspec.Struct, frozen=True):
 
 @kernel
 def _sort_rows(starts, codes, out_starts, out):  # type: ignore[no-untyped-def]
-    """Each row sorted and without repeats; rows are short."""
+    """Each row sorted and without repeats; rows are short. Gives how many codes are left.
+
+    starts, out_starts int64 [n + 1]; codes, out uint32 [starts[n]] or more.
+    """
     kept = 0
     for row in range(starts.shape[0] - 1):
         out_starts[row] = kept
@@ -58,6 +61,8 @@ def _sort_rows(starts, codes, out_starts, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _union_of_rows(starts, bits, out):  # type: ignore[no-untyped-def]
+    """The bits of each row together. starts int64 [n + 1]; bits uint8 [starts[n]]; out uint8 [n],
+    filled with 0."""
     for row in range(starts.shape[0] - 1):
         for i in range(starts[row], starts[row + 1]):
             out[row] |= bits[i]

@@ -1,4 +1,9 @@
-"""Columns of one type to codes, in bulk: the kernels behind Ranks."""
+"""Columns of one type to codes, in bulk: the kernels behind Ranks.
+
+Shapes (n values of a column, K strings that filters mention): starts int32 or int64 [n + 1] and
+text uint8 are the strings of the column; offsets int64 [K + 1] and data uint8 the known ones, in
+their order, and exact uint32 [K] their codes; out uint32 [n] gets the codes of the column.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,8 @@ from tidings.matching.jit.compiling import kernel
 
 @kernel
 def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
-    """FNV-1a with a final mix; strings of filters are short."""
+    """FNV-1a with a final mix of the bytes [first, last) of data, uint8; strings of filters are
+    short."""
     value = np.uint64(0xCBF29CE484222325)
     for i in range(first, last):
         value = (value ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
@@ -18,6 +24,7 @@ def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def same_bytes(a, a_first, b, b_first, size):  # type: ignore[no-untyped-def]
+    """Whether `size` bytes of a and b, uint8, are the same from a_first and b_first on."""
     for i in range(size):  # noqa: SIM110  Numba has no all()
         if a[a_first + i] != b[b_first + i]:
             return False
@@ -46,7 +53,8 @@ def rank_known_strings(  # type: ignore[no-untyped-def]
     unknown,
     out,
 ):
-    """Strings by hash: the code of a known one, else `unknown`. starts int [n + 1]; out uint32."""
+    """Strings by hash: the code of a known one, else `unknown`, a uint32. table int32, as filled
+    above."""
     mask = table.shape[0] - 1
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
@@ -65,7 +73,8 @@ def rank_known_strings(  # type: ignore[no-untyped-def]
 
 @kernel
 def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-untyped-def]
-    """Below, equal or above, by bytes: the order of code points in UTF-8."""
+    """Below, equal or above (-1, 0, 1), by bytes: the order of code points in UTF-8. a, b uint8, of
+    which [a_first, a_last) and [b_first, b_last) are compared."""
     size = min(a_last - a_first, b_last - b_first)
     for i in range(size):
         x, y = a[a_first + i], b[b_first + i]
@@ -79,7 +88,8 @@ def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-un
 
 @kernel
 def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type: ignore[no-untyped-def]
-    """Strings by bisection of the sorted known ones; gaps[i] is the code just below the i-th."""
+    """Strings by bisection of the sorted known ones. gaps uint32 [K + 1]: the code just below each,
+    and the one above all."""
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
         low, high = 0, offsets.shape[0] - 1
@@ -99,7 +109,8 @@ def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type
 
 @kernel
 def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
-    """Integers whose thresholds lie close together: one look-up. table uint32."""
+    """Integers whose thresholds lie close together: one look-up. values int64 [n]; table uint32:
+    the codes of `lowest` and of what follows it; its ends are also those of all below and above."""
     top = table.shape[0] - 1
     for i in range(values.shape[0]):
         value = values[i]
@@ -113,7 +124,8 @@ def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_integers(values, thresholds, base, out):  # type: ignore[no-untyped-def]
-    """Integers by bisection: base + the number of thresholds at or below. out uint32."""
+    """Integers by bisection: base + the number of thresholds at or below. values int64 [n];
+    thresholds int64, sorted."""
     for i in range(values.shape[0]):
         value = values[i]
         low, high = 0, thresholds.shape[0]

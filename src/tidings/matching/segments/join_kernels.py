@@ -61,7 +61,11 @@ def sort_by_code(codes, count, order, starts):  # type: ignore[no-untyped-def]
 
 @kernel
 def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
-    """out[c, i] = columns[c, order[i]] for the wanted columns (int64); the padding is anything."""
+    """out[c, i] = columns[c, order[i]] for the wanted columns (int64); the padding is anything.
+
+    columns uint16 [C, n]; order uint32 [m]: an event may be there often or not at all; out uint16
+    [C, m + 64].
+    """
     for w in range(wanted.shape[0]):
         source, target = columns[wanted[w]], out[wanted[w]]
         for i in range(order.shape[0]):
@@ -70,7 +74,8 @@ def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-def]
-    """Whether a code lies in one of the sorted, disjoint intervals [first, last)."""
+    """Whether a code lies in one of the sorted, disjoint intervals [first, last). lows, highs
+    uint32; both ends inside."""
     low, high = np.int64(first), np.int64(last)
     while low < high:
         middle = (low + high) >> 1
@@ -226,7 +231,7 @@ def drop_repeats(starts, out, many, seen):  # type: ignore[no-untyped-def]
 
 @kernel
 def number_rows(starts, first, out):  # type: ignore[no-untyped-def]
-    """Write first + e (int64) for every match of event e."""
+    """Write first + e for every match of event e: starts int64 [n + 1]; out int64."""
     for e in range(starts.shape[0] - 1):
         for i in range(starts[e], starts[e + 1]):
             out[i] = first + e

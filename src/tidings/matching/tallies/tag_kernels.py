@@ -1,8 +1,9 @@
 """From the nodes that match an event to what is reported: the lowest of them, or the subscribers.
 
 Shapes (n events, m matches, N nodes): starts int64 [n + 1] and places int64 [m] are the matches,
-event by event; parents of node p are at parent_starts[p] to parent_starts[p + 1]; alive uint8 [N]:
-whether anyone subscribes to a node.
+event by event; parents (uint32) of node p are at parent_starts[p] to parent_starts[p + 1], int64
+[N + 1], and its members at member_starts[p] likewise; alive uint8 [N]: whether anyone subscribes to
+a node; out_starts int64 [n + 1], whose first is 0 before.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_star
 
 @kernel
 def sort_lists(starts, values):  # type: ignore[no-untyped-def]
-    """Sort the values of each event, where they are."""
+    """Sort the values (int64 [m]) of each event, where they are."""
     for event in range(starts.shape[0] - 1):
         values[starts[event] : starts[event + 1]].sort()
 
@@ -69,7 +70,8 @@ def count_members(starts, places, member_starts, out_starts):  # type: ignore[no
 
 @kernel
 def put_members(places, member_starts, out):  # type: ignore[no-untyped-def]
-    """The numbers of the members of all matches, one after the other; out int64."""
+    """The numbers of the members of all matches, one after the other: out int64, with room for as
+    many as `count_members` counts."""
     count = 0
     for at in range(places.shape[0]):
         for member in range(member_starts[places[at]], member_starts[places[at] + 1]):

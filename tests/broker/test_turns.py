@@ -128,6 +128,38 @@ def test_random_turns(seed: int) -> None:
     assert not any((*left, turns._size, turns._owners))
 
 
+def test_random_slices(seed: int) -> None:
+    """What waits alone is served without turns; while it is served, links may be closed."""
+    rng = random.Random(seed)
+    turns: Turns[int] = Turns("x", 400, 1000)
+    links = [fake() for _ in range(3)]
+    said: dict[tuple[int, str], list[int]] = defaultdict(list)
+
+    def forget(at: int) -> None:
+        turns.forget(links[at])
+        for name in "ab":
+            said.pop((at, name), None)
+
+    def take(link: Link, item: int) -> None:
+        at = links.index(link)
+        (queue,) = (said[at, name] for name in "ab" if item in said[at, name])
+        assert queue.pop(0) == item
+        if rng.random() < 0.02:
+            forget(rng.randrange(3))
+
+    for step in range(3000):
+        at, name = rng.randrange(rng.choice((1, 3))), rng.choice(rng.choice(("a", "ab")))
+        turns.put(links[at], name, step, rng.randrange(1, 5))
+        said[at, name].append(step)
+        if rng.random() < 0.1:
+            turns.serve(take, time.monotonic() + rng.choice((0.0, 0.001)))
+        assert len(turns) == sum(map(len, said.values()))
+    while turns:
+        turns.serve(take, time.monotonic() + 0.001)
+    left = turns._queues, turns._names, turns._links, turns._sizes, turns._shares, turns._paused
+    assert not any((*left, turns._size, turns._owners))
+
+
 def test_who_says_too_much_is_not_read_from_until_little_waits() -> None:
     turns: Turns[int] = Turns("x", 10, 1000)
     flood, modest = FakeLink(), FakeLink()

@@ -158,11 +158,26 @@ class Turns(Generic[Item]):
             link, name, item = self._take()
             take(link, item)
             now = time.monotonic()
+            while now < until and self._waits_alone(link, name):
+                take(link, self._take_alone(link, name))
+                now = time.monotonic()
             self._charge(link, name, max(0.0, now - before - TURN))
             before = now
             if now >= until:
                 break
         self.resume()
+
+    def _waits_alone(self, link: Link, name: str) -> bool:
+        """Is everything that waits of one name, and will some of it still wait after the next?
+        Then it needs no turns, and its place in the lines stays as it is."""
+        queue = self._queues.get(link, {}).get(name, ())
+        return 1 < len(queue) == self._count
+
+    def _take_alone(self, link: Link, name: str) -> Item:
+        item, size = self._queues[link][name].popleft()
+        self._count -= 1
+        self._lighten(link, size)
+        return item
 
     def charge_alone(self, link: Link, seconds: float) -> None:
         """Charge an item that was processed while nothing waited. Earlier time is forgotten, as it

@@ -30,7 +30,7 @@ from tidings.routing.protocol.times import Times
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.journal import Journal, Memory, Record
-from tidings.routing.root.nodes import Nodes, Placing, SetAside
+from tidings.routing.root.nodes import Nodes, Parts, Placing, SetAside
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
@@ -78,16 +78,13 @@ class Rendezvous(Downstream):
         self.problems = problems = Problems(context)
         self.queue = queue = WriteQueue(journal, memory.written)
         self.counts = counts = Counts(memory, totals, self.sums)
-        self.nodes = nodes = Nodes(
-            context, interests, graph, caches, claims, counts, queue, problems
-        )
-        self.set_aside = SetAside(
-            context, interests, graph, caches, claims, counts, queue, self.subscriptions, nodes
-        )
-        self.placing = Placing(
+        parts = Parts(
             context, self.charges, interests, graph, caches, claims, counts, queue,
-            self.subscriptions, nodes, self.set_aside, problems, last_node,
+            self.subscriptions, problems,
         )  # fmt: skip
+        self.nodes = nodes = Nodes(parts)
+        self.set_aside = SetAside(parts, nodes)
+        self.placing = Placing(parts, nodes, self.set_aside, last_node)
         self.stamps = Stamps(memory.publishers)
         tagger = Tagger(self.limits, interests, claims, self.set_aside)
         self.intake = Intake(

@@ -8,6 +8,7 @@
     lifecycle.py   the life of a node, with its times
     set_aside.py   filters whose owner has more than its share of a notification
     ancestors.py   all nodes that a notification matches, from the lowest
+    parts.py       what all of these work with
 
 Used only inside `routing`, by the rendezvous point. Start at placing.py.
 """
@@ -15,7 +16,8 @@ Used only inside `routing`, by the rendezvous point. Start at placing.py.
 from tidings.routing.root.nodes.admission import Admission
 from tidings.routing.root.nodes.ancestors import Ancestors
 from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.parts import Parts
 from tidings.routing.root.nodes.placing import Placing
 from tidings.routing.root.nodes.set_aside import SetAside
 
-__all__ = ["Admission", "Ancestors", "Nodes", "Placing", "SetAside"]
+__all__ = ["Admission", "Ancestors", "Nodes", "Parts", "Placing", "SetAside"]

@@ -6,39 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidings.model import TidingsError
-from tidings.routing.forwarding.label_graph import LabelGraph
-from tidings.routing.forwarding.neighbours import Charges, Context, Name
+from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import LONG, long_bytes, work_of
-from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes.lifecycle import Nodes
-from tidings.routing.root.ownership import Claims, describe
-from tidings.routing.root.write_queue import WriteQueue
+from tidings.routing.root.nodes.parts import NodePart, Parts
+from tidings.routing.root.ownership import describe
 
 
-class Admission:
+class Admission(NodePart):
     """Filters beyond a limit are refused in a sentence, or ignored if there may be room later: then
     the asker asks again."""
 
-    def __init__(
-        self,
-        context: Context,
-        charges: Charges,
-        interests: Interests,
-        graph: LabelGraph[Name],
-        claims: Claims,
-        aside: Mapping[int, Any],
-        nodes: Nodes,
-        queue: WriteQueue,
-    ) -> None:
-        self._context = context
-        self._charges = charges
-        self._interests = interests
-        self._graph = graph
-        self._claims = claims
+    def __init__(self, parts: Parts, aside: Mapping[int, Any], nodes: Nodes) -> None:
+        super().__init__(parts)
         self._aside = aside
         self._nodes = nodes
-        self._queue = queue
 
     def admit(self, sender: Name, message: m.Ask) -> bool:
         """May a filter be placed? If not, it was refused or ignored."""

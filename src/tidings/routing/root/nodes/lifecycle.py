@@ -13,15 +13,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tidings.routing.forwarding.graph_caches import GraphCaches
-from tidings.routing.forwarding.label_graph import LabelGraph
-from tidings.routing.forwarding.neighbours import Context, Name, Payer
+from tidings.routing.forwarding.neighbours import Payer
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.counts import Counts
-from tidings.routing.root.interests import Interests
-from tidings.routing.root.ownership import Claims
-from tidings.routing.root.problems import Problems
-from tidings.routing.root.write_queue import WriteQueue
+from tidings.routing.root.nodes.parts import NodePart, Parts
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -33,28 +27,11 @@ class Retired(msgspec.Struct, frozen=True):
     since: float
 
 
-class Nodes:
+class Nodes(NodePart):
     """The nodes of a rendezvous point, and what becomes of them."""
 
-    def __init__(
-        self,
-        context: Context,
-        interests: Interests,
-        graph: LabelGraph[Name],
-        caches: GraphCaches,
-        claims: Claims,
-        counts: Counts,
-        queue: WriteQueue,
-        problems: Problems,
-    ) -> None:
-        self._context = context
-        self._interests = interests
-        self._graph = graph
-        self._caches = caches
-        self._claims = claims
-        self._counts = counts
-        self._queue = queue
-        self._problems = problems
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
         self.unwanted: dict[int, float] = {}  # nodes that nobody wants, and since when
         self.makers: dict[int, tuple[Payer, ...]] = {}  # who pays for a new node
         self.retired: dict[int, Retired] = {}

@@ -5,57 +5,26 @@ from __future__ import annotations
 import contextlib
 
 from tidings.model import TidingsError
-from tidings.routing.forwarding.graph_caches import GraphCaches
-from tidings.routing.forwarding.label_graph import LabelGraph
-from tidings.routing.forwarding.neighbours import Charges, Context, Name, Subscriptions
+from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
-from tidings.routing.root.counts import Counts
-from tidings.routing.root.interests import Interests, Placed
+from tidings.routing.root.interests import Placed
 from tidings.routing.root.nodes.admission import Admission
 from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
-from tidings.routing.root.ownership import Claims
-from tidings.routing.root.problems import Problems
-from tidings.routing.root.write_queue import WriteQueue
 
 NEW_NODE = 100  # what a new node costs, in entries of an answer
 
 
-class Placing:
+class Placing(NodePart):
     """Gives filters their nodes, at a rendezvous point."""
 
-    def __init__(
-        self,
-        context: Context,
-        charges: Charges,
-        interests: Interests,
-        graph: LabelGraph[Name],
-        caches: GraphCaches,
-        claims: Claims,
-        counts: Counts,
-        queue: WriteQueue,
-        subscriptions: Subscriptions,
-        nodes: Nodes,
-        set_aside: SetAside,
-        problems: Problems,
-        last_node: int,
-    ) -> None:
-        self._context = context
-        self._charges = charges
-        self._interests = interests
-        self._graph = graph
-        self._caches = caches
-        self._claims = claims
-        self._counts = counts
-        self._queue = queue
-        self._subscriptions = subscriptions
+    def __init__(self, parts: Parts, nodes: Nodes, set_aside: SetAside, last_node: int) -> None:
+        super().__init__(parts)
         self._nodes = nodes
         self._set_aside = set_aside
-        self._problems = problems
-        self._admission = Admission(
-            context, charges, interests, graph, claims, set_aside.aside, nodes, queue
-        )
+        self._admission = Admission(parts, set_aside.aside, nodes)
         self.last_node = last_node
         """The newest node."""
 

@@ -15,61 +15,38 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
-from tidings.routing.forwarding.graph_caches import GraphCaches
-from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import (
     UNKNOWN,
-    Context,
     Name,
-    Subscriptions,
     ask_for_owners,
     name_owner_behind,
 )
 from tidings.routing.protocol import frames
-from tidings.routing.root.counts import Counts
-from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes.ancestors import Ancestors
 from tidings.routing.root.nodes.lifecycle import Nodes
-from tidings.routing.root.ownership import MOST_OWNERS, Claims, Verdict, judge, lighten
-from tidings.routing.root.write_queue import WriteQueue
+from tidings.routing.root.nodes.parts import NodePart, Parts
+from tidings.routing.root.ownership import MOST_OWNERS, Verdict, judge, lighten
 
 MARKS, MATCH = "give marks to", "match"  # what too many filters do to a notification
 MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that are behind one router
 
 
-class SetAside:
+class SetAside(NodePart):
     """Which nodes are set aside at a rendezvous point, and whose nodes are in doubt."""
 
-    def __init__(
-        self,
-        context: Context,
-        interests: Interests,
-        graph: LabelGraph[Name],
-        caches: GraphCaches,
-        claims: Claims,
-        counts: Counts,
-        queue: WriteQueue,
-        subscriptions: Subscriptions,
-        nodes: Nodes,
-    ) -> None:
-        self._context = context
-        self._interests = interests
-        self._graph = graph
-        self._caches = caches
-        self._claims = claims
-        self._counts = counts
-        self._queue = queue
-        self._subscriptions = subscriptions
+    def __init__(self, parts: Parts, nodes: Nodes) -> None:
+        super().__init__(parts)
         self._nodes = nodes
         self.aside: dict[int, int] = {}
         """Nodes that are to be taken out, and the serial after which."""
-        self.ancestors = Ancestors(graph, self.aside, caches)
+        self.ancestors = Ancestors(parts.graph, self.aside, parts.caches)
         self.doubted: dict[int, set[str]] = {}
         """Nodes whose owners were asked for, with the owners that were named so far."""
         self._asked = 0.0  # when they were asked for
         self._named: Counter[tuple[int, Name]] = Counter()  # owners that a router named of a node
-        self._most_marks = min(context.limits.all_marks, frames.MOST_MARKS)
-        self._fitting: set[Label] = caches.add(set())  # headers that are within all shares,
+        self._most_marks = min(parts.context.limits.all_marks, frames.MOST_MARKS)
+        self._fitting: set[Label] = parts.caches.add(set())  # headers that are within all shares,
         self._fitting_version = -1  # with this version of the claims
         self._most_judged = 0  # nodes of a notification
 

@@ -1,0 +1,45 @@
+"""What the parts of a rendezvous point that handle nodes work with; it is wired up once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidings.routing.forwarding.graph_caches import GraphCaches
+from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.neighbours import Charges, Context, Name, Subscriptions
+from tidings.routing.root.counts import Counts
+from tidings.routing.root.interests import Interests
+from tidings.routing.root.ownership import Claims
+from tidings.routing.root.problems import Problems
+from tidings.routing.root.write_queue import WriteQueue
+
+
+class Parts(NamedTuple):
+    """The objects that a rendezvous point has once, and that its parts share."""
+
+    context: Context
+    charges: Charges
+    interests: Interests
+    graph: LabelGraph[Name]
+    caches: GraphCaches
+    claims: Claims
+    counts: Counts
+    queue: WriteQueue
+    subscriptions: Subscriptions
+    problems: Problems
+
+
+class NodePart:
+    """A part that handles nodes."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._context = parts.context
+        self._charges = parts.charges
+        self._interests = parts.interests
+        self._graph = parts.graph
+        self._caches = parts.caches
+        self._claims = parts.claims
+        self._counts = parts.counts
+        self._queue = parts.queue
+        self._subscriptions = parts.subscriptions
+        self._problems = parts.problems

@@ -124,7 +124,7 @@ def test_random_turns(seed: int) -> None:
         turns.take()
     turns.resume()
     assert all(cast(FakeLink, link).reading for link in links)
-    left = turns._queues, turns._names, turns._links, turns._sizes, turns._shares, turns._paused
+    left = turns._waiting, turns._links, turns._shares, turns._paused
     assert not any((*left, turns._size, turns._owners))
 
 
@@ -156,7 +156,7 @@ def test_random_slices(seed: int) -> None:
         assert len(turns) == sum(map(len, said.values()))
     while turns:
         turns.serve(take, time.monotonic() + 0.001)
-    left = turns._queues, turns._names, turns._links, turns._sizes, turns._shares, turns._paused
+    left = turns._waiting, turns._links, turns._shares, turns._paused
     assert not any((*left, turns._size, turns._owners))
 
 

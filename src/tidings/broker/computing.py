@@ -104,7 +104,7 @@ class Computing:
     def match(self, event: Mapping[str, object], size: int) -> list[int]:
         """The nodes that match a notification of so many bytes; TooMuchWork if that takes longer
         than all filters together may."""
-        reached = self._reachable_matchers(event)
+        reached = self._reachable_matchers(event) if self._matchers else ()
         if not reached:
             return []
         seconds = self._all * _size_factor(size)

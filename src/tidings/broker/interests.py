@@ -27,6 +27,7 @@ from tidings.routing.root import Fair, Placed
 MANY = 1000  # filters that are better put in order at once
 MOST_TOLD = 100  # filters that are set aside with a line each
 DEFAULTS = Limits()
+_decode = msgspec.json.Decoder(dict[str, object]).decode
 _log = logging.getLogger(__name__)
 
 
@@ -156,7 +157,7 @@ class GraphInterests:
                 f"{self._most_content:,}: send what no filter reads as the payload"
             )
         try:
-            event = msgspec.json.decode(content, type=dict[str, object])
+            event = _decode(content)
         except (ValueError, RecursionError) as problem:  # of msgspec, or of text that is not UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return event if self.attributes is None else self.attributes.read(event)

@@ -47,8 +47,8 @@ class Server:
             self.connections.links,
             self.connections.connection_limits,
         )
-        self.publications = Publications(self._take_later, self.after_receiving)
-        self.backlog = Backlog(self._take_later, self.after_receiving, self._count_notified)
+        self.publications = Publications(self._take_later, self._end_slice)
+        self.backlog = Backlog(self._take_later, self._end_slice, self._count_notified)
         self.began = self.now
         self.above = ""  # the name of the node there
         self.passed_on = 0  # notifications
@@ -163,30 +163,29 @@ class Server:
         self.publications.begin()
         for start in starts:
             message = frames.decode_from_below(buffer, start)
-            if self.connections.is_stranger(link):
+            found = self.connections.permissions_of(link)
+            if found is not None:
+                self._take(link, found, message)
+            elif self.connections.is_stranger(link):  # else it was disconnected
                 if self.connections.greet(link, message, self._room_for):
                     link.read("pressure", on=not self._pausing)
-            elif isinstance(message, m.Goodbye):
-                link.close("the other end said goodbye")
-            else:
-                found = self.connections.permissions_of(link)
-                if found is not None:  # else it was disconnected
-                    self._take(link, found, message)
-        self.after_receiving()
+        self._end_slice()
 
     def _take(self, link: Link, found: Permissions, message: m.Message) -> None:
         refusal = found.refusal(message)
         if refusal:
             self._refuse(link, message, refusal)
+        elif isinstance(message, m.Publish):
+            link.told_in += 1
+            self.publications.put(link, message)
+        elif isinstance(message, m.Goodbye):
+            link.close("the other end said goodbye")
         elif isinstance(message, m.Report):
             if found.routes:
                 self.reports.take(link.name, message, self.now)
         elif isinstance(message, m.Watch):
             if self.reports.watch(link.name):
                 self.report([link.name])
-        elif isinstance(message, m.Publish):
-            link.told_in += 1
-            self.publications.put(link, message)
         elif isinstance(message, m.Trace | m.Whose):  # others wait for these
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
@@ -224,7 +223,8 @@ class Server:
             _log.exception("%s: a %s of %r could not be handled", self.machine.name, kind, name)
             self.machine.beyond["problems"] += 1
             sent = self.machine.drain_outgoing()
-        self.dispatch(sent)
+        if sent:
+            self.dispatch(sent)
 
     def _refuse(self, link: Link, message: m.Message, reason: str) -> None:
         """Tell the reason to a sender that waits for an answer."""
@@ -234,8 +234,12 @@ class Server:
         elif isinstance(message, m.Ask):
             link.send(m.Answer(epoch, message.request, refusal=reason))
 
+    def _end_slice(self) -> None:
+        self.apply_back_pressure()
+        self.after_receiving()
+
     def after_receiving(self) -> None:
-        """Called when all frames of a buffer are processed."""
+        """Called when all frames of a buffer are processed, and after each slice of a queue."""
 
     # -- what goes out -------------------------------------------------------------------------
 

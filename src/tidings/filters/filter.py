@@ -49,7 +49,7 @@ def need_filter(value: object) -> None:
 
 def need_mapping(event: object) -> None:
     """NotificationError unless it is a mapping of names to values."""
-    if not isinstance(event, Mapping):
+    if type(event) is not dict and not isinstance(event, Mapping):
         raise NotificationError(
             f"found {type(event).__name__}, expected a mapping of names to values"
         )

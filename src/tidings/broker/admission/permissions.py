@@ -79,10 +79,10 @@ class Permissions(msgspec.Struct, frozen=True):
 
     def refusal(self, message: m.Message) -> str:
         """Why a message is refused; empty if it is accepted."""
-        if isinstance(message, m.Trace):  # publishers need the lineage too
-            return ""
         if not isinstance(message, m.Publish):
-            return "" if "subscribe" in self.may else f"{self.name!r} may not subscribe here"
+            if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye):
+                return ""  # publishers need the lineage too
+            return f"{self.name!r} may not subscribe here"
         if "publish" not in self.may:
             return f"{self.name!r} may not publish here"
         mine = self.publisher

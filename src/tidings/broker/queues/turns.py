@@ -14,7 +14,7 @@ the logarithm of how many wait.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
@@ -77,6 +77,17 @@ class FairLine(Generic[Key]):
         self._used.clear()
 
 
+class Waiting(Generic[Item]):
+    """What waits of one link: the names in line, the items of each, and the size of all."""
+
+    __slots__ = ("names", "queues", "size")
+
+    def __init__(self) -> None:
+        self.names: FairLine[str] = FairLine()
+        self.queues: dict[str, deque[tuple[Item, int]]] = {}
+        self.size = 0
+
+
 class Turns(Generic[Item]):
     """Waiting items of links, by names. A link with too much waiting is not read from."""
 
@@ -88,10 +99,8 @@ class Turns(Generic[Item]):
         self._most_of_owner = max(most, most_of_all // 4)
         self._owners: FairLine[str] = FairLine()
         self._links: dict[str, FairLine[Link]] = {}  # of each owner
-        self._names: dict[Link, FairLine[str]] = {}
-        self._queues: dict[Link, dict[str, deque[tuple[Item, int]]]] = {}
-        self._sizes: Counter[Link] = Counter()
-        self._shares: Counter[str] = Counter()  # by owner
+        self._waiting: dict[Link, Waiting[Item]] = {}
+        self._shares: dict[str, int] = {}  # the sizes of what waits, by owner
         self._size = 0
         self._paused: dict[str, set[Link]] = {}
         self._count = 0
@@ -101,21 +110,24 @@ class Turns(Generic[Item]):
 
     def put(self, link: Link, name: str, item: Item, size: int = 1) -> None:
         owner = link.owner
-        queue = self._queues.setdefault(link, {}).setdefault(name, deque())
+        waiting = self._waiting.get(link)
+        if waiting is None:
+            waiting = self._waiting[link] = Waiting()
+        queue = waiting.queues.get(name)
+        if queue is None:
+            queue = waiting.queues[name] = deque()
+            self._wait(owner, link, waiting.names, name)
         queue.append((item, size))
-        if len(queue) == 1:
-            self._wait(owner, link, name)
         self._count += 1
-        self._sizes[link] += size
-        self._shares[owner] += size
         self._size += size
-        if self._sizes[link] > self._most or self._has_much(owner, 1):
+        waiting.size += size
+        self._shares[owner] = self._shares.get(owner, 0) + size
+        if waiting.size > self._most or self._has_much(owner, 1):
             self._paused.setdefault(owner, set()).add(link)
             link.read(self._reason, on=False)
 
-    def _wait(self, owner: str, link: Link, name: str) -> None:
+    def _wait(self, owner: str, link: Link, names: FairLine[str], name: str) -> None:
         links = self._links.setdefault(owner, FairLine())
-        names = self._names.setdefault(link, FairLine())
         names.join(name)
         if link not in links:
             links.join(link)
@@ -130,24 +142,25 @@ class Turns(Generic[Item]):
     def _take(self) -> tuple[Link, str, Item]:
         owner = self._owners.pop()
         link = self._links[owner].pop()
-        name = self._names[link].pop()
-        queue = self._queues[link][name]
+        waiting = self._waiting[link]
+        name = waiting.names.pop()
+        queue = waiting.queues[name]
         item, size = queue.popleft()
+        self._count -= 1
+        self._lighten(owner, waiting, size)
         self._charge(link, name, TURN)
         if queue:
-            self._names[link].join(name)
+            waiting.names.join(name)
         else:
-            del self._queues[link][name]
-        if self._names[link]:
+            del waiting.queues[name]
+        if waiting.queues:
             self._links[owner].join(link)
         else:
-            del self._names[link], self._queues[link]
+            del self._waiting[link]
         if self._links[owner]:
             self._owners.join(owner)
         else:
             del self._links[owner]
-        self._count -= 1
-        self._lighten(link, size)
         return link, name, item
 
     def serve(self, take: Callable[[Link, Item], None], until: float) -> None:
@@ -157,27 +170,30 @@ class Turns(Generic[Item]):
         while self._count:
             link, name, item = self._take()
             take(link, item)
-            now = time.monotonic()
-            while now < until and self._waits_alone(link, name):
-                take(link, self._take_alone(link, name))
-                now = time.monotonic()
+            now = self._serve_alone(take, link, name, until)
             self._charge(link, name, max(0.0, now - before - TURN))
             before = now
             if now >= until:
                 break
         self.resume()
 
-    def _waits_alone(self, link: Link, name: str) -> bool:
-        """Is everything that waits of one name, and will some of it still wait after the next?
-        Then it needs no turns, and its place in the lines stays as it is."""
-        queue = self._queues.get(link, {}).get(name, ())
-        return 1 < len(queue) == self._count
-
-    def _take_alone(self, link: Link, name: str) -> Item:
-        item, size = self._queues[link][name].popleft()
-        self._count -= 1
-        self._lighten(link, size)
-        return item
+    def _serve_alone(
+        self, take: Callable[[Link, Item], None], link: Link, name: str, until: float
+    ) -> float:
+        """While everything that waits is of one name, serve it without turns; return the time. One
+        item is left, so that the place of the name in the lines stays as it is."""
+        now = time.monotonic()
+        waiting = self._waiting.get(link)
+        queue = None if waiting is None else waiting.queues.get(name)
+        if waiting is None or queue is None:
+            return now
+        while now < until and 1 < len(queue) == self._count:
+            item, size = queue.popleft()
+            self._count -= 1
+            self._lighten(link.owner, waiting, size)
+            take(link, item)
+            now = time.monotonic()
+        return now
 
     def charge_alone(self, link: Link, seconds: float) -> None:
         """Charge an item that was processed while nothing waited. Earlier time is forgotten, as it
@@ -191,17 +207,18 @@ class Turns(Generic[Item]):
         self._owners.charge(link.owner, seconds)
         if link.owner in self._links:
             self._links[link.owner].charge(link, seconds)
-        if link in self._names:
-            self._names[link].charge(name, seconds)
+        if link in self._waiting:
+            self._waiting[link].names.charge(name, seconds)
 
     def forget(self, link: Link) -> None:
         """Forget a closed link: its client repeats everything when it returns."""
         owner = link.owner
-        queues = self._queues.pop(link, None)
-        if queues is not None:
-            del self._names[link]
-            self._count -= sum(map(len, queues.values()))
-            self._lighten(link, self._sizes[link])
+        waiting = self._waiting.pop(link, None)
+        if waiting is not None:
+            self._lighten(owner, waiting, waiting.size)
+            for queue in waiting.queues.values():
+                self._count -= len(queue)
+                queue.clear()  # one of them may be served right now
             self._links[owner].leave(link)
             if not self._links[owner]:
                 del self._links[owner]
@@ -213,18 +230,20 @@ class Turns(Generic[Item]):
         for owner in [*self._paused]:
             if not self._has_much(owner, 2):
                 for link in [*self._paused[owner]]:
-                    if self._sizes[link] <= self._most // 2:
+                    waiting = self._waiting.get(link)
+                    if waiting is None or waiting.size <= self._most // 2:
                         self._unpause(owner, link)
                         link.read(self._reason, on=True)
 
     def _has_much(self, owner: str, parts: int) -> bool:
         """Does an owner have more than `1 / parts` of what it may have? If too much waits in all,
         it may have an equal share, so owners with little do not wait for those with more."""
-        share = self._shares[owner] * parts
+        share = self._shares.get(owner, 0) * parts
         if share > self._most_of_owner:
             return True
-        fair = self._most_of_all // max(1, len(self._shares))
-        return self._size * parts > self._most_of_all and share > fair
+        if self._size * parts <= self._most_of_all:
+            return False
+        return share > self._most_of_all // max(1, len(self._shares))
 
     def _unpause(self, owner: str, link: Link) -> None:
         links = self._paused.get(owner, set())
@@ -232,11 +251,11 @@ class Turns(Generic[Item]):
         if not links:
             self._paused.pop(owner, None)
 
-    def _lighten(self, link: Link, size: int) -> None:
+    def _lighten(self, owner: str, waiting: Waiting[Item], size: int) -> None:
         self._size -= size
-        self._sizes[link] -= size
-        if not self._sizes[link]:
-            del self._sizes[link]
-        self._shares[link.owner] -= size
-        if not self._shares[link.owner]:
-            del self._shares[link.owner]
+        waiting.size -= size
+        rest = self._shares[owner] - size
+        if rest:
+            self._shares[owner] = rest
+        else:
+            del self._shares[owner]

@@ -58,4 +58,4 @@ def interleave(marks: Sequence[Mark]) -> Iterator[int]:
     """The node and the number of each mark, as they are packed."""
     if isinstance(marks, Marks):
         return chain.from_iterable(zip(marks.nodes, marks.numbers, strict=True))
-    return (n for mark in marks for n in mark[:2])
+    return iter([n for node, number, _ in marks for n in (node, number)])

@@ -40,13 +40,17 @@ class Counts:
         """The marks of the next notification; they count once `give` has them."""
         given = self.given_counts
         if len(lowest) < FEW:
-            return tuple(m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest)
+            return tuple([m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest])
         return Marks(lowest, tuple([given.get(node, 0) + 1 for node in lowest]))
 
     def give(self, record: Record) -> None:
         """A notification was given to the journal."""
         self.given = record.serial
-        self.given_counts.update(zip(*columns(record.marks), strict=True))
+        if len(record.marks) < FEW:
+            for node, number, _ in record.marks:
+                self.given_counts[node] = number
+        else:
+            self.given_counts.update(zip(*columns(record.marks), strict=True))
 
     def take_back(self) -> None:
         """What was given is not on the disk: no acknowledgment may speak of it."""
@@ -58,12 +62,10 @@ class Counts:
         uncounted = self._uncounted
         uncounted[record.matched] = uncounted.get(record.matched, 0) + 1
         if len(record.marks) < FEW:
-            nodes: Label = ()
             for node, number, _ in record.marks:
                 self.counts[node] = number
                 self.latest[node] = record.serial
-                nodes = (*nodes, node)
-            return nodes
+            return tuple([mark[0] for mark in record.marks])
         nodes, numbers = columns(record.marks)
         self.counts.update(zip(nodes, numbers, strict=True))
         self.latest.update(dict.fromkeys(nodes, record.serial))

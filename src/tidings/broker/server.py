@@ -166,9 +166,10 @@ class Server:
             found = self.connections.permissions_of(link)
             if found is not None:
                 self._take(link, found, message)
-            elif self.connections.is_stranger(link):  # else it was disconnected
-                if self.connections.greet(link, message, self._room_for):
-                    link.read("pressure", on=not self._pausing)
+            elif self.connections.is_stranger(link) and self.connections.greet(
+                link, message, self._room_for
+            ):
+                link.read("pressure", on=not self._pausing)
         self._end_slice()
 
     def _take(self, link: Link, found: Permissions, message: m.Message) -> None:

@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from tidings.filters.canonical import Form, HullIndex
+from tidings.filters.canonical import AccessIndex, Form
 from tidings.filters.values import Key
 from tidings.model import Event
 
@@ -22,7 +22,7 @@ class WriteBuffer:
         self._numbers = count()
         self._forms: dict[int, tuple[int, Form]] = {}
         self._by_slot: dict[int, int] = {}
-        self._index: HullIndex[int] = HullIndex()
+        self._index: AccessIndex[int] = AccessIndex()
 
     def __len__(self) -> int:
         return len(self._forms)

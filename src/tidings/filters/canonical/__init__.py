@@ -20,7 +20,7 @@ into rewrites.py, condition_sets.py or implied.py.
 """
 
 from tidings.filters.canonical.boxes import Box, Effort
-from tidings.filters.canonical.cover_index import HullIndex
+from tidings.filters.canonical.cover_index import AccessIndex, HullIndex
 from tidings.filters.canonical.covering import MOST_BOXED, covers, covers_among
 from tidings.filters.canonical.form import NEVER, Form, reads
 from tidings.filters.canonical.form_to_expression import express_test, express_tree
@@ -31,6 +31,7 @@ __all__ = [
     "MOST_BOXED",
     "MOST_POINTS",
     "NEVER",
+    "AccessIndex",
     "All",
     "Box",
     "Effort",

@@ -30,16 +30,66 @@ Item = TypeVar("Item")
 Place = tuple[str | Key, ...]
 
 
-class HullIndex(Generic[Item]):
-    """Items (hashable) by the hulls of their forms."""
+class AccessIndex(Generic[Item]):
+    """Items (hashable) by one test of their hulls: those that may hold a notification."""
 
     def __init__(self) -> None:
-        self._access: dict[Place, dict[Item, None]] = {}
-        self._terms: dict[str, Expression] = {}  # of the access places
+        self.places: dict[Place, dict[Item, None]] = {}
+        self.terms: dict[str, Expression] = {}  # of the places
         self._uses: dict[str, int] = {}
-        self._computed: dict[
-            str, dict[str, None]
-        ] = {}  # attribute -> access terms computed from it
+        self._free: dict[Item, None] = {}  # items with a free hull
+
+    def add(self, item: Item, form: Form) -> str | None:
+        """File an item; return the term if it is the first one that is filed under it."""
+        if form.never:
+            return None
+        term, places = _access_of(form)
+        if term is None:
+            self._free[item] = None
+            return None
+        for place in places:
+            self.places.setdefault(place, {})[item] = None
+        self._uses[term] = self._uses.get(term, 0) + 1
+        self.terms[term] = form.terms[term]
+        return term if self._uses[term] == 1 else None
+
+    def discard(self, item: Item, form: Form) -> str | None:
+        """Forget an item; return its term if nothing else is filed under it."""
+        if form.never:
+            return None
+        term, places = _access_of(form)
+        if term is None:
+            del self._free[item]
+            return None
+        for place in places:
+            drop(self.places, place, item)
+        self._uses[term] -= 1
+        if self._uses[term]:
+            return None
+        del self._uses[term], self.terms[term]
+        return term
+
+    def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
+        """Items whose form may hold this notification; the values of terms go into `values`."""
+        yield from self._free
+        places = self.places
+        for term, node in self.terms.items():
+            place = values.get(term)
+            if place is None:
+                is_missing = type(node) is Attribute and node.path[0] not in event
+                place = values[term] = NULL_KEY if is_missing else key(term_value(node, event))
+            if (term,) in places:
+                yield from places[term,]
+            if (term, place) in places:
+                yield from places[term, place]
+
+
+class HullIndex(Generic[Item]):
+    """The same, and those that may cover a filter, or be covered by it."""
+
+    def __init__(self) -> None:
+        self._access: AccessIndex[Item] = AccessIndex()
+        self._computed: dict[str, dict[str, None]] = {}  # attribute -> access terms computed of it
         self._tested: dict[Place, dict[Item, None]] = {}
         self._reading: dict[str, dict[Item, None]] = {}
         self._unions: UnionIndex[Item] = UnionIndex()
@@ -51,15 +101,10 @@ class HullIndex(Generic[Item]):
         if form.never:
             self._never[item] = None
             return
-        term, places = _access_of(form)
-        for place in places:
-            self._access.setdefault(place, {})[item] = None
-        if term is not None:
-            self._uses[term] = self._uses.get(term, 0) + 1
-            self._terms[term] = form.terms[term]
-            if not isinstance(form.terms[term], Attribute):
-                for path in attributes_of(form.terms[term]):
-                    self._computed.setdefault(name_text(path), {})[term] = None
+        term = self._access.add(item, form)
+        if term is not None and not isinstance(form.terms[term], Attribute):
+            for path in attributes_of(form.terms[term]):
+                self._computed.setdefault(name_text(path), {})[term] = None
         self._unions.add(item, form)
         for place in _tested_places(form):
             self._tested.setdefault(place, {})[item] = None
@@ -71,16 +116,11 @@ class HullIndex(Generic[Item]):
         if form.never:
             del self._never[item]
             return
-        term, places = _access_of(form)
-        for place in places:
-            drop(self._access, place, item)
+        term = self._access.discard(item, form)
         if term is not None:
-            self._uses[term] -= 1
-            if self._uses[term] == 0:
-                del self._uses[term], self._terms[term]
-                for path in attributes_of(form.terms[term]):
-                    if term in self._computed.get(name_text(path), {}):
-                        drop(self._computed, name_text(path), term)
+            for path in attributes_of(form.terms[term]):
+                if term in self._computed.get(name_text(path), {}):
+                    drop(self._computed, name_text(path), term)
         self._unions.discard(item, form)
         for place in _tested_places(form):
             drop(self._tested, place, item)
@@ -93,17 +133,18 @@ class HullIndex(Generic[Item]):
             yield from self._all
             return
         yield from dict.fromkeys(self._unions.may_cover(form))
+        places, terms = self._access.places, self._access.terms
         wanted = dict.fromkeys(form.terms)
         for path in reads(form):
             wanted.update(self._computed.get(name_text(path), {}))
         if form.boxes is None:  # a part of a tree may be empty, and lie in what looks elsewhere
-            wanted.update((t, None) for t, n in self._terms.items() if not isinstance(n, Attribute))
+            wanted.update((t, None) for t, n in terms.items() if not isinstance(n, Attribute))
         for term in wanted:
-            yield from self._access.get((term,), ())
+            yield from places.get((term,), ())
             values = form.hull.get(term)
             points = _points(values) if values is not None else None
             if points:
-                yield from self._access.get((term, points[0]), ())
+                yield from places.get((term, points[0]), ())
 
     def may_be_covered(self, form: Form) -> Iterable[Item]:
         """Items whose form this one may cover."""
@@ -135,18 +176,8 @@ class HullIndex(Generic[Item]):
         return list(dict.fromkeys([*self._never, *(item for group in best for item in group)]))
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
-        """Items whose form may hold this notification; the values of terms go into `values`."""
-        yield from self._unions.free
-        access = self._access
-        for term, node in self._terms.items():
-            place = values.get(term)
-            if place is None:
-                is_missing = type(node) is Attribute and node.path[0] not in event
-                place = values[term] = NULL_KEY if is_missing else key(term_value(node, event))
-            if (term,) in access:
-                yield from access[term,]
-            if (term, place) in access:
-                yield from access[term, place]
+        """See `AccessIndex.may_hold`."""
+        return self._access.may_hold(event, values)
 
 
 def _access_of(form: Form) -> tuple[str | None, list[Place]]:

@@ -34,10 +34,16 @@ class Statistics:
             for at, term in enumerate(part.segment.terms, 1)
             if not term.elements
         ]
-        known = counts or {}
+        self._columns = np.array([at for at, _, _ in self._terms], np.int64)
+        ends = np.cumsum([0, *(size for _, _, size in self._terms)])
+        self._starts = ends[:-1]
+        self._flat = np.zeros(ends[-1], np.float64)  # the counts of all terms, one after the other
         self.counts = {
-            text: known.get(text, np.zeros(size, np.float64)) for _, text, size in self._terms
+            text: self._flat[start : start + size]
+            for (_, text, size), start in zip(self._terms, self._starts, strict=True)
         }
+        for text in self.counts.keys() & (counts or {}).keys():
+            self.counts[text][:] = (counts or {})[text]
         self.seen = seen
         self._next_look = max(FIRST_LOOK, 2 * seen)
 
@@ -50,8 +56,7 @@ class Statistics:
 
     def count_one(self, codes: Array) -> None:
         """Take note of a single event, by its codes."""
-        for at, text, _ in self._terms:
-            self.counts[text][codes[at]] += 1
+        self._flat[self._starts + codes[self._columns]] += 1
         self._note_events(1)
 
     def _note_events(self, events: int) -> None:
@@ -59,8 +64,7 @@ class Statistics:
         if self.seen >= FADE:
             self.seen //= 2
             self._next_look = self.seen + FADE // 4
-            for counted in self.counts.values():
-                counted /= 2
+            self._flat /= 2
 
     def due(self) -> bool:
         """Whether it is time to look at the choice of access tests again; says so once."""

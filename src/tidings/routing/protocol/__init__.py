@@ -22,7 +22,7 @@ Start at messages.py.
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
-from tidings.routing.protocol.marks import interleave
+from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import Life, Mark, Notification, Range
 from tidings.routing.protocol.times import Times
 
@@ -39,6 +39,6 @@ __all__ = [
     "Span",
     "Times",
     "digest",
-    "interleave",
+    "pack_marks",
     "work_of",
 ]

@@ -29,7 +29,7 @@ import msgspec
 
 from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.marks import interleave
+from tidings.routing.protocol.marks import pack_marks
 
 VERSION = 2
 NOTIFICATION, OTHER = 1, 2
@@ -92,7 +92,7 @@ def encode_marked(message: m.Notification, marks: Sequence[m.Mark], labels: byte
     count = len(marks)
     if count > MOST_MARKS:
         raise FrameError(f"found {count} marks, expected at most {MOST_MARKS}")
-    packed = struct.pack(f"<{2 * count}Q", *interleave(marks))
+    packed = pack_marks(marks)
     name = message.publisher.encode()
     length = HEAD - 4 + len(packed) + len(labels) + len(name) + len(message.payload)
     head = _HEAD.pack(

@@ -11,6 +11,8 @@ it is on the disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
+from operator import add
 
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Sums
@@ -19,29 +21,48 @@ from tidings.routing.protocol.marks import Marks, columns
 from tidings.routing.root.journal import Memory, Record
 
 FEW = 8  # marks that are handled faster one by one
+MOST_UNCOUNTED = 1000  # sets of nodes
 
 
 class Counts:
     """Of all nodes of a rendezvous point."""
 
-    def __init__(self, memory: Memory, totals: dict[int, int], sums: Sums) -> None:
-        self.counts = dict(memory.counts)
-        self.totals = totals
-        self.latest = dict(memory.latest)
+    def __init__(self, memory: Memory, sums: Sums) -> None:
+        self._counts = dict(memory.counts)
+        self._totals = dict(memory.totals)
+        self._latest = dict(memory.latest)
         self.given = memory.serial
         """The last serial that has a number."""
         self.given_counts = dict(memory.counts)
         self.changed: dict[int, int] = {}
         """Totals that changed since the last beat."""
         self._sums = sums
-        self._uncounted: dict[Label, int] = {}  # went out, and is not in the totals yet
+        # what was stored and is not counted yet:
+        self._uncounted: dict[Label, int] = {}  # how often nodes were matched together,
+        self._last: dict[Label, Record] = {}  # and the last notification with these marks
+
+    @property
+    def counts(self) -> dict[int, int]:
+        self.catch_up()
+        return self._counts
+
+    @property
+    def totals(self) -> dict[int, int]:
+        self.catch_up()
+        return self._totals
+
+    @property
+    def latest(self) -> dict[int, int]:
+        self.catch_up()
+        return self._latest
 
     def number(self, lowest: Label) -> Sequence[m.Mark]:
         """The marks of the next notification; they count once `give` has them."""
         given = self.given_counts
         if len(lowest) < FEW:
             return tuple([m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest])
-        return Marks(lowest, tuple([given.get(node, 0) + 1 for node in lowest]))
+        before = map(given.get, lowest, repeat(0))
+        return Marks(lowest, tuple(map(add, before, repeat(1))))
 
     def give(self, record: Record) -> None:
         """A notification was given to the journal."""
@@ -59,21 +80,17 @@ class Counts:
     def store(self, record: Record) -> Label:
         """Count a notification that is on the disk; the nodes of its marks."""
         self._sums.serial = record.serial
-        uncounted = self._uncounted
+        uncounted, last = self._uncounted, self._last
         uncounted[record.matched] = uncounted.get(record.matched, 0) + 1
-        if len(record.marks) < FEW:
-            for node, number, _ in record.marks:
-                self.counts[node] = number
-                self.latest[node] = record.serial
-            return tuple([mark[0] for mark in record.marks])
-        nodes, numbers = columns(record.marks)
-        self.counts.update(zip(nodes, numbers, strict=True))
-        self.latest.update(dict.fromkeys(nodes, record.serial))
+        nodes = columns(record.marks)[0]
+        last.pop(nodes, None)  # so that they are in the order of their serials
+        last[nodes] = record
         return nodes
 
-    def update_totals(self) -> None:
-        """Add what went out to the totals. Most notifications match the same nodes as others."""
-        totals, counted, changed = self.totals, self._sums.counted, self.changed
+    def catch_up(self) -> None:
+        """Count what was stored: before somebody looks at the counts. Most notifications have the
+        same nodes as others, and are counted together."""
+        totals, counted, changed = self._totals, self._sums.counted, self.changed
         for matched, times in self._uncounted.items():
             for node in matched:
                 before = totals.get(node, 0)
@@ -81,15 +98,26 @@ class Counts:
                     counted[node] = before
                 changed[node] = totals[node] = before + times
         self._uncounted.clear()
+        for nodes, record in self._last.items():
+            self._counts.update(zip(*columns(record.marks), strict=True))
+            self._latest.update(dict.fromkeys(nodes, record.serial))
+        self._last.clear()
+
+    def limit_uncounted(self) -> None:
+        """Bound the memory of what is not counted yet."""
+        if len(self._uncounted) > MOST_UNCOUNTED:
+            self.catch_up()
 
     def take_changed(self) -> dict[int, int]:
+        self.catch_up()
         changed, self.changed = self.changed, {}
         return changed
 
     def changed_since(self, nodes: Iterable[int], serial: int) -> dict[int, int]:
         """The counts of those nodes that counted since a serial."""
-        return {node: self.counts[node] for node in nodes if self.latest.get(node, 0) > serial}
+        counts, latest = self.counts, self.latest
+        return {node: counts[node] for node in nodes if latest.get(node, 0) > serial}
 
     def remove(self, node: int) -> None:
-        for table in (self.counts, self.given_counts, self.totals, self.latest):
+        for table in (self.counts, self.totals, self.latest, self.given_counts):
             table.pop(node, None)

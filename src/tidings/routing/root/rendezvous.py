@@ -54,10 +54,9 @@ class Rendezvous(Downstream):
     ) -> None:
         """The life of this start is on the disk, as the last one of the memory."""
         life = memory.lineage[-1].life
-        totals = dict(memory.totals)
 
         def total(node: int) -> int:
-            return totals.get(node, 0)
+            return self.counts.totals.get(node, 0)
 
         cache = Cache() if cache is None else cache
         super().__init__(name, times or Times(), cache, life, limits, total)
@@ -77,7 +76,7 @@ class Rendezvous(Downstream):
         context, graph, caches, claims = self.context, self.graph, self.caches, self.claims
         self.problems = problems = Problems(context)
         self.queue = queue = WriteQueue(journal, memory.written)
-        self.counts = counts = Counts(memory, totals, self.sums)
+        self.counts = counts = Counts(memory, self.sums)
         parts = Parts(
             context, self.charges, interests, graph, caches, claims, counts, queue,
             self.subscriptions, problems,
@@ -118,7 +117,9 @@ class Rendezvous(Downstream):
             if self.set_aside.aside:
                 self.set_aside.retire(RETIRED[0])
             self.intake.publish(sender, message)
-        elif isinstance(message, m.Ask):
+            return self.drain_outgoing()
+        self.counts.catch_up()
+        if isinstance(message, m.Ask):
             self.hear(sender)
             message = self.with_owner(sender, message)
             if self.charges.may_ask(sender, message.owner):
@@ -146,9 +147,8 @@ class Rendezvous(Downstream):
                 except Exception:
                     self.problems.report("tell of a notification")
             else:
-                self.counts.update_totals()
                 self.send(*what)
-        self.counts.update_totals()
+        self.counts.limit_uncounted()
         self.intake.send_acknowledgments()
         return self.drain_outgoing()
 
@@ -163,6 +163,7 @@ class Rendezvous(Downstream):
     def tick(self, now: float) -> list[Sent]:
         """Do what is due: called at least once each `beat`."""
         self.context.now = now
+        self.counts.catch_up()
         self.set_aside.retire(RETIRED[1])
         self.set_aside.settle_doubts()
         self.claims.pass_time(now, self.placing.last_node, self.times.expire)

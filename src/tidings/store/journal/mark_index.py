@@ -1,22 +1,31 @@
 """Where the notifications of a segment are, by the numbers that they have at nodes.
 
     chunks   [ 100,000 marks ][ 30,000 ][ 4,000 ]      each sorted by (node, number)
+    recent   [ 256 ][ 8 ][ 8 ]                         as they came, one per group
 
-Marks come in the order in which they were given, some with each group. A group is a chunk; a chunk
-that is not much larger than the one behind it is merged with it. So there are few, and a mark is
-sorted some times in all, by a thread that writes.
+Marks come in the order in which they were given, some with each group, and whoever published waits
+for the group. So a group is only appended; now and then the recent ones become a chunk. Where
+`FANOUT` chunks in a row are about as large as the last one, they are merged: there are few, and a
+mark is sorted some times in all, by a thread that writes.
 
-Cost: 32 bytes for a mark; a look-up is two binary searches in each chunk. The chunks are one tuple
-that is replaced as a whole, so a look-up needs no lock.
+Cost: 32 bytes for a mark; a look-up is two binary searches in each chunk, and the first one after a
+group sorts the recent marks. Chunks and recent marks are one tuple that is replaced as a whole, so
+a look-up needs no lock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+FANOUT = 4
+MOST_RECENT = 64  # groups,
+RECENT_BYTES = 64 << 10  # or bytes of their marks
+HALF = 1 << 31  # two numbers below it fit into one
 
 Numbers = npt.NDArray[np.int64]
 
@@ -30,34 +39,54 @@ class Chunk(NamedTuple):
     ends: Numbers
 
 
+class Span(NamedTuple):
+    """A record, and how many marks it has."""
+
+    start: int
+    end: int
+    marks: int
+
+
+class Recent(NamedTuple):
+    """The marks of a group as they are in its records, 16 bytes each."""
+
+    marks: bytes
+    spans: Sequence[Span]
+
+
 class MarkIndex:
     """The marks of one segment."""
 
-    def __init__(self, chunks: tuple[Chunk, ...] = ()) -> None:
-        self._chunks = chunks
+    def __init__(self, chunks: tuple[Chunk, ...] = (), recent: tuple[Recent, ...] = ()) -> None:
+        self._parts = chunks, recent
+        self._sorted: tuple[tuple[Recent, ...], Chunk] | None = None  # the latest ones, for `find`
 
     def __len__(self) -> int:
-        return sum(len(chunk.nodes) for chunk in self._chunks)
+        chunks, recent = self._parts
+        return sum(len(one.nodes) for one in chunks) + sum(len(one.marks) for one in recent) // 16
 
-    def add(self, nodes: Numbers, numbers: Numbers, starts: Numbers, ends: Numbers) -> None:
-        """Add marks in any order."""
-        if not len(nodes):
-            return
-        chunks = [*self._chunks, _sorted(Chunk(nodes, numbers, starts, ends))]
-        while len(chunks) > 1 and len(chunks[-2].nodes) < 2 * len(chunks[-1].nodes):
-            last = [chunks.pop(), chunks.pop()]
-            columns = (np.concatenate(column) for column in zip(*last, strict=True))
-            chunks.append(_sorted(Chunk(*columns)))
-        self._chunks = tuple(chunks)
+    def add(self, marks: bytes, spans: Sequence[Span]) -> None:
+        """Add the marks of a group."""
+        chunks, recent = self._parts
+        recent = (*recent, Recent(marks, spans))
+        if len(recent) >= MOST_RECENT or sum(len(one.marks) for one in recent) >= RECENT_BYTES:
+            chunks, recent = _merged([*chunks, _chunk_of(recent)]), ()
+        self._parts = chunks, recent
 
     def joined(self, other: MarkIndex) -> MarkIndex:
         """The marks of both."""
-        return MarkIndex(self._chunks + other._chunks)
+        mine, others = self._parts, other._parts
+        return MarkIndex(mine[0] + others[0], mine[1] + others[1])
 
     def find(self, node: int, first: int, last: int) -> list[tuple[int, int, int]]:
         """The numbers of a node that are here, of a range, each with its record."""
         found: list[tuple[int, int, int]] = []
-        for nodes, numbers, starts, ends in self._chunks:
+        chunks, recent = self._parts
+        if recent:
+            if self._sorted is None or self._sorted[0] is not recent:
+                self._sorted = recent, _chunk_of(recent)
+            chunks = (*chunks, self._sorted[1])
+        for nodes, numbers, starts, ends in chunks:
             low, high = _bounds(nodes, 0, len(nodes), node, node)
             low, high = _bounds(numbers, low, high, first, last)
             if low < high:
@@ -66,8 +95,35 @@ class MarkIndex:
         return sorted(found)
 
 
+def _chunk_of(recent: Sequence[Recent]) -> Chunk:
+    pairs = np.frombuffer(b"".join(one.marks for one in recent), "<i8").reshape(-1, 2)
+    spans = [span for one in recent for span in one.spans]
+    starts, ends, counts = np.array(spans, dtype=np.int64).T
+    return _sorted(
+        Chunk(pairs[:, 0], pairs[:, 1], np.repeat(starts, counts), np.repeat(ends, counts))
+    )
+
+
+def _merged(chunks: list[Chunk]) -> tuple[Chunk, ...]:
+    """Chunks with fewer of about the same size at the end."""
+    while (alike := _count_alike(chunks)) >= FANOUT:
+        columns = (np.concatenate(column) for column in zip(*chunks[-alike:], strict=True))
+        chunks[-alike:] = [_sorted(Chunk(*columns))]
+    return tuple(chunks)
+
+
+def _count_alike(chunks: Sequence[Chunk]) -> int:
+    """How many chunks at the end are less than `FANOUT` times as large as the last one."""
+    most = FANOUT * len(chunks[-1].nodes)
+    return sum(1 for _ in takewhile(lambda one: len(one.nodes) < most, reversed(chunks)))
+
+
 def _sorted(chunk: Chunk) -> Chunk:
-    order = np.lexsort((chunk.numbers, chunk.nodes))
+    nodes, numbers = chunk.nodes, chunk.numbers
+    if nodes.max() < HALF and numbers.max() < HALF:  # a stable sort merges what is sorted in parts
+        order = np.argsort(nodes * HALF + numbers, kind="stable")
+    else:
+        order = np.lexsort((numbers, nodes))
     return Chunk(*(column[order] for column in chunk))
 
 

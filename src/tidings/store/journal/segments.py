@@ -18,12 +18,11 @@ from copy import copy
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from tidings.routing.protocol import Limits
 from tidings.store.groups import Group, Place
 from tidings.store.journal import things as t
-from tidings.store.journal.mark_index import MarkIndex
+from tidings.store.journal.mark_index import MarkIndex, Span
 
 LINGER = 60.0  # seconds that notifications stay which nobody needs: who was cut off comes back
 SMALL = 64 << 10  # bytes of a segment that is not worth being ended for that
@@ -52,7 +51,7 @@ class Segment:
     def add(self, group: Group) -> None:
         """Take in the notifications of a group."""
         marks: list[bytes] = []
-        spans: list[tuple[int, int, int]] = []
+        spans: list[Span] = []
         for record, place in zip(group.records, group.places, strict=True):
             if record is None or record[:1] != t.NOTIFICATION:
                 continue
@@ -61,16 +60,9 @@ class Segment:
             if many:
                 start = t.HEAD.size + name
                 marks.append(record[start : start + 16 * many])
-                spans.append((place.start, place.end, many))
+                spans.append(Span(place.start, place.end, many))
         if spans:
-            pairs = np.frombuffer(b"".join(marks), "<i8").reshape(-1, 2)
-            starts, ends, counts = np.array(spans, dtype=np.int64).T
-            self.marks.add(
-                pairs[:, 0].copy(),
-                pairs[:, 1].copy(),
-                np.repeat(starts, counts),
-                np.repeat(ends, counts),
-            )
+            self.marks.add(b"".join(marks), spans)
 
     def joined(self, other: Segment) -> Segment:
         """One with what is known of two parts of a file."""

@@ -13,7 +13,7 @@ import struct
 
 import msgspec
 
-from tidings.routing.protocol import Mark, interleave
+from tidings.routing.protocol import Mark, pack_marks
 from tidings.routing.root import Record
 
 NOTIFICATION, THING = b"N", b"T"
@@ -66,7 +66,8 @@ def encode(thing: Thing) -> bytes:
             HEAD.pack(NOTIFICATION, thing.serial, thing.stamp, len(publisher), len(marks),
                       len(matched)),
             publisher,
-            struct.pack(f"<{2 * len(marks) + len(matched)}q", *interleave(marks), *matched),
+            pack_marks(marks),
+            struct.pack(f"<{len(matched)}q", *matched),
             thing.payload if marks else b"",
         )
     )  # fmt: skip

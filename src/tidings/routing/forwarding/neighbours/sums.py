@@ -50,8 +50,8 @@ class Sums:
 
     def total_counted(self, node: int) -> int:
         """What the sums hold of a node."""
-        before = self.counted.get(node)
-        return self.total(node) if before is None else before
+        total = self.total(node)  # first, as it can change what was counted
+        return self.counted.get(node, total)
 
     def update(self) -> None:
         """Bring all sums up to date."""

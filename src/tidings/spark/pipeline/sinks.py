@@ -8,10 +8,10 @@ the number of the notification, so that readers can drop repeats.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, assert_never
 
 from tidings.spark.outbox.outbox import Commit
-from tidings.spark.pipeline.settings import ConsoleSink, KafkaSink, Sink
+from tidings.spark.pipeline.settings import ConsoleSink, KafkaSink, RendezvousSink, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +35,9 @@ def hand_over_to(
         pairs.write.format("kafka").option("kafka.bootstrap.servers", sink.servers).option(
             "topic", sink.topic
         ).options(**sink.options).save()
-    else:
+    elif isinstance(sink, RendezvousSink):
         from tidings.spark.handover.rendezvous_sink import Target, hand_over
 
         hand_over(rows, done.batch, Target(sink.host, sink.port, stream))
+    else:
+        assert_never(sink)

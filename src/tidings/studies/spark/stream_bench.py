@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from tidings.model import TidingsError
 from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline, load_settings
 from tidings.store import ChangeLog
@@ -135,9 +136,14 @@ def bench_stream(
     pipeline.close()
     counted = started + warm
     latencies, pairs = _latencies(Outbox(folder / "out"), counted)
-    p50, p99, most = np.percentile(latencies, [50, 99, 100]).tolist()
     steady = [took for ended, took in spent if ended > counted]
-    half, tail = np.percentile(steady or [0.0], [50, 99]).tolist()
+    if not steady or not len(latencies):
+        raise TidingsError(
+            f"found no batch that began after the first {warm:.0f} s, expected some: run it for "
+            f"longer than {seconds:.0f} s"
+        )
+    p50, p99, most = np.percentile(latencies, [50, 99, 100]).tolist()
+    half, tail = np.percentile(steady, [50, 99]).tolist()
     return StreamReport(
         where, filters, rate, seconds, warm, every, len(latencies), pairs, len(steady), half, tail,
         p50, p99, most, early or late, late,
@@ -174,7 +180,7 @@ def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
         if made[-1] > since:
             found.append(there - made[made > since])
             told += done.told
-    return np.concatenate(found) if len(found) > 1 else np.zeros(1), told
+    return np.concatenate(found), told
 
 
 def _memory() -> Memory:

@@ -146,7 +146,7 @@ UNFIT: list[tuple[Type, Any, str]] = [
     ("integer", 2.0**63, "found 9.22.*, a double"),
     ("integer", 2**63, "found 9.22.*, a double"),
     ("integer", "5.0", "'5.0' is not an integer, expected an integer"),
-    ("integer", "9" * 19, "is beyond 64 bits, expected an integer"),
+    ("integer", "9" * 19, "does not fit in 64 bits, expected an integer"),
     ("double", False, "found False, a boolean, expected a double"),
     ("double", "a lot", "'a lot' is not a number, expected a double"),
     ("string", 5, "found 5, an integer, expected a string"),

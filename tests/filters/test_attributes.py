@@ -24,7 +24,7 @@ NAN, INF = math.nan, math.inf
 @pytest.mark.parametrize(
     ("name", "kind", "reason"),
     [
-        ("", "string", "'' is not a name: a field between dots is empty"),
+        ("", "string", "'' is not a valid name: a field in it is empty"),
         (".", "string", "'.' is not a name"),
         ("a.", "string", "'a.' is not a name"),
         (".a", "string", "'.a' is not a name"),
@@ -228,7 +228,7 @@ def test_families_and_articles(kind: str, of: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("types", "message"),
     [
-        ({"a": "integer", "a.b": "string"}, "'a.b' lies in 'a', which is an integer"),
+        ({"a": "integer", "a.b": "string"}, "'a.b' is a field of 'a', which is an integer"),
         ({"subject": "integer"}, "'subject' has the type 'integer', expected string"),
     ],
 )

@@ -68,8 +68,8 @@ def test_another_escape_becomes_a_backslash(pattern: str, escape: str, again: st
     [
         ("a\\", "\\", "ends with its escape character"),
         ("\\\\\\", "\\", "ends with its escape character"),
-        (r"a\b", "\\", "stands before 'b'"),
-        ("a!b", "!", "stands before 'b'"),
+        (r"a\b", "\\", "is followed by 'b'"),
+        ("a!b", "!", "is followed by 'b'"),
         ("!\\", "!", "stands before"),
     ],
 )

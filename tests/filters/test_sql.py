@@ -70,7 +70,7 @@ def test_depth_is_that_of_brackets_and_operators() -> None:
 def test_not_a_text() -> None:
     with pytest.raises(FilterError, match="found int, expected the text of a filter"):
         parse(5)  # type: ignore[arg-type]
-    with pytest.raises(FilterError, match="half a surrogate pair, U\\+D800") as caught:
+    with pytest.raises(FilterError, match="an unpaired surrogate, U\\+D800") as caught:
         parse("x = '\ud800'")
     assert caught.value.position == 5
 

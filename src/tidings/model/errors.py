@@ -40,8 +40,8 @@ class FilterError(TidingsError):
 
 class LimitError(FilterError):
     """A valid filter exceeds a limit: it has a regular expression that needs backtracking or a
-    pattern or list that is too large, or placing it in the graph takes too long. A later release
-    may tighten a limit; a stored filter that then exceeds it is set aside, not deleted."""
+    pattern or list that is too large, or placing it in the graph takes too much work. A later
+    release may tighten a limit; a stored filter that then exceeds it is set aside, not deleted."""
 
 
 class AttributesError(TidingsError):

@@ -70,7 +70,7 @@ def test_another_escape_becomes_a_backslash(pattern: str, escape: str, again: st
         ("\\\\\\", "\\", "ends with its escape character"),
         (r"a\b", "\\", "is followed by 'b'"),
         ("a!b", "!", "is followed by 'b'"),
-        ("!\\", "!", "stands before"),
+        ("!\\", "!", "is followed by"),
     ],
 )
 def test_escapes_of_nothing_are_refused(pattern: str, escape: str, reason: str) -> None:

@@ -91,7 +91,7 @@ def test_all_forms_say_the_same(text: str, form: str) -> None:
         ("? [a]\n: b", "yaml", "this is not YAML: "),
         ("!!python/object:os.system {}", "yaml", "this is not YAML: "),
         ("a: &x\n  b: *x", "yaml", "loop: 'b' lies under itself"),
-        ("a,b\n1,2", "csv", "line 1: found a, b, expected the columns child, parent"),
+        ("a,b\n1,2", "csv", "line 1: found a, b, expected the columns child and parent"),
         ("", "csv", "line 1: found nothing"),
         ("child,parent\na,b,c", "csv", "line 2: found 3 fields, expected 2"),
         ('child,parent\n"a,b', "csv", "line 2: this is not CSV"),

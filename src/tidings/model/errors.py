@@ -39,9 +39,9 @@ class FilterError(TidingsError):
 
 
 class LimitError(FilterError):
-    """A valid filter exceeds a limit: it has a regular expression that needs backtracking or a
-    pattern or list that is too large, or placing it in the graph takes too much work. A later
-    release may tighten a limit; a stored filter that then exceeds it is set aside, not deleted."""
+    """A valid filter exceeds a limit: its regular expression needs backtracking, a pattern or list
+    is too large, or placing it in the graph takes too much work. A later release may tighten a
+    limit; a stored filter that then exceeds it is set aside, not deleted."""
 
 
 class AttributesError(TidingsError):

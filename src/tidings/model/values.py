@@ -1,7 +1,7 @@
 """Values and their order: the semantics that every other module must agree with.
 
 A value is null (None), a Boolean, a 64-bit integer, a double, a string, a date, a timestamp (UTC,
-microseconds) or a list of these. Values compare within four families. Between families a
+microseconds) or a list of these. Values compare within four families. Between families, a
 comparison is *unknown* (None here, null in SQL):
 
     false < true

@@ -1,13 +1,13 @@
 """Covering: whether every notification that matches one filter also matches another.
 
 Box A contains box B if each set of A contains the set of B on the same term. Filter A covers filter
-B if each box of B lies in one box of A. Otherwise, within a budget, A covers B if nothing remains
-of each box of B after all boxes of A are subtracted. If B restricts an attribute to a few points,
-the terms that A computes from it are computed on these: `lower(name) = 'bo'` covers `name = 'BO'`.
+B if each box of B lies in one box of A. If not, the boxes of A are subtracted from each box of B,
+within a budget; A covers B if nothing remains. If B restricts an attribute to a few points, the
+terms that A computes from it are computed on them: `lower(name) = 'bo'` covers `name = 'BO'`.
 
 A yes is always correct. For unions of boxes over independent terms, every covering is found, as far
-as the budget allows. A missed covering only makes headers longer, but a false one would deliver
-wrongly, so the answer is no in case of doubt.
+as the budget allows. A missed covering only makes headers longer, but a false one would deliver to
+the wrong subscribers. So in case of doubt the answer is no.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def covers_among(outer: Form, inner: Form) -> bool:
 
     The answer depends only on these two forms, not on the order of questions or the partition of
     the other filters. So a graph that is compiled at once equals one that grew filter by filter. A
-    covering that follows from the boxes alone is always found, because the kernels find it too
+    covering that follows from the boxes alone is always found, here as well as by the kernels
     (matching/covering/by_boxes.py, matching/covering/neighbours.py).
     """
     if outer.always or inner.never:

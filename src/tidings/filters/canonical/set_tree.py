@@ -2,8 +2,8 @@
 
 A *term* is an attribute, or a value computed from attributes (`reverse(name)`, `price * volume`,
 `hour(at)`); its text is its identity. A test is plain set membership: true or false, never unknown.
-To get rid of unknown, the builder asks one of four questions about each condition. Is it true? Is
-it false? Is it not true? Is it not false?
+To eliminate unknown, the builder asks one of four questions about each condition: is it true, is it
+false, is it not true, or is it not false?
 
     NOT (price > 5)      is it false?      price in [-Infinity, 5]
     price > 5 IS NULL    neither           price in everything but the numbers
@@ -54,7 +54,7 @@ _DOMAINS = {
 
 
 class Test(msgspec.Struct, frozen=True):
-    """A test whether the value of a term lies in a set."""
+    """Tests whether the value of a term lies in a set."""
 
     term: str
     values: ValueSet
@@ -190,9 +190,9 @@ class SetTreeBuilder:
 def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> ValueSet:
     """Bring a set into the canonical form for a type.
 
-    Values of other types can't occur, so sets that differ only in such values become the same set:
-    the part within the type, or "not null" if that is the whole type. For an integer type, the ends
-    become integers.
+    Values of other types can't occur, so sets that differ only in such values become the same set.
+    That is the part within the type, or "not null" if it is the whole type. For an integer type,
+    the ends become integers.
 
     delay > 9.5, an integer   ->   delay >= 10
     """

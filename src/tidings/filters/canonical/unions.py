@@ -9,9 +9,9 @@ tests, and null for all others. If a filter covers another, one of its boxes con
     n > 7      (n,) and (n, WIDE)    points, any value may match.
 
 So a union covers only filters with a witness in one of its boxes, and a filter is covered only by
-unions with a box around its witness. Two kinds are always candidates: unions with a box that has no
-such test (`a IS NULL OR b = 1`), and filters whose boxes all have a computed test, since such a box
-may be empty. Cost: two entries for each attribute of a witness or box.
+unions with a box around its witness. Two kinds are always candidates. One is a union with a box
+that has no such test (`a IS NULL OR b = 1`). The other is a filter whose boxes all have a computed
+test, since such a box may be empty. Cost: two entries for each attribute of a witness or box.
 """
 
 from __future__ import annotations

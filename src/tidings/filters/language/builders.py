@@ -1,8 +1,8 @@
 """Checked construction of expressions: parsers call a method here for each construct they read.
 
-All checks are here, and each refusal is one sentence with a position: unknown attributes and
-functions, arguments of the wrong type, comparisons between types that do not compare, patterns that
-do not compile. Constants are folded: `60 * 60` becomes 3600.
+All checks are here, and each refusal is one sentence with a position. It refuses unknown attributes
+and functions, arguments of the wrong type, comparisons between types that do not compare, and
+patterns that do not compile. Constants are folded: `60 * 60` becomes 3600.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Builder:
         at: tuple[int, int],
     ) -> Expression:  # fmt: skip
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
-            # ILIKE is LIKE in lower case; Spark lowers the pattern before it looks for escapes
+            # ILIKE is LIKE in lower case; Spark lowercases the pattern before it looks for escapes
             text = pattern.value.lower() if name == "ilike" and escape else pattern.value
             try:
                 pattern = Literal(like.join(like.split(text, escape or "\\")))

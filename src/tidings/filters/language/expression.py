@@ -44,8 +44,8 @@ class Literal(msgspec.Struct, frozen=True, gc=False):
 class Call(msgspec.Struct, frozen=True):
     """A function or an arithmetic operator by its name in functions.FUNCTIONS.
 
-    `bound` holds an object that the function needs and that is not in the text: the ontology of
-    `isa` and `preorder`, the program of `foreign`, or the body of an application's function.
+    `bound` holds an object that the function needs but the text lacks: the ontology of `isa` and
+    `preorder`, the program of `foreign`, or the body of an application's function.
     """
 
     name: str

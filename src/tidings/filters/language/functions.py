@@ -259,7 +259,7 @@ def flatten(values: list[Any]) -> list[Any]:
 
 
 def _leaves(value: Any) -> list[Any] | None:
-    """The elements of a list and its nested lists, except structs; null if not a list."""
+    """The elements of a list and its nested lists, without nulls and structs; null if no list."""
     if not isinstance(value, list):
         return None
     return [one for one in flatten(value) if not isinstance(one, Mapping)]

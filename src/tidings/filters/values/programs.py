@@ -1,8 +1,8 @@
 """A cache of compiled patterns, limited in bytes.
 
 A compiled pattern (a program) remembers the states it has visited, so it grows with use. The cache
-counts each program at its maximum size. When full, it evicts at random: if filters use one program
-more than fits, in turns, evicting the oldest would always evict the one that is needed next.
+counts each program at its maximum size. When full, it evicts at random. Evicting the oldest would
+be worse: if filters take turns and one program too many is in use, it is always the next needed.
 """
 
 from __future__ import annotations

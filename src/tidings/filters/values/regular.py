@@ -21,7 +21,7 @@ from tidings.filters.values.work import spend
 MOST_POSITIONS = 1_000
 MOST_STEPS = 1 << 24  # a tenth of a second if every position is followed
 MAX_PATTERN = 2_000  # characters
-MOST_MEMORY = 512 << 10  # RE2's budget for one program; it really uses about 200 KB
+MOST_MEMORY = 512 << 10  # RE2's budget for one program; the program uses about 200 KB
 LITTLE_MEMORY = 128 << 10  # the budget for a small program with few states: it uses about 50 KB
 SMALL = 64  # instructions
 KEPT = 128 << 20  # bytes of all programs in the cache

@@ -165,7 +165,9 @@ def _read_csv(text: str) -> Iterator[Edge]:
         for name in ("child", "parent"):
             if name not in header:
                 found = ", ".join(header) or "nothing"
-                raise AttributesError(f"line 1: found {found}, expected the columns child, parent")
+                raise AttributesError(
+                    f"line 1: found {found}, expected the columns child and parent"
+                )
         child, parent = header.index("child"), header.index("parent")
         for row in rows:
             if not row:

@@ -111,8 +111,8 @@ class _Parser:
         self.lenient = lenient
         self.tokens = tokenize(text)
         self.at = 0
-        self.depth = 0  # of brackets and prefixes around the current token
-        self.height = 0  # of the node that was built last
+        self.depth = 0  # levels of brackets and prefixes around the current token
+        self.height = 0  # levels of the node that was built last
 
     @property
     def now(self) -> Token:
@@ -177,7 +177,7 @@ class _Parser:
 
     def too_deep(self, token: Token) -> NoReturn:
         raise FilterError(
-            f"brackets and operators are nested more than {MAX_DEPTH} deep",
+            f"brackets and operators are nested more than {MAX_DEPTH} levels deep, expected fewer",
             self.text,
             token.position,
         )

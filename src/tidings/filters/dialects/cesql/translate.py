@@ -56,7 +56,7 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.values import like
 
-# Answers become a program if they have more than MOST_NODES nodes and MOST_TIMES those written.
+# A program replaces answers that exceed both MOST_NODES nodes and MOST_TIMES those of the filter.
 MOST_NODES = 2_000
 MOST_TIMES = 16
 MOST_LEVELS = 40

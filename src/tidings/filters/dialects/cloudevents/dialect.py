@@ -1,4 +1,4 @@
-"""The filters of the CloudEvents Subscriptions API: one, or an array that must all be true.
+"""The filters of the CloudEvents Subscriptions API: one, or an array in which all must be true.
 
     {"any": [{"prefix": {"type": "com.example."}}, {"sql": "INT(priority) > 5"}]}
 

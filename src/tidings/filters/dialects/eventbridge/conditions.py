@@ -1,4 +1,4 @@
-"""Translate what an event pattern requires of one leaf to a condition on one attribute."""
+"""Translate the alternatives for one leaf of an event pattern to a condition on one attribute."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ class _Parser:
         self.at = 0
         self.now = self.tokens[0]
         self.build = builders.Builder(text, context)
-        self.depth = 0  # of brackets and prefixes around the current token
-        self.height = 0  # of the expression that was built last
+        self.depth = 0  # levels of brackets and prefixes around the current token
+        self.height = 0  # levels of the expression that was built last
 
     # -- tokens --------------------------------------------------------------------------------
 
@@ -129,7 +129,8 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise FilterError(
-                f"brackets and operators are nested more than {MAX_DEPTH} deep",
+                f"brackets and operators are nested more than {MAX_DEPTH} levels deep, expected "
+                "fewer",
                 self.text,
                 self.now.position,
             )
@@ -144,7 +145,9 @@ class _Parser:
             height = max(height, self.height) + 1
             if height > MAX_DEPTH:
                 raise FilterError(
-                    f"operators are nested more than {MAX_DEPTH} deep", self.text, start
+                    f"operators are nested more than {MAX_DEPTH} levels deep, expected fewer",
+                    self.text,
+                    start,
                 )
             if strength == _PREDICATE:
                 tightest = _NOT
@@ -257,7 +260,8 @@ class _Parser:
             pairs = self.arguments("the list of LIKE")
             if size * len(pairs) > MAX_LENGTH:  # each pattern becomes a test that repeats the value
                 raise FilterError(
-                    f"LIKE would repeat {size:,} characters for each of {len(pairs):,} patterns",
+                    f"LIKE would repeat a value of {size:,} characters for each of {len(pairs):,} "
+                    "patterns; shorten the value or use several filters",
                     self.text,
                     start,
                 )
@@ -330,7 +334,7 @@ class _Parser:
         return Not(node), _AND
 
     def name_or_call(self) -> Expression:
-        """A constant, a typed literal, a function call or an attribute."""
+        """Parse a constant, a typed literal, a function call or an attribute."""
         token = self.now
         follows = self.tokens[self.at + 1]
         if token.word in _TYPED and follows.kind == "string":

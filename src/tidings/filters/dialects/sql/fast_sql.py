@@ -3,9 +3,9 @@
     symbol = 'ACME' AND price BETWEEN 90 AND 110 AND venue IN ('NYSE', 'LSE') AND name LIKE 'A%'
 
 It parses a subset of the grammar of dialect.py in a fraction of the time: its regular expression
-reads a whole test at once, not just a token. It never refuses a text. For anything outside the
-subset (an escape, a comment, OR, brackets, a name or type that does not fit the attributes) it
-returns None, and the full parser decides, with its messages and positions. If both give an
+reads a whole test at once, not just a token. It never refuses a text. It returns None for anything
+outside the subset: an escape, a comment, OR, brackets, a name or type that does not fit the
+attributes. Then the full parser decides, with its messages and positions. If both give an
 expression, it is the same; a test checks that.
 """
 

@@ -1,17 +1,17 @@
-"""tidings: leave standing interests, and be told once about everything that matches.
+"""tidings: subscribe with filters, and be notified once of every event that matches.
 
     import tidings
 
     f = tidings.parse("symbol = 'SNE' AND price > 90")
     f.matches({"symbol": "SNE", "price": 95.0})
 
-Each folder here is a room. A room imports only from rooms further down, and enters them through
-what their folders export:
+Each folder here is a room. A room imports only from rooms further down, and only the names that
+their folders export:
 
     cli          the program `tidings`
     studies      measurements
     spark        tables, streams and backtests         broker     one running router or root
-    snapshots    subscriptions, compiled               network    links, agents
+    snapshots    compiled subscriptions                network    links, agents
     store        durable state                         routing    forwarding by header, no I/O
     graph        content graphs
     matching     many filters at speed
@@ -101,7 +101,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What takes its time to load is loaded when it is first asked for."""
+    """Import names from slow modules only on first use."""
     if name == "Matcher":
         from tidings.matching import Matcher
 

@@ -1,4 +1,4 @@
-"""`python -m tidings`: the command line, where the program `tidings` is not on the path."""
+"""`python -m tidings` runs the command line, even if the program `tidings` is not on the path."""
 
 from tidings.cli import main
 

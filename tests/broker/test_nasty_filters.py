@@ -58,7 +58,7 @@ def test_a_filter_of_too_many_parts_is_refused() -> None:
         "cesql('" + " OR ".join(f"a{n} = 1" for n in range(60)) + "')",
         " OR ".join(f"a RLIKE r'\\pL{n}'" for n in range(30)),
     ):
-        with pytest.raises(LimitError, match="parts, that is attributes"):
+        with pytest.raises(LimitError, match=r"parts \(attributes"):
             interests.place(text.encode())
     interests.place(b"a IN (" + b",".join(b"%d" % n for n in range(5_000)) + b")")
 
@@ -88,7 +88,7 @@ def test_the_work_of_one_notification_is_bounded() -> None:
         interests.place(f"s RLIKE 'a[ab]{{20}}c{number}'".encode())
     content = b'{"s": "' + b"ab" * 100_000 + b'"}'
     began = time.thread_time()
-    with pytest.raises(TooMuchWork, match="too long for the conditions here"):
+    with pytest.raises(TooMuchWork, match="too long for the conditions that"):
         interests.tag(content)
     found = interests.tag_fairly(content, lambda _number: ("one",))
     assert time.thread_time() - began < 1.5

@@ -70,7 +70,7 @@ OPTIONS = [
     (["a = 1", "--types", "a=int"], ["the type 'int'", "integer"]),
     (["a = 1", "--types", "a=integer,b"], ["found 'b'", "expected name=type"]),
     (["a = 1", "--types", "a=integer,a=double"], ["declared twice"]),
-    (["a = 1", "--types", "a..b=integer"], ["a field between dots is empty"]),
+    (["a = 1", "--types", "a..b=integer"], ["a field in it is empty"]),
     (["prize > 5", "--types", "price=double"], ["no attribute 'prize'", "did you mean price"]),
     (["--file", "f.txt", "--filters-format", "xml"], ["found 'xml'", "text, json, csv, parquet"]),
 ]

@@ -145,7 +145,7 @@ def test_attributes_that_a_pipeline_compiled_with_hold(run: Run, log: str) -> No
     ("content", "sentence"),
     [
         ('{"id": "x", "filter": "a >"}', "found the end of the filter"),
-        ('{"id": 99999999999999999999, "filter": "a > 1"}', "an integer beyond 64 bits"),
+        ('{"id": 99999999999999999999, "filter": "a > 1"}', "an integer of more than 64 bits"),
     ],
 )
 def test_what_is_refused_leaves_no_log_behind(

@@ -24,11 +24,11 @@ NAN, INF = math.nan, math.inf
 @pytest.mark.parametrize(
     ("name", "kind", "reason"),
     [
-        ("", "string", "'' is not a name: a field between dots is empty"),
-        (".", "string", "'.' is not a name"),
-        ("a.", "string", "'a.' is not a name"),
-        (".a", "string", "'.a' is not a name"),
-        ("a..b", "string", "'a..b' is not a name"),
+        ("", "string", "'' is not a valid name: a field in it is empty"),
+        (".", "string", "'.' is not a valid name"),
+        ("a.", "string", "'a.' is not a valid name"),
+        (".a", "string", "'.a' is not a valid name"),
+        ("a..b", "string", "'a..b' is not a valid name"),
         ("a", "int", "'a' has the type 'int', expected one of boolean, integer, double"),
         ("a", "String", "'a' has the type 'String'"),
         ("a", None, "'a' has the type 'None'"),
@@ -146,7 +146,7 @@ UNFIT: list[tuple[Type, Any, str]] = [
     ("integer", 2.0**63, "found 9.22.*, a double"),
     ("integer", 2**63, "found 9.22.*, a double"),
     ("integer", "5.0", "'5.0' is not an integer, expected an integer"),
-    ("integer", "9" * 19, "is beyond 64 bits, expected an integer"),
+    ("integer", "9" * 19, "does not fit in 64 bits, expected an integer"),
     ("double", False, "found False, a boolean, expected a double"),
     ("double", "a lot", "'a lot' is not a number, expected a double"),
     ("string", 5, "found 5, an integer, expected a string"),
@@ -228,7 +228,7 @@ def test_families_and_articles(kind: str, of: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("types", "message"),
     [
-        ({"a": "integer", "a.b": "string"}, "'a.b' lies in 'a', which is an integer"),
+        ({"a": "integer", "a.b": "string"}, "'a.b' is a field of 'a', which is an integer"),
         ({"subject": "integer"}, "'subject' has the type 'integer', expected string"),
     ],
 )

@@ -54,7 +54,9 @@ def test_where_it_is_not_json() -> None:
 
 
 def test_a_place_is_a_json_pointer() -> None:
-    with pytest.raises(FilterError, match=r"^at /exact/a~1b~0: found a/b~, expected the name"):
+    with pytest.raises(
+        FilterError, match=r"^at /exact/a~1b~0: found a/b~, expected an attribute name"
+    ):
         parse({"exact": {"a/b~": "x"}}, "cloudevents")
 
 

@@ -58,7 +58,7 @@ def test_an_object_that_is_not_json_is_refused() -> None:
     ],
 )
 def test_half_a_surrogate_pair_is_refused(text: str, position: int, code: str) -> None:
-    with pytest.raises(FilterError, match=f"half a surrogate pair, U\\+{code}") as refused:
+    with pytest.raises(FilterError, match=f"an unpaired surrogate, U\\+{code}") as refused:
         parse(text)
     assert refused.value.position == position
     assert refused.value.text == text

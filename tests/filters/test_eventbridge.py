@@ -321,7 +321,7 @@ def test_sql_takes_a_pattern_too() -> None:
     assert set(one.form.hull) >= {"a", "b.c", "n"}
     for text, problem in (
         ("event_pattern('{')", "this is not JSON"),
-        ("event_pattern(a)", "event_pattern takes a constant there"),
+        ("event_pattern(a)", "event_pattern takes a constant here"),
         ("event_pattern()", "event_pattern takes one pattern as JSON, not 0 arguments"),
         ("""event_pattern('{"a": 1}')""", r"\$.a: found 1, expected an array of values"),
     ):

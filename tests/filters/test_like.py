@@ -68,9 +68,9 @@ def test_another_escape_becomes_a_backslash(pattern: str, escape: str, again: st
     [
         ("a\\", "\\", "ends with its escape character"),
         ("\\\\\\", "\\", "ends with its escape character"),
-        (r"a\b", "\\", "stands before 'b'"),
-        ("a!b", "!", "stands before 'b'"),
-        ("!\\", "!", "stands before"),
+        (r"a\b", "\\", "is followed by 'b'"),
+        ("a!b", "!", "is followed by 'b'"),
+        ("!\\", "!", "is followed by"),
     ],
 )
 def test_escapes_of_nothing_are_refused(pattern: str, escape: str, reason: str) -> None:

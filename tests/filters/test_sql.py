@@ -58,11 +58,11 @@ def test_chains_are_flat() -> None:
 def test_depth_is_that_of_brackets_and_operators() -> None:
     for before, after in (("(", ")"), ("NOT ", ""), ("lower(", ")"), ("- ", "")):
         deep = before * (MAX_DEPTH + 1) + "a" + after * (MAX_DEPTH + 1)
-        with pytest.raises(FilterError, match="nested more than 100 deep") as caught:
+        with pytest.raises(FilterError, match="nested more than 100 levels deep") as caught:
             parse(deep + " IS NULL")
         assert deep[caught.value.position :].startswith((before.strip(), "a"))
         parse(before * 40 + "a" + after * 40 + " IS NULL")
-    with pytest.raises(FilterError, match="nested more than 100 deep"):
+    with pytest.raises(FilterError, match="nested more than 100 levels deep"):
         parse(" + ".join("a" * 200) + " = 1")
     parse(" AND ".join("a" * 200))
 
@@ -70,7 +70,7 @@ def test_depth_is_that_of_brackets_and_operators() -> None:
 def test_not_a_text() -> None:
     with pytest.raises(FilterError, match="found int, expected the text of a filter"):
         parse(5)  # type: ignore[arg-type]
-    with pytest.raises(FilterError, match="half a surrogate pair, U\\+D800") as caught:
+    with pytest.raises(FilterError, match="an unpaired surrogate, U\\+D800") as caught:
         parse("x = '\ud800'")
     assert caught.value.position == 5
 

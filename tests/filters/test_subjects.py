@@ -86,12 +86,12 @@ def test_wildcards_agree_with_a_regular_expression(seed: int) -> None:
 @pytest.mark.parametrize(
     ("pattern", "problem"),
     [
-        ("", "no empty fields"),
-        ("a.", "no empty fields"),
-        (".a", "no empty fields"),
-        ("a..b", "no empty fields"),
-        (">.a", "comes last"),
-        ("a.>.b", "comes last"),
+        ("", "have empty fields"),
+        ("a.", "have empty fields"),
+        (".a", "have empty fields"),
+        ("a..b", "have empty fields"),
+        (">.a", "must come last"),
+        ("a.>.b", "must come last"),
         ("a*", "not a part of 'a*'"),
         ("a.b>", "not a part of 'b>'"),
         ("**", "not a part of"),

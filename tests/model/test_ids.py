@@ -17,9 +17,9 @@ def test_ids(good: str | int) -> None:
 @pytest.mark.parametrize(
     ("bad", "found"),
     [
-        (2**63, "an integer beyond 64 bits"),
-        (-(2**63) - 1, "an integer beyond 64 bits"),
-        ("\ud800", "a text that is no valid Unicode"),
+        (2**63, "an integer of more than 64 bits"),
+        (-(2**63) - 1, "an integer of more than 64 bits"),
+        ("\ud800", "a string that is not valid Unicode"),
         (True, "bool"),
         (None, "NoneType"),
         (1.0, "float"),
@@ -28,7 +28,7 @@ def test_ids(good: str | int) -> None:
 def test_what_is_no_id(bad: object, found: str) -> None:
     with pytest.raises(TidingsError) as caught:
         need_id(bad)
-    expected = f"found {found} as an id, expected a text or an integer of 64 bits"
+    expected = f"found {found} as an id, expected a string or a 64-bit integer"
     assert str(caught.value) == expected
 
 

@@ -168,8 +168,11 @@ def test_ids_of_the_other_kind_when_all_before_are_gone(before: str, now: str) -
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        ({2**70: "x > 1"}, "found an integer beyond 64 bits as an id, expected a text or"),
-        ({"\ud800": "x > 1"}, "found a text that is no valid Unicode as an id, expected a text or"),
+        ({2**70: "x > 1"}, "found an integer of more than 64 bits as an id, expected a string or"),
+        (
+            {"\ud800": "x > 1"},
+            "found a string that is not valid Unicode as an id, expected a string or",
+        ),
         (["abc"], "found 'abc', expected a pair of id and filter"),
         ([("a", "x > 1", 3)], "found .*, expected a pair of id and filter"),
         ({"a": "x > 1", 1: "x > 1"}, "the ids are texts and integers; expected all"),

@@ -124,7 +124,7 @@ def test_no_subscriptions_at_all(tmp_path: Path) -> None:
         ([("a", "x >")], "It is the filter of the id 'a'"),
         ([("a", "x > 1"), ("a", "x > 2")], "the id 'a' is there twice"),
         ([("a", "x > 1"), (1, "x > 2")], "expected all texts or all integers"),
-        ([((1, 2), "x > 1")], "expected a text or an integer"),
+        ([((1, 2), "x > 1")], "expected a string or a 64-bit integer"),
     ],
 )
 def test_what_is_refused(filters: list[tuple[Any, str]], message: str) -> None:

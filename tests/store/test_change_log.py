@@ -154,7 +154,7 @@ def test_attributes_decide_what_is_equal_and_what_is_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize("bad", [None, 1.5, True, b"x", "\ud800", 2**63])
 def test_ids_that_are_refused(tmp_path: Path, bad: str) -> None:
     log = ChangeLog(tmp_path)
-    sentence = r"as an id, expected a text or an integer"
+    sentence = r"as an id, expected a string or a 64-bit integer"
     with pytest.raises(tidings.TidingsError, match=sentence):
         log.put(bad, "a = 1")
     with pytest.raises(tidings.TidingsError, match=sentence):

@@ -1,4 +1,4 @@
-"""Text to canonical filter: parse, compare, cover, explain.
+"""Filters: parse text, build the canonical form, decide covering, explain matches.
 
     text ──dialects──> expression ──canonical──> form: boxes, or a tree of sets
                            |                      |
@@ -6,16 +6,16 @@
                     reference semantics
 
     values/      sets of values, patterns, addresses, geography, topics
-    language/    the expression tree: build it, check it, evaluate it, write it
+    language/    the expression tree: build it, check it, evaluate it, write it as text
     dialects/    one folder for each language that filters are written in
-    canonical/   the form of a filter, and what covers what
+    canonical/   the form of a filter, and which filter covers which
 
-`Filter.matches` evaluates the expression, straight from the definition. Forms, indexes, batches and
-Spark are all tested against it. This room does no I/O and needs only msgspec and RE2.
+`Filter.matches` evaluates the expression exactly as the semantics are defined. Forms, indexes,
+batches and Spark are all tested against it. This room does no I/O and needs only msgspec and RE2.
 
 Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an explanation from
-`tidings`. The other names exported here, and those of the folders inside, are for other rooms.
-Start at filter.py, then follow docs/filters.md, the specification.
+`tidings`. The other names exported here and by the subfolders are for other rooms only. Start at
+filter.py; docs/filters.md is the specification.
 """
 
 from tidings.filters.explanation import BoxReport, Explanation, TestReport, format_value

@@ -1,4 +1,4 @@
-"""Why a notification matches a filter, or does not: test by test, expected and actual."""
+"""Explain why a notification does or does not match a filter, test by test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidings.model import Event, type_of
 
 
 class TestReport(msgspec.Struct, frozen=True):
-    """One test: what was tested, what was expected, what was there."""
+    """The result of one test: the term, the expected values, the actual value."""
 
     term: str
     expected: str
@@ -43,14 +43,14 @@ class BoxReport(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Whether the filter matches, and each alternative, the one that came nearest first."""
+    """Whether the filter matches, and a report on each alternative, the closest one first."""
 
     matched: bool
     boxes: list[BoxReport]
 
     @property
     def reason(self) -> str:
-        """The shortest reason, in one line."""
+        """The reason in one line, from the closest alternative."""
         if not self.boxes:
             return "the filter can never match"
         best = self.boxes[0]
@@ -73,7 +73,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain(form: Form, event: Event) -> Explanation:
-    """Every test of every box on this notification."""
+    """Run every test of every box on this notification."""
     if form.boxes is not None:
         reports = [BoxReport([_report_test(form, event, Test(t, v)) for t, v in _tests(box)])
                    for box in form.boxes]  # fmt: skip
@@ -118,7 +118,7 @@ def _list_values(form: Form, terms: list[str], event: Event) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as a person reads it."""
+    """Format a value for people to read."""
     if value is None:
         return "absent"
     inside = value if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""Filter: what a subscription asks for. The public class; everything behind it is private."""
+"""The public class Filter: a condition on notifications. The modules behind it are private."""
 
 from __future__ import annotations
 
@@ -26,29 +26,30 @@ def parse(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     most_parts: int | None = None,
 ) -> Filter:
-    """The filter of a text; FilterError with a position when the text is not one.
+    """Parse a filter; FilterError with a position if the text is not valid.
 
-    `dialect` is the language of the text: sql, cesql, cloudevents or eventbridge. A dialect whose
-    texts are JSON takes the parsed object too.
+    `dialect` is the language of the text: sql, cesql, cloudevents or eventbridge. A dialect that is
+    written in JSON also accepts the parsed object.
 
-    `attributes` are those a channel declares: with them names and types are checked. `functions`
-    are the application's own, by name; they must give the same for the same arguments.
+    `attributes` are the ones that the channel declares; names and types are checked against them.
+    `functions` are the application's own, by name. They must always return the same result for the
+    same arguments.
 
-    `most_parts`: of attributes, comparisons and calls; LimitError for a filter of more. Without it
-    there is no such limit.
+    `most_parts` limits the number of attributes, comparisons and calls; a filter with more raises
+    LimitError. By default there is no limit.
     """
     context = Context(attributes, functions or {}, most_parts or 1 << 62)
     return Filter(registry.read(text, dialect, context), attributes)
 
 
 def need_filter(value: object) -> None:
-    """FilterError unless it is a filter."""
+    """Raise FilterError unless the value is a Filter."""
     if not isinstance(value, Filter):
-        raise FilterError(f"found {type(value).__name__}, expected a Filter; parse() makes one")
+        raise FilterError(f"found {type(value).__name__}, expected a Filter; parse() returns one")
 
 
 def need_mapping(event: object) -> None:
-    """NotificationError unless it is a mapping of names to values."""
+    """Raise NotificationError unless the event is a mapping of names to values."""
     if type(event) is not dict and not isinstance(event, Mapping):
         raise NotificationError(
             f"found {type(event).__name__}, expected a mapping of names to values"
@@ -56,9 +57,9 @@ def need_mapping(event: object) -> None:
 
 
 class Filter:
-    """A condition on notifications. Immutable; equal filters (of equal canonical form) are equal.
+    """A condition on notifications. Immutable; two filters are equal if their forms are equal.
 
-    Make one with `tidings.parse`.
+    Create one with `tidings.parse`.
     """
 
     def __init__(self, expression: Expression, attributes: Attributes | None = None) -> None:
@@ -75,8 +76,8 @@ class Filter:
         )
 
     def slim(self) -> None:
-        """Keep the form and the identity alone, which say the same: of a long filter the expression
-        and the bytes take more memory than both."""
+        """Free the expression and the bytes, and keep the form and the identity. Nothing is lost:
+        the form can rebuild both, and for a long filter they take more memory than what is kept."""
         _ = self.key
         self.__dict__.pop("encoded", None)
         self._expression = None
@@ -93,50 +94,50 @@ class Filter:
 
     @cached_property
     def key(self) -> bytes:
-        """The identity of the filter: 16 bytes, the same in every process and release."""
+        """The identity of the filter: 16 bytes that are the same in every process and release."""
         return form.digest(self.encoded)
 
     def matches(self, event: Event) -> bool:
-        """Whether a notification matches, by the reference semantics."""
+        """Whether a notification matches, according to the reference semantics."""
         need_mapping(event)
         return evaluation.truth(self.expression, event) is True
 
     def covers(self, other: Filter) -> bool:
-        """Whether every notification that matches the other matches this one.
+        """Whether every notification that matches the other filter also matches this one.
 
-        True is certain. False may mean that it could not be shown.
+        True is certain. False may also mean that covering could not be proven.
         """
         need_filter(other)
         return self.key == other.key or covering.covers(self.form, other.form)
 
     def canonical(self) -> Filter:
-        """The same filter, written in canonical form."""
+        """The same filter, rewritten in canonical form."""
         same = Filter(form_to_expression.express_form(self.form), self._attributes)
         same.__dict__["form"] = self.form
         return same
 
     def explain(self, event: Event) -> Explanation:
-        """Which tests passed and which failed, expected and actual."""
+        """Report which tests passed and which failed, with expected and actual values."""
         need_mapping(event)
         return explanation.explain(self.form, event)
 
     def sql(self) -> str:
-        """The filter as text of the default dialect; parsing it gives an equal filter."""
+        """The filter as SQL, the default dialect; parsing the text gives an equal filter."""
         return sql_writer.text_of(self.expression)
 
     @property
     def never(self) -> bool:
-        """No notification can match it, as far as can be shown."""
+        """True if it is proven that no notification can match."""
         return self.form.never
 
     @property
     def always(self) -> bool:
-        """Every notification matches it, as far as can be shown."""
+        """True if it is proven that every notification matches."""
         return self.form.always
 
     @property
     def residuals(self) -> list[str]:
-        """The conditions that no index can decide and that are evaluated one by one."""
+        """The conditions that no index can decide; each is evaluated on its own."""
         return [text for text, term in self.form.terms.items() if is_opaque(term)]
 
     def __eq__(self, other: object) -> bool:

@@ -1,13 +1,13 @@
-"""Values and their order, types, ids of subscriptions, and the errors of every room.
+"""Values and their order, types, subscription ids, and the errors of every room.
 
-    values.py    what a value is, and `compare`, with which everything else has to agree
-    types.py     the types that an attribute can be declared with, and reading text as one of them
-    ids.py       the ids of subscriptions
-    errors.py    the tree of errors; the message of each is one sentence
+    values.py    what a value is, and `compare`, the order that every other module must agree with
+    types.py     the types that an attribute can be declared with, and how to parse text as each
+    ids.py       subscription ids
+    errors.py    the error classes; each message is one sentence
 
-A new type of attributes begins in types.py and goes through many rooms: CONTRIBUTING.md lists them.
-This room imports no other. Every room may use it; users get the errors from `tidings`. Start at
-values.py: its docstring has the order of all values.
+Adding an attribute type starts in types.py and touches many rooms; CONTRIBUTING.md lists them.
+This room imports no other room, and every room may import it. Users get the errors from `tidings`.
+Start at values.py: its docstring defines the order of all values.
 """
 
 from tidings.model.errors import (

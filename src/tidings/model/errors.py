@@ -1,27 +1,27 @@
-"""Everything that can go wrong, as one tree.
+"""All errors that tidings raises, as one class tree.
 
     TidingsError
-    |-- FilterError         a filter's text is refused: where, what was found, what was expected
-    |-- AttributesError     a declaration of attributes makes no sense
+    |-- FilterError         a filter was refused: says where, what was found, what was expected
+    |-- AttributesError     an attribute declaration is invalid
     |-- NotificationError   a notification does not fit the declared attributes
-    |-- GraphError          a node of another graph, an interest that has no place in this one
-    `-- EnvironmentProblem  something outside is missing: Java, a package, a file
+    |-- GraphError          a node belongs to another graph, or an interest can't be placed
+    `-- EnvironmentProblem  something outside tidings is missing: Java, a package, a file
 
-The message of each is one sentence that a person can act on.
+Each message is one sentence that tells the reader what to do.
 """
 
 from __future__ import annotations
 
 
 class TidingsError(Exception):
-    """The root: catch this to catch all of them."""
+    """The base class: catch this to catch every error of tidings."""
 
 
 class FilterError(TidingsError):
-    """A filter that was refused when it was parsed.
+    """A filter was refused by the parser.
 
-    `text` is the whole filter, `position` the offset of the first character that could not be
-    taken (0 for the first), `reason` what was found there and what was expected.
+    `text` is the whole filter. `position` is the offset, from 0, of the first character that the
+    parser could not accept. `reason` says what was found there and what was expected.
     """
 
     def __init__(self, reason: str, text: str = "", position: int = 0) -> None:
@@ -31,7 +31,7 @@ class FilterError(TidingsError):
         super().__init__(f"{reason} (at character {position + 1})")
 
     def pointer(self, width: int = 72) -> str:
-        """Two lines: the part of the text around the position, and a caret under it."""
+        """Return two lines: the text around the position, and a caret under the position."""
         start = max(0, self.position - width // 2)
         piece = self.text[start : start + width]
         shown = "".join(c if c.isprintable() else "·" for c in piece)
@@ -39,22 +39,22 @@ class FilterError(TidingsError):
 
 
 class LimitError(FilterError):
-    """A valid filter beyond a limit: a regular expression that needs backtracking, a pattern or a
-    list that is too large, too much work to find its place. Limits may become stricter in a later
-    release; a stored filter that then exceeds one is set aside, not deleted."""
+    """A valid filter exceeds a limit: its regular expression needs backtracking, a pattern or list
+    is too large, or placing it in the graph takes too much work. A later release may tighten a
+    limit; a stored filter that then exceeds it is set aside, not deleted."""
 
 
 class AttributesError(TidingsError):
-    """A declaration of attributes that makes no sense."""
+    """An attribute declaration is invalid."""
 
 
 class NotificationError(TidingsError):
-    """A notification that does not fit the declared attributes."""
+    """A notification does not fit the declared attributes."""
 
 
 class GraphError(TidingsError):
-    """A node that does not belong to the content graph it was used with, or an interest that can
-    have no place in it: an unknown topic, a class of another tree, objects that are in no order."""
+    """A node was used with a content graph that it does not belong to, or an interest can't be
+    placed in the graph: an unknown topic, a class of another tree, objects without an order."""
 
 
 class EnvironmentProblem(TidingsError):

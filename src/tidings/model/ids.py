@@ -1,7 +1,7 @@
-"""The ids of subscriptions: texts, or integers of 64 bits.
+"""Subscription ids: strings or 64-bit integers.
 
 Every room checks ids here, so no room refuses an id that another has accepted. The ids of one
-channel are all texts or all integers, because a column holds one type; the room that stores a
+channel are all strings or all integers, because a column holds one type. The room that stores a
 channel's ids enforces that.
 """
 
@@ -16,7 +16,7 @@ Id = str | int
 
 
 def need_id(id_: object) -> None:
-    """TidingsError unless it is an id that JSON and Arrow can hold and give back as it was."""
+    """Raise TidingsError unless JSON and Arrow can store the id and return it unchanged."""
     if type(id_) is str:
         if id_.isascii():
             return
@@ -24,20 +24,20 @@ def need_id(id_: object) -> None:
             id_.encode()
             return
         except UnicodeEncodeError:
-            found = "a text that is no valid Unicode"
+            found = "a string that is not valid Unicode"
     elif type(id_) is int:
         if -(2**63) <= id_ < 2**63:
             return
-        found = "an integer beyond 64 bits"
+        found = "an integer of more than 64 bits"
     else:
         found = type(id_).__name__
-    raise TidingsError(f"found {found} as an id, expected a text or an integer of 64 bits")
+    raise TidingsError(f"found {found} as an id, expected a string or a 64-bit integer")
 
 
 def id_pairs(
     given: Iterable[tuple[Any, Any]] | Mapping[Any, Any],
 ) -> Iterator[tuple[Any, Any]]:
-    """The pairs of id and filter in a mapping or an iterable; TidingsError for anything else."""
+    """Yield the (id, filter) pairs of a mapping or an iterable; TidingsError for anything else."""
     for pair in given.items() if isinstance(given, Mapping) else given:
         try:
             id_, other = pair

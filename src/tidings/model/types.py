@@ -1,4 +1,4 @@
-"""The types that an attribute can be declared with, and reading text as one of them."""
+"""The types that an attribute can be declared with, and how to parse text as each of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SPECIAL = {
 
 
 def type_of(value: Any) -> Type | None:
-    """The type of a normalised value; None for null and for values of no type of ours."""
+    """The type of a normalised value; None for null and for values that none of the types fit."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
@@ -51,7 +51,7 @@ def type_of(value: Any) -> Type | None:
 
 
 def read_value(text: str, kind: Type) -> Any:
-    """The value of a text, read as Spark's cast reads it; ValueError for a text of another type."""
+    """Parse text as Spark's cast does; ValueError if it is not of this type."""
     word = text.strip()
     if kind == "string":
         return text
@@ -65,7 +65,7 @@ def read_value(text: str, kind: Type) -> Any:
         return _read_date(word)
     if kind == "timestamp":
         return _read_timestamp(word)
-    raise ValueError(f"a {kind} can't be read from text")
+    raise ValueError(f"a {kind} can't be parsed from text")
 
 
 def _read_boolean(word: str) -> bool:
@@ -82,7 +82,7 @@ def _read_integer(word: str) -> int:
         raise ValueError(f"'{word}' is not an integer")
     number = int(word)
     if not INT_MIN <= number <= INT_MAX:
-        raise ValueError(f"'{word}' is beyond 64 bits")
+        raise ValueError(f"'{word}' does not fit in 64 bits")
     return number
 
 
@@ -98,7 +98,7 @@ def _read_double(word: str) -> float:
 
 
 def _read_date(word: str) -> dt.date:
-    """The date that a text begins with; a time and an offset after it change nothing."""
+    """Parse the date at the start of the text; a time and an offset after it are ignored."""
     found = _DATE.match(word)
     rest = word[found.end() :] if found else ""
     if not found or (rest and (rest[0] not in " T" or not found.group(3))):
@@ -108,7 +108,7 @@ def _read_date(word: str) -> dt.date:
 
 
 def _read_timestamp(word: str) -> dt.datetime:
-    """ISO 8601 with the liberties that Spark takes: short parts, a space or a T, an offset."""
+    """Parse ISO 8601 as leniently as Spark: one-digit fields, a space for the T, an offset."""
     found = _DATE.match(word)
     if not found:
         raise ValueError(f"'{word[:40]}' is not a date or timestamp")

@@ -1,13 +1,13 @@
-"""Values and their order: the semantics that everything else has to agree with.
+"""Values and their order: the semantics that every other module must agree with.
 
 A value is null (None), a Boolean, a 64-bit integer, a double, a string, a date, a timestamp (UTC,
-microseconds) or a list of these. Values compare within four families; between families a
+microseconds) or a list of these. Values compare within four families. Between families, a
 comparison is *unknown* (None here, null in SQL):
 
     false < true
     -Infinity < ... -1 < 0 = -0.0 < 0.5 < 1 = 1.0 ... < Infinity < NaN      exact, NaN = NaN
     strings by code point
-    dates and timestamps on one line; a date is its midnight in UTC
+    dates and timestamps together by time; a date is its midnight in UTC
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _DAY_MICROS = 86_400_000_000
 
 
 def normalise(value: Any) -> Any:
-    """The value as one of the types above; a value of no such type comes back unchanged.
+    """Convert a value to one of the types above; return it unchanged if it is none of them.
 
-    Integers beyond 64 bits become the nearest double, decimals an integer where they are whole and
-    otherwise the nearest double, NumPy scalars their Python value, a tuple or set a list.
+    An integer that does not fit in 64 bits becomes the nearest double. A decimal becomes an integer
+    if it is whole, otherwise the nearest double. A NumPy scalar becomes its Python value, and a
+    tuple or set becomes a list.
     """
     kind = type(value)
     if kind is str or kind is float or kind is bool or value is None:
@@ -55,7 +56,7 @@ def _normalise_other(value: Any) -> Any:
         return float(value)
     if isinstance(value, dt.datetime):
         return _normalise_datetime(value)
-    if isinstance(value, dt.time):  # we have no type for it, so it becomes its text
+    if isinstance(value, dt.time):  # no type fits it, so it becomes a string
         return value.isoformat()
     if isinstance(value, (dt.date, str, float, Mapping)):
         return value
@@ -76,7 +77,7 @@ def _normalise_other(value: Any) -> Any:
 
 
 def _normalise_datetime(value: dt.datetime) -> Any:
-    if value != value:  # pandas.NaT is a datetime that is not equal to itself
+    if value != value:  # pandas.NaT is a datetime that does not equal itself
         return None
     to_pydatetime = getattr(value, "to_pydatetime", None)
     return to_pydatetime(warn=False) if callable(to_pydatetime) else value
@@ -90,7 +91,7 @@ def _as_double(value: int) -> float:
 
 
 def micros(value: dt.date) -> int:
-    """Microseconds since 1970 in UTC; a date is its midnight, a naive timestamp is in UTC."""
+    """Microseconds since 1970 in UTC. A date counts as its midnight, a naive timestamp as UTC."""
     if isinstance(value, dt.datetime):
         if value.tzinfo is None:
             value = value.replace(tzinfo=dt.UTC)
@@ -99,7 +100,7 @@ def micros(value: dt.date) -> int:
 
 
 def from_micros(count: int) -> dt.date:
-    """The date (at midnight) or timestamp of a number of microseconds: the inverse of micros."""
+    """The inverse of `micros`: a date if the time is midnight, otherwise a timestamp."""
     stamp = _EPOCH + count * _MICRO
     return stamp.date() if count % _DAY_MICROS == 0 else stamp
 
@@ -109,7 +110,7 @@ def is_number(value: Any) -> bool:
 
 
 def compare(left: Any, right: Any) -> int | None:
-    """-1, 0 or 1; None when either is null or the two are of different families."""
+    """-1, 0 or 1; None if either is null or the two belong to different families."""
     if left is None or right is None:
         return None
     if isinstance(left, str):
@@ -138,7 +139,7 @@ def _compare_numbers(left: float, right: float) -> int:
 
 
 def _compare_lists(left: list[Any], right: list[Any]) -> int | None:
-    """Element by element, then by length; null is below every element and equal to itself."""
+    """Compare by element, then by length; null is below every element and equals itself."""
     for a, b in zip(left, right, strict=False):
         a, b = normalise(a), normalise(b)
         if isinstance(a, list) or isinstance(b, list):

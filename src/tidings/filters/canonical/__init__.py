@@ -1,22 +1,22 @@
 """The canonical form of a filter: equal filters get equal bytes, and covering can be decided.
 
     expression ──rewrite──> ──build──> tree of tests "term in set" ──multiply out──> boxes ──> form
-                                          `── too many boxes: the tree itself, in one order
+                                          `── too many boxes: the tree itself, sorted
 
-    rules.py                the rules in their order, and how they are applied
-    rewrites.py, implied.py    conditions in plainer words; what an opaque condition implies
-    condition_sets.py       where a condition is true and where false, as sets of one term
-    set_tree.py             expression to tree; NOT and SQL's third value are gone after it
+    rules.py                the rules in order, and how they are applied
+    rewrites.py, implied.py    simpler conditions; what an opaque condition implies
+    condition_sets.py       the sets of values on which a condition is true and false
+    set_tree.py             turns an expression into a tree without NOT and without unknown
     boxes.py                the algebra of boxes: multiply out, drop, merge
-    point_images.py         computed terms where a box leaves an attribute only a few values
+    point_images.py         computed terms in a box that leaves an attribute only a few values
     form.py                 the form, its hull, its bytes and its identity
-    form_to_expression.py   sets and boxes back to expressions
+    form_to_expression.py   turns sets and boxes back into expressions
     covering.py             whether one filter covers another: sound, complete within a budget
-    cover_index.py, unions.py    candidates for covering, and for matching one event
+    cover_index.py, unions.py    indexes that find candidates for covering and for matching
 
-For other rooms, not for users: they have `Filter.canonical` and `Filter.covers`. Start at rules.py;
-docs/filters.md has the same rules with the same numbers. A function that an index is to use goes
-into rewrites.py, condition_sets.py or implied.py.
+These modules are for other rooms; users have `Filter.canonical` and `Filter.covers`. Start at
+rules.py; docs/filters.md has the same rules with the same numbers. To let an index use a function,
+extend rewrites.py, condition_sets.py or implied.py.
 """
 
 from tidings.filters.canonical.boxes import Box, Effort

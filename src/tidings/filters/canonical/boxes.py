@@ -1,15 +1,15 @@
 """Boxes and unions of boxes: the algebra behind the canonical form and covering.
 
-A box is a conjunction of tests, one set per term; a term without a test is free. As a picture, over
-two terms:
+A box is a conjunction of tests, one set per term; a term without a test is free. A picture with two
+terms:
 
     volume                           a union of two boxes that overlap:
       |     +-----+                  price in [1, 5]  AND volume in [2, 9]
       |  +--+--+  |                  price in [3, 9]  AND volume in [4, 12]
       +--------------- price
 
-Sets are never empty in a box (a box with an empty set is nothing and is dropped), and never
-"everything" (that is no test). Boxes are plain dicts and are not changed once made.
+A set in a box is never empty (such a box matches nothing and is dropped) and never "everything"
+(that would not be a test). Boxes are plain dicts that are never changed after they are built.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Box = dict[str, ValueSet]
 Union = list[Box]
 Narrow = Callable[[str, ValueSet], ValueSet]
 
-EFFORT = 16_384  # intersections that expanding one tree may take
+EFFORT = 16_384  # the most intersections for expanding one tree
 
 
 def _keep_set(_term: str, values: ValueSet) -> ValueSet:
@@ -32,7 +32,7 @@ def _keep_set(_term: str, values: ValueSet) -> ValueSet:
 
 
 def meet(left: Box, right: Box) -> Box | None:
-    """The intersection of two boxes; None when it is empty."""
+    """The intersection of two boxes; None if it is empty."""
     both = dict(left)
     for term, values in right.items():
         old = both.get(term)
@@ -45,7 +45,7 @@ def meet(left: Box, right: Box) -> Box | None:
 
 
 def contains(outer: Box, inner: Box) -> bool:
-    """Whether each of outer's sets contains inner's set on that term."""
+    """Whether each set of `outer` contains the set of `inner` on the same term."""
     for term, values in outer.items():
         have = inner.get(term)
         if have is None or not values >= have:
@@ -54,17 +54,17 @@ def contains(outer: Box, inner: Box) -> bool:
 
 
 def expand(node: Node, most: int) -> Union | None:
-    """The boxes whose union the tree is; None when there would be more than `most`, or when it
-    takes more than EFFORT intersections to find them.
+    """Turn a tree into a union of boxes; None if there would be more than `most`, or if it takes
+    more than EFFORT intersections.
 
-    The answer does not depend on the order of the operands: factors are multiplied smallest first,
-    equal ones in the order of their boxes.
+    The result does not depend on the order of the operands: the smallest factors are multiplied
+    first, and factors of equal size in the order of their boxes.
     """
     return _expand(node, most, Effort(EFFORT))
 
 
 class Effort:
-    """A budget of work: a search that could take for ever gives up when it is spent."""
+    """A budget of work: a search that could take forever gives up when the budget is spent."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -110,12 +110,12 @@ def _expand_all(node: All, most: int, effort: Effort) -> Union | None:
 
 
 def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
-    """No box inside another, none that differ in one term only; in one order.
+    """Drop boxes inside others, merge boxes that differ in only one term, and sort the rest.
 
-    The result depends on the set of boxes, not on their order: each pass merges whole groups, and
-    terms are taken in the order of their names. Passes repeat until nothing merges; a pass looks
-    only at groups with a box that the pass before has made. `narrow` writes a set that came from
-    a merge in the one way that the term's type asks for.
+    The result depends on the set of boxes, not on their order: each pass merges whole groups and
+    processes terms in the order of their names. Passes repeat until nothing merges; each looks only
+    at groups with a box that the previous pass made. `narrow` brings a merged set into the
+    canonical form for the type of the term.
     """
     pool = _BoxPool(absorb(list(union)), narrow)
     fresh = set(pool.boxes)
@@ -128,11 +128,11 @@ def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
 
 
 class _BoxPool:
-    """Boxes by number, and by what is left of them without one term.
+    """Boxes by number, and by all of their tests except one.
 
-    Two boxes merge on a term when they are alike in all others. `_alike` finds them by a hash that
-    is the sum of the hashes of the tests, less the one that is left out: an entry per test, and no
-    box is hashed once per term.
+    Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds such boxes
+    by the sum of the hashes of these other tests. That takes one entry per test, and a box is
+    hashed only once, not once per term.
     """
 
     def __init__(self, boxes: Union, narrow: Narrow) -> None:
@@ -164,7 +164,7 @@ class _BoxPool:
             yield test[0], total - _hash_test(test)
 
     def merge_around(self, fresh: set[int]) -> set[int]:
-        """Merge, term by term, what can be merged with these boxes; the numbers of the results."""
+        """Merge these boxes, term by term, with all boxes that fit; return the new numbers."""
         made: set[int] = set()
         for term in sorted({term for number in fresh for term in self.boxes[number]}):
             places = {
@@ -178,7 +178,7 @@ class _BoxPool:
         return made & self.boxes.keys()
 
     def _groups(self, term: str, numbers: list[int]) -> list[list[int]]:
-        """Groups of boxes that really are equal in all other terms: hashes may collide."""
+        """Group the boxes that are really equal in all other terms: hashes may collide."""
         groups: list[tuple[Box, list[int]]] = []
         if len(numbers) < 2:
             return []
@@ -204,7 +204,8 @@ class _BoxPool:
         return self._add(box)
 
     def absorb_into(self, number: int) -> None:
-        """Drop the boxes inside this one. (It lies in no other: its parts would have, too.)"""
+        """Drop the boxes inside this one. No other box can contain it, because that box would
+        already have absorbed its parts."""
         outer = self.boxes.get(number)
         if outer is None:
             return
@@ -218,7 +219,7 @@ class _BoxPool:
 
 
 def _hash_test(test: tuple[str, ValueSet]) -> int:
-    """A hash that may be summed: squared, since hashes of tuples are nearly sums themselves."""
+    """A hash that can be summed. It is squared, because a tuple's hash is itself almost a sum."""
     return hash(test) ** 2
 
 
@@ -227,12 +228,12 @@ def sort_key(box: Box) -> list[tuple[str, tuple[Cut, ...]]]:
 
 
 def absorb(boxes: Union) -> Union:
-    """The boxes that lie in no other one; of equal boxes, one.
+    """Drop the boxes that lie inside another; keep one of several equal boxes.
 
-    A box can only lie in one that tests a subset of its terms, so boxes are grouped by their terms,
-    and groups are found by their rarest term; within two groups boxes are swept in the order of
-    where their sets begin on one shared term, and only those whose span there is wide enough are
-    compared. Quadratic only when all spans nest.
+    A box can only lie inside one that tests a subset of its terms. So boxes are grouped by their
+    terms, and groups are found by their rarest term. Two groups are compared by a sweep along one
+    shared term, in the order of where the sets begin; only boxes that are wide enough there are
+    compared. This is quadratic only if all the spans nest.
     """
     if len(boxes) < 2:
         return boxes
@@ -256,13 +257,14 @@ def absorb(boxes: Union) -> Union:
 
 
 def _sweep_term(boxes: Union) -> str:
-    """The term on which the boxes begin at the most different places."""
+    """The term with the largest number of different start points."""
     return max(sorted(boxes[0]), key=lambda term: len({box[term].cuts[0] for box in boxes}))
 
 
 def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
-    """Add to `inside` the inner boxes that lie in one of the outer ones, all of the same terms."""
-    # The swept term last: what is open begins early enough on it, so it seldom tells two apart.
+    """Add to `inside` the inner boxes that lie in an outer box; all outer boxes test the same
+    terms."""
+    # The swept term comes last: open boxes already begin early enough on it, so it rarely decides.
     terms = [*(other for other in outers[0] if other != term), term]
     outers = sorted(outers, key=lambda box: box[term].cuts[0])
     inners = sorted(inners, key=lambda box: box[term].cuts[0])
@@ -286,12 +288,12 @@ def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> N
 
 
 def _reaches(values: ValueSet, cut: Cut) -> bool:
-    """Whether a set has anything after a cut."""
+    """Whether a set has values after a cut."""
     return len(values.cuts) % 2 == 1 or values.cuts[-1] > cut
 
 
 def subtract(box: Box, union: Sequence[Box], effort: Effort) -> Union | None:
-    """The part of a box outside a union, as disjoint boxes; None when the effort runs out."""
+    """The part of a box outside a union, as disjoint boxes; None if the effort is spent."""
     left: Union = [box]
     for hole in union:
         rest: Union = []
@@ -306,7 +308,7 @@ def subtract(box: Box, union: Sequence[Box], effort: Effort) -> Union | None:
 
 
 def _cut_out(piece: Box, hole: Box, rest: Union) -> None:
-    """Append to `rest` the part of the piece outside the hole, one slab per term."""
+    """Append the part of the piece outside the hole to `rest`, as one box per term."""
     if meet(piece, hole) is None:
         rest.append(piece)
         return
@@ -320,7 +322,7 @@ def _cut_out(piece: Box, hole: Box, rest: Union) -> None:
 
 
 def hull(union: Sequence[Box]) -> Box:
-    """The smallest box around a union: per term that all of them test, the union of the sets."""
+    """The smallest box around a union: for each term that all boxes test, the union of the sets."""
     if not union:
         return {}
     out: Box = {}
@@ -333,7 +335,7 @@ def hull(union: Sequence[Box]) -> Box:
 
 
 def hull_of_tree(node: Node) -> Box | None:
-    """A box around a tree, without expanding it; None when the tree is plainly nothing."""
+    """A box around a tree, found without expanding it; None if the tree is obviously empty."""
     if isinstance(node, Test):
         return {node.term: node.values}
     hulls = [hull_of_tree(item) for item in node.items]

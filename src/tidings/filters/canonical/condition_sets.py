@@ -1,9 +1,9 @@
-"""Where a condition is true and where it is false, as sets of the values of one term.
+"""The sets of values of one term on which a condition is true, and on which it is false.
 
     price > 5         price    true in (5, NaN]      false in [-Infinity, 5]
     endswith(x, 'b')  reverse(x)   true in the strings from 'b' up to 'c', false in all others
 
-On the rest of the line it is unknown. A condition that no set describes is a *residual*: a term of
+On all other values it is unknown. A condition that no set can describe is a *residual*: a term of
 its own, with the sets {true} and {false}.
 """
 
@@ -30,16 +30,16 @@ from tidings.filters.values import sets
 from tidings.filters.values.sets import ValueSet
 
 Sets = tuple[Expression, ValueSet, ValueSet]
-"""A term, where the condition is true, where it is false."""
+"""A term, the set on which the condition is true, the set on which it is false."""
 
 
 def sets_of(node: Expression) -> Sets:
-    """The sets of a condition that no rewrite applies to."""
+    """The sets of a condition to which no rewrite applies."""
     return make_sets(node) or make_residual(node)
 
 
 def make_sets(node: Expression) -> Sets | None:
-    """The sets of a condition on one term; None when no set of values describes it.
+    """The sets of a condition on one term; None if no set of values describes it.
 
     price > 5       ->   price in (5, NaN]
     price IS NULL   ->   price in {absent}
@@ -70,7 +70,7 @@ def make_sets(node: Expression) -> Sets | None:
 
 
 def make_residual(node: Expression) -> Sets:
-    """The condition as a term of its own; a comparison of two terms in one way of writing it.
+    """Make the condition a term of its own; a comparison of two terms is normalised first.
 
     b >= a          ->   a > b in {false}
     x RLIKE '^a'    ->   x RLIKE '^a' in {true}
@@ -106,7 +106,7 @@ def _comparison_sets(op: Comparison, value: object) -> tuple[ValueSet, ValueSet]
 
 
 def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
-    """IN: true on any of the values; false where the item compares with all and equals none."""
+    """IN: true on any of the values; false if the item compares with all and equals none."""
     places = [sets.key(value) for value in values if value is not None]
     true = sets.points(places)
     if len(places) < len(values):
@@ -116,10 +116,10 @@ def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
 
 
 def simple_test(node: Expression) -> tuple[Attribute, ValueSet] | None:
-    """The attribute and the set of a test that most filters are made of: where it is true.
+    """The attribute of a simple test, and the set on which the test is true.
 
-    The short way for `attribute op constant`, BETWEEN, IN and IS NULL; None for everything else,
-    and the long way gives the same for these.
+    A fast path for `attribute op constant`, BETWEEN, IN and IS NULL, of which most filters consist;
+    None for everything else. `sets_of` gives the same result for these.
     """
     kind = type(node)
     if kind is Compare:

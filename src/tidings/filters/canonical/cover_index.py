@@ -1,16 +1,16 @@
-"""An index of the nodes that may cover a filter, be covered by it, or hold a notification.
+"""An index of the nodes that may cover a filter, be covered by it, or match a notification.
 
-Every filter lies in its hull, one box. A hull that contains another contains it on each attribute,
-so it is enough to look under one well chosen attribute of one of them:
+Every filter lies in its hull, one box. If one hull contains another, it contains it on each
+attribute, so it is enough to look under one well-chosen attribute of either:
 
-    access   (attribute, point)  the nodes whose hull wants one of a few points there
-             (term,)             the nodes whose hull wants something else of the term
+    access   (attribute, point)  the nodes whose hull allows only a few points there
+             (term,)             the nodes whose hull restricts the term in another way
     free     see unions.py       the nodes whose hull is free
     tested   attribute           the nodes whose hull tests it, also by the first point of the test
 
-Answers are candidates: always all that can be right, usually few more. A node costs one entry per
-access point, two per attribute of its hull and two per value of its witness. Looking under (term,)
-is linear in what is there: the engine of the matching room does that part in rank space.
+Results are candidates: they include every correct node and usually few others. A node costs one
+entry per access point, two per attribute of its hull and two per value of its witness. A lookup
+under (term,) is linear in the nodes there; the matching room does that part in rank space instead.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Place = tuple[str | Key, ...]
 
 
 class AccessIndex(Generic[Item]):
-    """Items (hashable) by one test of their hulls: those that may hold a notification."""
+    """Finds the items that may match a notification; each item is indexed by a test of its hull."""
 
     def __init__(self) -> None:
         self.places: dict[Place, dict[Item, None]] = {}
-        self.terms: dict[str, Expression] = {}  # of the places
+        self.terms: dict[str, Expression] = {}  # the terms of all places
         self._uses: dict[str, int] = {}
         self._free: dict[Item, None] = {}  # items with a free hull
 
     def add(self, item: Item, form: Form) -> str | None:
-        """File an item; return the term if it is the first one that is filed under it."""
+        """Add an item under a term; return the term if the item is the first one under it."""
         if form.never:
             return None
         term, places = _access_of(form)
@@ -54,7 +54,7 @@ class AccessIndex(Generic[Item]):
         return term if self._uses[term] == 1 else None
 
     def discard(self, item: Item, form: Form) -> str | None:
-        """Forget an item; return its term if nothing else is filed under it."""
+        """Remove an item; return its term if no other item is left under it."""
         if form.never:
             return None
         term, places = _access_of(form)
@@ -70,7 +70,7 @@ class AccessIndex(Generic[Item]):
         return term
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
-        """Items whose form may hold this notification; the values of terms go into `values`."""
+        """Items that may match this notification; adds the values of terms to `values`."""
         yield from self._free
         places = self.places
         for term, node in self.terms.items():
@@ -85,16 +85,16 @@ class AccessIndex(Generic[Item]):
 
 
 class HullIndex(Generic[Item]):
-    """The same, and those that may cover a filter, or be covered by it."""
+    """Like AccessIndex, but also finds the items that may cover a filter or be covered by it."""
 
     def __init__(self) -> None:
         self._access: AccessIndex[Item] = AccessIndex()
-        self._computed: dict[str, dict[str, None]] = {}  # attribute -> access terms computed of it
+        self._computed: dict[str, dict[str, None]] = {}  # attribute -> access terms that read it
         self._tested: dict[Place, dict[Item, None]] = {}
         self._reading: dict[str, dict[Item, None]] = {}
         self._unions: UnionIndex[Item] = UnionIndex()
         self._all: dict[Item, None] = {}
-        self._never: dict[Item, None] = {}  # everything covers what matches nothing
+        self._never: dict[Item, None] = {}  # items that match nothing: every filter covers them
 
     def add(self, item: Item, form: Form) -> None:
         self._all[item] = None
@@ -137,7 +137,7 @@ class HullIndex(Generic[Item]):
         wanted = dict.fromkeys(form.terms)
         for path in reads(form):
             wanted.update(self._computed.get(name_text(path), {}))
-        if form.boxes is None:  # a part of a tree may be empty, and lie in what looks elsewhere
+        if form.boxes is None:  # an empty part of a tree is also covered by forms with other terms
             wanted.update((t, None) for t, n in terms.items() if not isinstance(n, Attribute))
         for term in wanted:
             yield from places.get((term,), ())
@@ -147,7 +147,7 @@ class HullIndex(Generic[Item]):
                 yield from places.get((term, points[0]), ())
 
     def may_be_covered(self, form: Form) -> Iterable[Item]:
-        """Items whose form this one may cover."""
+        """Items whose form may be covered by this one."""
         if form.never:
             return list(self._never)
         best: list[dict[Item, None]] | None = None
@@ -162,7 +162,7 @@ class HullIndex(Generic[Item]):
             count = sum(map(len, found))
             if best is None or count < size:
                 best, size = found, count
-        if best is None and form.hull:  # only computed terms; some are computed from nothing
+        if best is None and form.hull:  # only computed terms, and some read no attribute
             paths = reads(form)
             if paths:
                 best = [self._reading.get(name_text(path), {}) for path in paths]
@@ -172,7 +172,7 @@ class HullIndex(Generic[Item]):
                 best = union
         if best is None:
             return list(self._all)
-        # one item may read many of these attributes, and is asked once
+        # an item may be in many groups, and is returned once
         return list(dict.fromkeys([*self._never, *(item for group in best for item in group)]))
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
@@ -181,8 +181,8 @@ class HullIndex(Generic[Item]):
 
 
 def _access_of(form: Form) -> tuple[str | None, list[Place]]:
-    """The term and places under which a form is looked for: few points of an attribute, or else
-    an attribute, or else a computed term."""
+    """The term and places under which a form is indexed: a few points of an attribute if possible,
+    else an attribute, else a computed term."""
     best: tuple[int, str, list[Place]] | None = None
     for term, values in form.hull.items():
         plain = isinstance(form.terms[term], Attribute)
@@ -204,8 +204,8 @@ def _tested_places(form: Form) -> Iterator[Place]:
 
 
 def _points(values: ValueSet, most: int = 1 << 30) -> list[Key] | None:
-    """The places of a set that has few of them. All nested values stand at one place, so a pattern
-    that wants a value, or a list with the value in it, is looked up by that value."""
+    """The places of a set, if there are only a few. All nested values share one place, so an event
+    pattern that matches a value, or a list with that value, can still be found by the value."""
     if values.cuts and values.cuts[-1] == (OTHER,) and len(values.cuts) & 1:
         found = ValueSet(values.cuts[:-1]).points(most)
         return None if found is None else [*found, (OTHER, 0, 0)]

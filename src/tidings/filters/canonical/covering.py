@@ -1,12 +1,13 @@
-"""Covering: whether every notification that matches one filter matches another.
+"""Covering: whether every notification that matches one filter also matches another.
 
-Box A contains box B when each set of A contains B's set on that term. A covers B when each box of B
-lies in one box of A, or, tried next under a budget, when nothing is left of it after cutting all
-boxes of A out. Where B pins an attribute to a few points, terms that A computes from it are
-computed too: `lower(name) = 'bo'` covers `name = 'BO'`.
+Box A contains box B if each set of A contains the set of B on the same term. Filter A covers filter
+B if each box of B lies in one box of A. If not, the boxes of A are subtracted from each box of B,
+within a budget; A covers B if nothing remains. If B restricts an attribute to a few points, the
+terms that A computes from it are computed on them: `lower(name) = 'bo'` covers `name = 'BO'`.
 
-Sound always; complete for unions of boxes over independent terms as far as the budget goes. A
-missed covering only makes headers longer, a false one would misdeliver, so every doubt is a no.
+A yes is always correct. For unions of boxes over independent terms, every covering is found, as far
+as the budget allows. A missed covering only makes headers longer, but a false one would deliver to
+the wrong subscribers. So in case of doubt the answer is no.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from tidings.filters.canonical.point_images import image
 from tidings.filters.canonical.set_tree import All, Any, Node, Test
 from tidings.filters.language.expression import Attribute, Expression
 
-EFFORT = 20_000  # comparisons of boxes; after that the answer is no
-AMONG_OTHERS = 2_000  # the same, for one question among many
-MOST_BOXED = 20_000  # boxes of one times boxes of the other that are compared there
-HEAVY = 512  # weight from which only the hull of a form is looked at there
+EFFORT = 20_000  # the most box comparisons; after that the answer is no
+AMONG_OTHERS = 2_000  # the same limit for one question among many
+MOST_BOXED = 20_000  # then: the most pairs of boxes to compare
+HEAVY = 512  # then: only the hull of a form above this weight is examined
 
 
 def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
-    """Whether `outer` covers `inner`. `budget`: of many questions together; once it is spent, the
+    """Whether `outer` covers `inner`. Many questions can share a `budget`; once it is spent, the
     answer is no."""
     if outer.always or inner.never:
         return True
@@ -43,17 +44,17 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
     effort = Effort(min(EFFORT, AMONG_OTHERS, budget.left))
     before = effort.left
     answer = _look_into(outer, inner, effort)
-    budget.spend(8 * (before - effort.left))  # such a step may merge sets, which takes longer
+    budget.spend(8 * (before - effort.left))  # such a step may merge sets, so it counts eightfold
     return answer
 
 
 def covers_among(outer: Form, inner: Form) -> bool:
     """Whether `outer` covers `inner`, as a question among many about compiled filters.
 
-    The answer depends on these two forms alone, not on the order of questions or on how the other
-    filters are partitioned, so a graph compiled at once equals one that grew. A covering that the
-    boxes alone show is always found, as kernels find it too (matching/covering/by_boxes.py,
-    matching/covering/neighbours.py).
+    The answer depends only on these two forms, not on the order of questions or the partition of
+    the other filters. So a graph that is compiled at once equals one that grew filter by filter. A
+    covering that follows from the boxes alone is always found, here as well as by the kernels
+    (matching/covering/by_boxes.py, matching/covering/neighbours.py).
     """
     if outer.always or inner.never:
         return True
@@ -76,14 +77,14 @@ def _look_into(outer: Form, inner: Form, effort: Effort) -> bool:
     assert inner.tree is not None
     one_box = outer.boxes[0] if outer.boxes is not None and len(outer.boxes) == 1 else None
     if one_box is not None and algebra.contains(one_box, inner.hull):
-        return True  # also where the tree is too large to look into
+        return True  # this works even if the tree is too large to examine
     return _covers_tree(inner.tree, outer, {}, effort)
 
 
 def hull_allows(outer: Form, inner: Form) -> bool:
-    """A cheap necessary condition: the box around `inner` lies in the box around `outer`.
+    """A cheap necessary condition: the hull of `inner` lies in the hull of `outer`.
 
-    A computed term may hold box by box without holding on the hull, so it rejects nothing here.
+    Tests on computed terms are ignored: one may hold for each box without holding for the hull.
     """
     for term, values in outer.hull.items():
         have = inner.hull.get(term)
@@ -96,7 +97,7 @@ def hull_allows(outer: Form, inner: Form) -> bool:
 
 
 def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: Effort) -> bool:
-    """Whether a box lies in another, computing the terms that its points decide."""
+    """Whether a box lies in another; terms that its points decide are computed."""
     for term, values in outer.items():
         have = inner.get(term)
         if have is not None and values >= have:
@@ -121,7 +122,7 @@ def _covers_box(box: Box, outer: Form, effort: Effort) -> bool:
         return True
     known = _add_images(box, outer.terms, effort)
     if known is None:
-        return True  # its points contradict its computed terms: no notification is in it
+        return True  # its points contradict its computed terms, so no notification matches it
     if known is not box and any(algebra.contains(one, known) for one in outer.boxes):
         return True
     near = [one for one in outer.boxes if algebra.meet(one, known) is not None]
@@ -137,7 +138,7 @@ def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: 
 
 
 def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
-    """Whether the outer form covers a tree: by the tree's hull, or by its parts."""
+    """Whether the outer form covers a tree: its parts, or its hull."""
     if id(node) in seen:
         return seen[id(node)]
     answer = _covers_parts(node, outer, seen, effort)
@@ -168,7 +169,7 @@ def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: Effort
 
 
 def _add_images(box: Box, terms: Mapping[str, Expression], effort: Effort) -> Box | None:
-    """The box with a test on every term that its points decide; None when one becomes empty."""
+    """Add a test on every term that the points of the box decide; None if one becomes empty."""
     out = box
     for text, term in terms.items():
         computed = image(text, term, box, effort)

@@ -1,8 +1,8 @@
 """The canonical form of a filter, its bytes and its identity.
 
-A form is *narrow* (a union of boxes) or *wide* (a tree that would make too many boxes:
-`(a1 OR b1) AND ... AND (a30 OR b30)` is 30 pairs, not a billion boxes). Either has a hull: one box
-around it, the necessary condition that an index can use. rules.py makes forms.
+A form is *narrow* (a union of boxes) or *wide* (a tree that would expand to too many boxes:
+`(a1 OR b1) AND ... AND (a30 OR b30)` is 30 pairs, not a billion boxes). Both have a hull: one box
+around the form, a necessary condition that an index can use. rules.py builds forms.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class Form(msgspec.Struct, frozen=True):
     hull: Box
     terms: Mapping[str, Expression]
     weight: int = 0
-    """What it takes to look into it, in tests of one value each; 0 for one box of attributes."""
+    """The cost of examining the form, in tests of one value; 0 for one box of attributes."""
 
     @property
     def never(self) -> bool:
-        """No notification can match."""
+        """True if no notification can match."""
         return self.boxes == ()
 
     @property
     def always(self) -> bool:
-        """Every notification matches."""
+        """True if every notification matches."""
         return self.boxes == ({},)
 
     def holds(self, event: Event, values: dict[str, Key] | None = None) -> bool:
-        """Whether the notification lies in the form: each term is evaluated at most once.
+        """Whether the notification matches. Each term is evaluated at most once.
 
-        `values` keeps what terms were worth, to be shared by many forms on one notification.
+        `values` caches the values of terms, so that many forms can share them on one notification.
         """
         values = {} if values is None else values
         if self.boxes is None:
@@ -77,7 +77,7 @@ NEVER = Form((), None, {}, {})
 
 
 def sort_terms(box: dict[str, Item]) -> dict[str, Item]:
-    """A mapping of terms in the order of their texts."""
+    """Sort a mapping by the text of its terms."""
     return dict(sorted(box.items()))
 
 
@@ -95,7 +95,7 @@ def terms_of(node: Node) -> set[str]:
 
 
 def encode(form: Form) -> bytes:
-    """The one byte encoding: MessagePack of plain lists, read in docs/filters.md."""
+    """The canonical encoding: MessagePack of plain lists, specified in docs/filters.md."""
     if form.boxes is not None:
         body: Anything = [
             [[term, values.cuts] for term, values in box.items()] for box in form.boxes
@@ -111,7 +111,7 @@ def digest(encoded: bytes) -> bytes:
 
 
 def pack_tree(node: Node) -> list[Anything]:
-    """A tree as the plain lists that are encoded."""
+    """Convert a tree to plain lists, for encoding."""
     if isinstance(node, Test):
         return [node.term, node.values.cuts]
     items = [pack_tree(item) for item in node.items]
@@ -119,5 +119,5 @@ def pack_tree(node: Node) -> list[Anything]:
 
 
 def reads(form: Form) -> set[tuple[str, ...]]:
-    """The paths of the attributes that a form looks at."""
+    """The paths of all attributes that a form reads."""
     return set().union(*(attributes_of(node) for node in form.terms.values()))

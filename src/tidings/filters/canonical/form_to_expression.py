@@ -1,7 +1,7 @@
-"""Sets and forms back to expressions: the way a person would write them.
+"""Turn sets and forms back into expressions, written as a person would write them.
 
-`express_test` gives, for a term and a set, a condition that is true exactly on the set. Parsing its
-text gives the set again.
+`express_test` turns a term and a set into a condition that is true exactly on the set. Parsing the
+text of the condition gives the same set.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EPOCH = dt.date(1970, 1, 1)
 
 
 def express_form(form: Form) -> Expression:
-    """The form as an expression: an OR of ANDs, or the tree as it stands."""
+    """The form as an expression: an OR of ANDs, or the tree unchanged."""
     if form.tree is not None:
         return express_tree(form.tree, form.terms)
     assert form.boxes is not None
@@ -59,7 +59,7 @@ def express_tree(node: Node, terms: Mapping[str, Expression]) -> Expression:
 
 
 def express_test(term: Expression, values: ValueSet) -> Expression:
-    """A condition on the term that is true exactly when its value is in the set."""
+    """A condition on the term that is true exactly if its value is in the set."""
     if values.is_everything:
         return Literal(True)
     if not values:
@@ -70,7 +70,7 @@ def express_test(term: Expression, values: ValueSet) -> Expression:
         nested = Call("isnested", (term,))
         rest = ValueSet(values.cuts[:-1])
         return _join_any([express_test(term, rest), nested]) if rest else nested
-    if len(values.cuts) % 2 == 1:  # reaches to the end of the line: say what is not in it
+    if len(values.cuts) % 2 == 1:  # unbounded above: write the complement and negate it
         missing = express_test(term, sets.NOT_NULL - values)
         other = Not(IsTruth(missing, True))
         return other if sets.NULL_KEY in values else _join_all([Not(IsNull(term)), other])
@@ -85,7 +85,7 @@ def express_test(term: Expression, values: ValueSet) -> Expression:
 
 
 def _express_outcome(term: Expression, values: ValueSet) -> Expression:
-    """Which outcomes of a condition are wanted: true, false, unknown, or two of them."""
+    """A condition on an outcome: true, false, unknown, or two of these."""
     null = sets.NULL_KEY in values
     if values >= sets.TRUE:
         return Not(IsTruth(term, False)) if null else term
@@ -162,7 +162,7 @@ def _express_range(term: Expression, low: Cut, high: Cut) -> Expression:
     above = _express_end(term, low, (">", ">="))
     if below is None or above is None:
         found = below or above
-        assert found is not None  # a whole family is spelt elsewhere
+        assert found is not None  # _express_whole_family handles a whole family
         return found
     if above.op == ">=" and below.op == "<=":
         return Between(term, above.right, below.right)
@@ -170,10 +170,10 @@ def _express_range(term: Expression, low: Cut, high: Cut) -> Expression:
 
 
 def _express_end(term: Expression, cut: Cut, ops: tuple[Comparison, Comparison]) -> Compare | None:
-    """The comparison of one end of a range; None when the family ends there."""
+    """The comparison for one end of a range; None if the family ends there."""
     if len(cut) == 3:
         return Compare(ops[0] if cut[2] else ops[1], term, Literal(_value_at(cut)))
-    if cut == (sets.NAN,):  # all numbers on one side, NaN on the other
+    if cut == (sets.NAN,):  # between the other numbers and NaN
         return Compare(ops[1], term, Literal(float("nan")))
     return None
 

@@ -1,4 +1,4 @@
-"""What must hold when an opaque condition is true, for the index: the prefix of a pattern, the box
+"""Conditions that follow from an opaque condition, for the index: the prefix of a pattern, the box
 around a circle."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tidings.filters.values import geography, like
 
 
 def add_implied(node: Expression, attributes: Attributes | None = None) -> list[Expression]:
-    """Conditions on simpler terms that hold whenever this opaque one is true.
+    """Conditions on simpler terms that hold whenever this opaque condition is true.
 
     name LIKE 'A_c%e'   ->   startswith(name, 'A'), endswith(name, 'e')
     """
@@ -41,7 +41,7 @@ def add_implied(node: Expression, attributes: Attributes | None = None) -> list[
 
 
 def _nested_around(values: Expression, attributes: Attributes | None) -> list[Expression]:
-    """A value with something among its leaves is nested; that helps where no type is declared."""
+    """A value that has leaves is nested. This condition helps only if no type is declared."""
     if not isinstance(values, Call) or values.name != "leaves":
         return []
     item = values.args[0]

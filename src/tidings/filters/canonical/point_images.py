@@ -19,18 +19,18 @@ from tidings.filters.values import sets
 from tidings.filters.values.sets import Key, ValueSet
 from tidings.model import from_micros
 
-MOST_POINTS = 64  # combinations of points that a term is computed on
-MOST_WORK = 1 << 15  # of one term: 0.2 ms where it is a pattern
-LEAST_WORK = 512  # of finding that there is nothing to compute
-MOST_OF_UNION = 1 << 22  # of all terms in all boxes of a filter
-WORK_OF_STEP = 256  # of one step of an effort
+MOST_POINTS = 64  # the most combinations of points that a term is computed on
+MOST_WORK = 1 << 15  # the most work for one term: 0.2 ms for a pattern
+LEAST_WORK = 512  # the work of finding that there is nothing to compute
+MOST_OF_UNION = 1 << 22  # the most work for all terms in all boxes of a filter
+WORK_OF_STEP = 256  # the work that counts as one step of an Effort
 Path = tuple[str, ...]
 Choices = tuple[list[Path], list[list[Any]], int]  # attributes, their values, and the work
 
 
 def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -> ValueSet | None:
-    """The values that a computed term can take in a box; None when the box does not decide them, or
-    when computing them is too much work. `text` is the text of the term."""
+    """The values that a computed term can take in a box; None if the box does not determine them,
+    or if computing them is too much work. `text` is the text of the term."""
     chosen = _choose_points(text, term, box)
     if chosen is None:
         return None
@@ -42,8 +42,8 @@ def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -
 
 
 def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
-    """The points that a term is computed on. The work is the number of characters of all
-    combinations, times those of the term: a pattern may track each of its positions for each
+    """The points that a term is computed on. The work is the number of characters in all
+    combinations times the length of the term: a pattern may follow each of its positions for each
     character."""
     if isinstance(term, Attribute):
         return None
@@ -68,14 +68,14 @@ def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
         size += max(len(one) if isinstance(one, str) else 1 for one in choices[-1])
         if count > MOST_POINTS or count * size * len(text) > MOST_WORK:
             return None
-    # sorted, a path stands right before those that go on from it; a struct is more than its fields
+    # a struct can't be rebuilt from its fields alone; sorted, it comes right before its fields
     if any(longer[: len(path)] == path for path, longer in pairwise(paths)):
         return None
     return paths, choices, count * size * len(text)
 
 
 def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
-    """Whether computing all decided terms exceeds the work allowed for one filter."""
+    """Whether computing all terms that points decide exceeds the work allowed for one filter."""
     if len(union) * len(terms) * MOST_WORK <= MOST_OF_UNION:
         return False
     computed = {text for text, term in terms.items() if not isinstance(term, Attribute)}
@@ -89,7 +89,7 @@ def is_too_much(union: Sequence[Box], terms: Mapping[str, Expression]) -> bool:
     return work > MOST_OF_UNION
 
 
-# The names that computed terms read, by their texts: the same terms are asked of box after box.
+# A cache of the names that computed terms read, by text: many boxes have the same terms.
 _read_names: dict[str, tuple[str, ...]] = {}
 
 
@@ -113,7 +113,8 @@ def _compute(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Ke
 
 
 def values_at(place: Key) -> Iterator[Any]:
-    """All values that stand at one place: 1 is an integer and a double, 0 is two doubles."""
+    """All values at one place: 1 is an integer and a double, 0 also has two doubles, 0.0 and
+    -0.0."""
     family, value = place[0], place[1]
     if family == sets.ABSENT:
         yield None
@@ -130,12 +131,12 @@ def values_at(place: Key) -> Iterator[Any]:
 
 
 def settle(box: Box, terms: Mapping[str, Expression]) -> Box | None:
-    """The box without the computed tests that its points decide; None when no point passes them.
+    """Remove the computed tests that the points of the box decide; None if no point passes them.
 
-    A test on a term of one pinned attribute goes, and takes with it the points that fail it. A
-    point that passes as one value and fails as another (1 and 1.0) keeps the test. A test on terms
-    of several attributes goes only when it always passes. One test can take the points away that
-    kept another, so this repeats until nothing changes: the order of the tests does not matter.
+    A test that reads one attribute is removed, together with the points that fail it. It stays if a
+    point passes as one value and fails as another (1 and 1.0). A test that reads several attributes
+    is removed only if it always passes. Removing points can decide another test, so this repeats
+    until nothing changes; the order of the tests does not matter.
     """
     while True:
         out = dict(box)
@@ -161,7 +162,7 @@ def _keep_passing(box: Box, text: str, term: Expression, attribute: str) -> None
     decided = True
     for place in box[attribute].points() or []:
         found = image(text, term, {attribute: sets.points([place])})
-        assert found is not None  # the whole set had an image, so each of its points has
+        assert found is not None  # the whole set has an image, so each of its points has one
         if found & box[text]:
             kept.append(place)
             decided = decided and box[text] >= found

@@ -1,11 +1,11 @@
-"""Conditions in plainer words. A rewrite keeps the value in all three of SQL's truths, so it may
-stand under NOT. A condition that has no plainer words comes back as the same object.
+"""Rewrite conditions in simpler terms. A rewrite is equivalent in three-valued logic, so it is also
+valid under NOT. A condition that can't be simplified is returned as the same object.
 
     x LIKE 'abc%'        expand_short_forms    startswith(x, 'abc')
     (x > 5) = false      shape_conditions      NOT (x > 5)
 
-An opaque condition must come back as itself, and so must `condition IS NULL` around it: that is why
-the text of a canonical form reads as that form again.
+An opaque condition must be returned unchanged, and so must `condition IS NULL` around it. Otherwise
+parsing the text of a canonical form would not give the same form.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tidings.filters.language.sql_writer import text_of
 from tidings.filters.language.static_types import is_condition
 from tidings.filters.values import inet, like
 
-MOST_ELEMENTS = 512  # of a list that is written out element by element
-MOST_WRITTEN = 1_000_000  # characters of a value that is repeated for each element
+MOST_ELEMENTS = 512  # the most elements of a list that is expanded into tests
+MOST_WRITTEN = 1_000_000  # the most characters of a value, over all its repetitions
 LISTS = (tuple, list)
 
 
 def is_affordable(item: Expression, times: int) -> bool:
-    """Whether a value may be written this many times: that is how text explodes."""
+    """Whether a value may be repeated this many times without making the text too large."""
     return times * len(text_of(item)) <= MOST_WRITTEN
 
 
@@ -51,7 +51,7 @@ def _like(node: Call) -> Expression:
 
 
 def _ilike(node: Call) -> Expression:
-    """As Spark defines it: LIKE between both in lower case."""
+    """ILIKE as Spark defines it: LIKE with both sides in lower case."""
     item, pattern = _lower(node.args[0]), _constant_text(node.args[1])
     if pattern is None:
         return Call("like", (item, _lower(node.args[1])))
@@ -65,7 +65,7 @@ def _lower(node: Expression) -> Expression:
 
 
 def _pattern(node: Call, item: Expression, parts: tuple[like.Part, ...]) -> Expression:
-    """`abc` is a point, `abc%` a prefix, `%abc` a suffix, `a%c` both, `___` a length."""
+    """`abc` tests a point, `abc%` a prefix, `%abc` a suffix, `a%c` both, `___` a length."""
     kinds = [kind for kind, _ in parts]
     texts = [text for kind, text in parts if kind == "text"]
     if not parts:
@@ -84,7 +84,7 @@ def _pattern(node: Call, item: Expression, parts: tuple[like.Part, ...]) -> Expr
         tests.append(Call("startswith", (item, Literal(texts[0]))))
     if kinds[-1] == "text":
         tests.append(Call("endswith", (item, Literal(texts[-1]))))
-    if len(tests) == 2:  # the two must not share characters
+    if len(tests) == 2:  # prefix and suffix must not overlap
         shortest = sum(map(len, texts))
         tests.append(Compare(">=", Call("length", (item,)), Literal(shortest)))
     if not tests:  # a lone %
@@ -93,7 +93,7 @@ def _pattern(node: Call, item: Expression, parts: tuple[like.Part, ...]) -> Expr
 
 
 def _subject(node: Call) -> Expression:
-    """Points of the fields and an interval of the length; without wildcards a point."""
+    """Tests on the fields and on the length; without wildcards, one point."""
     subject, pattern = node.args[0], _constant_text(node.args[1])
     assert pattern is not None
     fields = pattern.split(".")
@@ -110,7 +110,7 @@ def _subject(node: Call) -> Expression:
 
 
 def _isa(node: Call) -> Expression:
-    """Intervals of preorder numbers; without an ontology the topic and the names below it."""
+    """Intervals of preorder numbers; without an ontology, the topic and all names below it."""
     item, topic = node.args[0], _constant_text(node.args[1])
     assert topic is not None
     if node.bound is None:
@@ -125,7 +125,7 @@ def _cidr(node: Call) -> Expression:
     network = _constant_text(node.args[1])
     assert network is not None
     first, last = inet.network_ends(network)
-    # an address of the other version lies outside the interval, as it lies outside the network
+    # an address of the other IP version lies outside the interval, just as outside the network
     return Between(Call("inet", (node.args[0],)), Literal(first), Literal(last))
 
 
@@ -140,7 +140,7 @@ def _within_box(node: Call) -> Expression:
 
 
 def _arrays_overlap(node: Call) -> Expression:
-    """One test per element, when the elements are constants and none is null."""
+    """One test per element, if all elements are constants and none is null."""
     left, right = node.args
     if isinstance(left, Literal):
         left, right = right, left
@@ -164,7 +164,7 @@ _EXPANSIONS: dict[str, Callable[[Call], Expression]] = {
 
 
 def expand_short_forms(node: Expression) -> Expression:
-    """The tests that a condition is short for.
+    """Replace a shorthand by the tests that it stands for.
 
     x BETWEEN 1 AND 5   ->   x >= 1 AND x <= 5
     x LIKE 'abc%'       ->   startswith(x, 'abc')
@@ -183,12 +183,12 @@ def expand_short_forms(node: Expression) -> Expression:
 
 
 def are_constants(options: tuple[Expression, ...]) -> bool:
-    """Whether all options of an IN are constants, and none is a list."""
+    """Whether all options of an IN are constants and none is a list."""
     return all(isinstance(o, Literal) and not isinstance(o.value, LISTS) for o in options)
 
 
 def shape_conditions(node: Expression) -> Expression:
-    """A comparison, an IN of truths or an IS NULL in the one shape that it has.
+    """Bring a comparison, an IN of truth values or an IS NULL into its canonical shape.
 
     5 < price                ->   price > 5
     (volume > 10) = false    ->   NOT (volume > 10)
@@ -209,13 +209,14 @@ def shape_conditions(node: Expression) -> Expression:
     return node
 
 
-# `condition op constant`, where that is the condition itself or its negation
+# the cases of `condition op constant` that equal the condition itself, or its negation
 _KEEPS = {("=", True), (">=", True), ("!=", False), (">", False)}
 _NEGATES = {("!=", True), ("<", True), ("=", False), ("<=", False)}
 
 
 def _shape_comparison(node: Compare) -> Expression:
-    """The constant on the right; a condition compared with a constant is that condition, or not."""
+    """Put the constant on the right. Comparing a condition with a constant gives the condition or
+    its negation."""
     op, left, right = node.op, node.left, node.right
     if isinstance(left, Literal) and not isinstance(right, Literal):
         return Compare(FLIPPED[op], right, left)
@@ -231,7 +232,7 @@ def _shape_comparison(node: Compare) -> Expression:
 
 
 def _shape_truths(node: In) -> Expression:
-    """A condition in a list of constants; with both true and false among them it stays opaque."""
+    """A condition IN a list of constants; if both true and false are listed, it stays opaque."""
     truths = {option.value for option in node.options if isinstance(option, Literal)}
     if not all(isinstance(option, Literal) for option in node.options) or {True, False} <= truths:
         return node
@@ -245,7 +246,7 @@ REWRITES: tuple[Callable[[Expression], Expression], ...] = (expand_short_forms, 
 
 
 def rewrite(node: Expression) -> Expression:
-    """What the first rewrite that applies makes of a condition; itself when none does."""
+    """Apply the first rewrite that changes the condition; return it unchanged if none does."""
     for rule in REWRITES:
         plainer = rule(node)
         if plainer is not node:

@@ -1,15 +1,15 @@
-"""From an expression to the canonical form: rules in one order, numbered in docs/filters.md.
+"""The rules that turn an expression into its canonical form, in the order of docs/filters.md.
 
     expression --rewrite--> --build--> tree --multiply_out--> boxes --repeat--> the form
                                            `-- too many boxes: --keep_tree--> the tree itself
 
-    stage        a rule changes                     and is applied
-    expression   a condition, in plainer words      to each condition, until none applies
-    tree         how conditions become tests        to each part, while the tree is built
-    boxes        a union of boxes                   in order; 11 and 12 until neither changes it
+    stage        the rule                           is applied
+    expression   simplifies a condition             to each condition, until no rule applies
+    tree         turns conditions into tests        to each part, while the tree is built
+    boxes        changes a union of boxes           in order; 11 and 12 until neither changes it
 
-Short ways lead to the same form in less time: `_quick_form` for an AND of simple tests, which most
-filters are, `_single_form` for one box, `_nested_form` for event patterns and their like.
+Fast paths give the same form in less time: `_quick_form` for an AND of simple tests (most filters),
+`_single_form` for one box, `_nested_form` for event patterns and similar filters.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from tidings.filters.values import sets
 from tidings.filters.values.sets import ValueSet, intersect
 
 MOST_BOXES = 64
-MOST_OF_TESTS = 512  # a union of boxes that is written out may have this many
+MOST_OF_TESTS = 512  # a filter may have as many boxes as tests, up to this number
 
 
-# -- the rules of boxes ------------------------------------------------------------------------
+# -- rules for boxes ---------------------------------------------------------------------------
 
 
 def multiply_out(tree: Node) -> Union | None:
-    """The boxes of a tree; None when there are too many.
+    """Expand a tree into boxes; None if there are too many.
 
     x > 5 AND (y = 1 OR z = 2)   ->   x > 5 AND y = 1 OR x > 5 AND z = 2
     """
@@ -57,7 +57,7 @@ def multiply_out(tree: Node) -> Union | None:
 
 
 def decide_by_points(union: Union, builder: SetTreeBuilder) -> Union:
-    """The boxes without computed tests that their points decide.
+    """Remove the computed tests that the points of each box decide.
 
     name IN ('Bo', 'Al') AND lower(name) = 'bo'   ->   name = 'Bo'
     """
@@ -68,7 +68,7 @@ def decide_by_points(union: Union, builder: SetTreeBuilder) -> Union:
 
 
 def merge_boxes(union: Union, builder: SetTreeBuilder) -> Union:
-    """The union with no box inside another, and none that differ in one term only.
+    """Drop boxes inside others, and merge boxes that differ in only one term.
 
     a = 1 AND b = 1 OR a = 2 AND b = 1   ->   a IN (1, 2) AND b = 1
     """
@@ -76,7 +76,7 @@ def merge_boxes(union: Union, builder: SetTreeBuilder) -> Union:
 
 
 def sort_boxes(union: Union) -> tuple[Box, ...]:
-    """The union with the terms of each box in the order of their texts. (Merging sorts boxes.)
+    """Sort the terms of each box by their texts. (The boxes are already sorted by merging.)
 
     b = 1 AND a = 2   ->   a = 2 AND b = 1
     """
@@ -84,7 +84,7 @@ def sort_boxes(union: Union) -> tuple[Box, ...]:
 
 
 def keep_tree(node: Node, builder: SetTreeBuilder) -> Node:
-    """The tree with the items of each node in the order of their bytes, each once.
+    """Sort the items of each node of a tree by their bytes, and drop duplicates.
 
     (b = 1 OR c = 1) AND (a = 1 OR b = 1)   ->   (a = 1 OR b = 1) AND (b = 1 OR c = 1)
     """
@@ -106,7 +106,7 @@ def _encode_node(node: Node) -> bytes:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule; its name is that of its function, which says what becomes of what."""
+    """One rule. Its name is that of its function, whose docstring has an example."""
 
     stage: Choice["expression", "tree", "boxes"]
     apply: Callable[..., Anything]
@@ -136,10 +136,10 @@ REPEATED = (decide_by_points, merge_boxes)
 
 
 def repeat_until_same(union: Union, builder: SetTreeBuilder) -> Union:
-    """The union after rules 11 and 12, over and over until neither changes it.
+    """Apply rules 11 and 12 repeatedly until neither changes the union.
 
-    A merge can leave a test that the points decide, and the other way round. Without computed terms
-    the points decide nothing, and merging once is enough.
+    A merge can produce a test that the points decide, and deciding a test can allow a merge. If
+    there are no computed terms, points decide nothing, and merging once is enough.
     """
     terms = builder.terms
     if all(isinstance(terms[term], Attribute) for box in union for term in box):
@@ -165,12 +165,12 @@ def form_of(node: Expression, attributes: Attributes | None) -> Form:
 
 
 def _full_form(node: Expression, builder: SetTreeBuilder) -> Form:
-    """The form by all rules."""
+    """The form of an expression by the full set of rules."""
     tree = builder.build(node)
     single = _single_form(tree, builder)
     if single is not None:
         return single
-    if count_tests(tree) > MOST_OF_TESTS or _multiplies(tree):  # it may come out wide
+    if count_tests(tree) > MOST_OF_TESTS or _multiplies(tree):  # the form may become a tree
         tree = keep_tree(tree, builder)
     union = multiply_out(tree)
     if union is not None:
@@ -191,7 +191,7 @@ def _narrow_box(box: Box, builder: SetTreeBuilder) -> Box:
 
 
 def _multiplies(node: Node) -> bool:
-    """Whether expanding a tree means multiplying unions, which may be more than is possible."""
+    """Whether expanding a tree multiplies unions, which may give too many boxes."""
     if isinstance(node, Test):
         return False
     factors = [item for item in node.items if not isinstance(item, Test)]
@@ -199,7 +199,7 @@ def _multiplies(node: Node) -> bool:
 
 
 def _weight(form: Form) -> int:
-    """Tests, with what their sets and the texts of what they compute have beyond the usual."""
+    """The number of tests, plus more for large sets and for long texts of computed terms."""
     texts = (len(text) for text, node in form.terms.items() if type(node) is not Attribute)
     written = sum(texts) // 32
     if form.boxes is None:
@@ -213,12 +213,12 @@ def _tree_weight(node: Node) -> int:
     return sum(map(_tree_weight, node.items))
 
 
-# -- short ways --------------------------------------------------------------------------------
+# -- fast paths --------------------------------------------------------------------------------
 
 
 def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
-    """The form of a conjunction of simple tests, which is what most filters are, in a tenth of the
-    time; None for all others."""
+    """The form of an AND of simple tests (most filters), in a tenth of the time; None for all
+    others."""
     tests: dict[str, ValueSet] = {}
     terms: dict[str, Attribute] = {}
     again: dict[str, list[ValueSet]] = {}  # all sets of a term that is tested more than once
@@ -246,7 +246,7 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
 
 
 def _single_form(tree: Node, builder: SetTreeBuilder) -> Form | None:
-    """The form of a tree that is one box, where there is nothing to simplify."""
+    """The form of a tree that is one box already in simplest form; None for all others."""
     items = (tree,) if isinstance(tree, Test) else tree.items
     if isinstance(tree, Any) or not all(isinstance(item, Test) for item in items):
         return None
@@ -256,9 +256,9 @@ def _single_form(tree: Node, builder: SetTreeBuilder) -> Form | None:
 
 
 def _nested_form(node: Expression, attributes: Attributes | None) -> Form | None:
-    """The form of a plain condition on single values and a program on nested ones, where the plain
-    one is one box: that box, and for each attribute one in which it is nested and the program
-    decides."""
+    """The form of a filter split into a plain condition on single values and a program on nested
+    ones, if the plain condition is one box. The form is that box, and for each attribute a box in
+    which the attribute is nested and the program decides."""
     if type(node) is not Or or not node.items or not isinstance(node.items[-1], And):
         return None
     last = node.items[-1].items[-1]

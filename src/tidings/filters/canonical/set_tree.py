@@ -1,9 +1,9 @@
-"""Conditions as sets: an expression becomes a tree of All and Any over tests "term in set".
+"""Turn an expression into a tree of All and Any over tests "term in set".
 
-A *term* is what is tested: an attribute, or something computed from attributes (`reverse(name)`,
-`price * volume`, `hour(at)`), known by its text. A test is plain membership, true or false and
-never unknown: SQL's third value is gone once it is known which of four questions is asked of a
-condition. Is it true? Is it false? Is it not true? Is it not false?
+A *term* is an attribute, or a value computed from attributes (`reverse(name)`, `price * volume`,
+`hour(at)`); its text is its identity. A test is plain set membership: true or false, never unknown.
+To eliminate unknown, the builder asks one of four questions about each condition: is it true, is it
+false, is it not true, or is it not false?
 
     NOT (price > 5)      is it false?      price in [-Infinity, 5]
     price > 5 IS NULL    neither           price in everything but the numbers
@@ -54,7 +54,7 @@ _DOMAINS = {
 
 
 class Test(msgspec.Struct, frozen=True):
-    """The value of a term lies in a set."""
+    """Tests whether the value of a term lies in a set."""
 
     term: str
     values: ValueSet
@@ -74,7 +74,7 @@ NEVER = Any(())
 
 
 class SetTreeBuilder:
-    """Builds trees, and remembers the expression of each term that it meets."""
+    """Builds trees, and records the expression of each term."""
 
     def __init__(self, attributes: Attributes | None) -> None:
         self.attributes = attributes
@@ -83,11 +83,11 @@ class SetTreeBuilder:
         self._never_null: set[str] = set()
 
     def build(self, node: Expression) -> Node:
-        """The tree of "the condition is true"."""
+        """The tree for "is the condition true?"."""
         return self.remove_negation(node, IS_TRUE)
 
     def remove_negation(self, node: Expression, want: Want) -> Node:
-        """The tree of one of the four questions about a condition.
+        """The tree for one of the four questions about a condition.
 
         NOT (price > 5 OR symbol = 'A')   ->   price <= 5 AND symbol != 'A'
         """
@@ -129,7 +129,7 @@ class SetTreeBuilder:
     # -- nodes ---------------------------------------------------------------------------------
 
     def test(self, term: Expression, values: ValueSet) -> Node:
-        """The test of a term, whose expression is remembered."""
+        """Build a test on a term, and record the expression of the term."""
         text = text_of(term)
         if text not in self.terms:
             self.terms[text] = term
@@ -139,7 +139,7 @@ class SetTreeBuilder:
         return self._make_test(text, values)
 
     def narrow(self, term: str, values: ValueSet) -> ValueSet:
-        """The set in the one form that the term's type leaves open; see `narrow_to_type`."""
+        """Bring a set into the canonical form for the term's type; see `narrow_to_type`."""
         kind = self._kinds[term]
         return values if kind is None else narrow_to_type(values, kind, term in self._never_null)
 
@@ -150,15 +150,15 @@ class SetTreeBuilder:
         return ALWAYS if values.is_everything else Test(term, values)
 
     def all(self, items: list[Node]) -> Node:
-        """The conjunction: tests of one term intersect, nested conjunctions flatten."""
+        """Conjunction: intersect tests on the same term, flatten nested conjunctions."""
         return self.join_tests(items, All, NEVER)
 
     def any(self, items: list[Node]) -> Node:
-        """The disjunction: tests of one term unite, nested disjunctions flatten."""
+        """Disjunction: unite tests on the same term, flatten nested disjunctions."""
         return self.join_tests(items, Any, ALWAYS)
 
     def join_tests(self, items: list[Node], kind: type[All] | type[Any], absorbing: Node) -> Node:
-        """One node of all items, with one test for each term.
+        """Join all items into one node with one test per term.
 
         x > 1 AND (x < 9 AND y = 2)   ->   x > 1 AND x < 9 AND y = 2
         x = 1 OR x IN (2, 3)          ->   x IN (1, 2, 3)
@@ -188,10 +188,11 @@ class SetTreeBuilder:
 
 
 def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> ValueSet:
-    """The set in the one form that a type leaves open.
+    """Bring a set into the canonical form for a type.
 
-    What lies outside the type can't occur, so sets that differ only there are one set: the part
-    inside, or "not null" when that is all of it; ends on integers for integers.
+    Values of other types can't occur, so sets that differ only in such values become the same set.
+    That is the part within the type, or "not null" if it is the whole type. For an integer type,
+    the ends become integers.
 
     delay > 9.5, an integer   ->   delay >= 10
     """
@@ -207,7 +208,7 @@ def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> Val
 
 
 def _lies_inside(values: ValueSet, domain: ValueSet, kind: str) -> bool:
-    """Whether a set is one interval within the type, and less than all of it: most are."""
+    """Whether a set is one interval within the type and less than the whole type; most sets are."""
     cuts = values.cuts
     if len(cuts) != 2 or len(domain.cuts) != 2:
         return False
@@ -220,7 +221,7 @@ def _lies_inside(values: ValueSet, domain: ValueSet, kind: str) -> bool:
 
 
 def _is_whole(cut: sets.Cut, after: int) -> bool:
-    """Whether a cut is before (or after) an integer that is not at the end of the integers."""
+    """Whether a cut is just before (or after) an integer other than the smallest and largest."""
     if len(cut) != 3 or cut[0] != sets.NUMBER or cut[2] != after or type(cut[1]) is not int:
         return False
     return INT_MIN < cut[1] < INT_MAX

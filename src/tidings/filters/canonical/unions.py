@@ -1,17 +1,17 @@
-"""An index for unions of boxes: the filters that a union may cover, the unions that may cover one.
+"""An index for unions of boxes: which filters a union may cover, and which unions may cover one.
 
 `c = 5 OR pair = 'ours' AND n > 7` has a free hull: no attribute is tested by all its boxes. So each
-filter gets a *witness*, a point of one of its boxes: the first value of each attribute that is
-tested there, and null for all others. A filter that covers another has a box with its witness.
+filter gets a *witness*, a point in one of its boxes: the first value of each attribute that the box
+tests, and null for all others. If a filter covers another, one of its boxes contains the witness.
 
-    test       found at              a box is filed under one of its tests that null does not pass,
-    c = 5      (c,) and (c, 5)       a witness under each of its values; where a test has no points,
-    n > 7      (n,) and (n, WIDE)    any value may match
+    test       found at              A box is indexed under one of its tests that null fails, and a
+    c = 5      (c,) and (c, 5)       witness under each of its values. If a test is not on a few
+    n > 7      (n,) and (n, WIDE)    points, any value may match.
 
 So a union covers only filters with a witness in one of its boxes, and a filter is covered only by
-unions with a box around its witness. Two kinds are always candidates: unions with a box that has no
-such test (`a IS NULL OR b = 1`), and filters whose boxes all have a computed test, since such a box
-may be empty. Cost: two entries for each attribute of a witness or box.
+unions with a box around its witness. Two kinds are always candidates. One is a union with a box
+that has no such test (`a IS NULL OR b = 1`). The other is a filter whose boxes all have a computed
+test, since such a box may be empty. Cost: two entries for each attribute of a witness or box.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.filters.language.expression import Attribute
 from tidings.filters.values.sets import NULL_KEY, Key
 
 MOST_POINTS = 8
-MANY = range(MOST_POINTS + 1)  # stands for a set that is not a few points
+MANY = range(MOST_POINTS + 1)  # stands for a set of more than a few points
 WIDE: Key = ()
 
 Item = TypeVar("Item")
@@ -35,11 +35,11 @@ Places = dict[Place, dict[Item, None]]
 
 
 class UnionIndex(Generic[Item]):
-    """Items (hashable) by their witnesses, and those with a free hull by their boxes."""
+    """An index of hashable items by their witnesses; those with a free hull also by their boxes."""
 
     def __init__(self) -> None:
         self.free: dict[Item, None] = {}  # items with a free hull
-        self._anywhere: dict[Item, None] = {}  # those of them that are always candidates
+        self._anywhere: dict[Item, None] = {}  # items of `free` that are always candidates
         self._boxes: Places[Item] = {}
         self._witnesses: Places[Item] = {}
         self._hidden: dict[Item, None] = {}  # items without a witness
@@ -67,7 +67,7 @@ class UnionIndex(Generic[Item]):
             group.pop(item, None)
 
     def may_cover(self, form: Form) -> Iterator[Item]:
-        """Items with a free hull whose form may cover this one; an item may come twice."""
+        """Items with a free hull whose form may cover this one; an item may occur twice."""
         witness = _witness_of(form)
         if witness is None:
             yield from self.free
@@ -78,7 +78,7 @@ class UnionIndex(Generic[Item]):
                 yield from group
 
     def may_be_covered(self, form: Form) -> list[dict[Item, None]] | None:
-        """Groups of items whose form this one may cover; None when every item may be."""
+        """Groups of items whose form this one may cover; None if that may be every item."""
         found = [self._hidden]
         for box in form.boxes or ({},):
             groups = (_look_up(self._witnesses, test) for test in _tests(box, form))
@@ -90,8 +90,8 @@ class UnionIndex(Generic[Item]):
 
 
 def _witness_of(form: Form) -> list[Tested] | None:
-    """The witness: attributes with their values, where these are known, in the smallest box that
-    tests attributes alone."""
+    """The witness of a form: the attributes, with their values if known, of the smallest box that
+    tests only attributes."""
     terms = form.terms
     plain = (
         box for box in form.boxes or () if all(isinstance(terms[term], Attribute) for term in box)
@@ -104,7 +104,7 @@ def _witness_of(form: Form) -> list[Tested] | None:
 
 
 def _access_tests(form: Form) -> list[Tested] | None:
-    """The test that each box of a union is filed under; None when a box has no such test."""
+    """The test under which each box of a union is indexed; None if a box has no such test."""
     found = []
     for box in form.boxes or ({},):
         best = min(_tests(box, form), key=lambda test: len(test[1] or MANY), default=None)
@@ -115,7 +115,7 @@ def _access_tests(form: Form) -> list[Tested] | None:
 
 
 def _tests(box: Box, form: Form) -> Iterator[Tested]:
-    """The attributes that may not be null in a box, and the points that they may have."""
+    """The attributes that can't be null in a box, and their points if there are only a few."""
     for term, values in box.items():
         if NULL_KEY not in values and isinstance(form.terms[term], Attribute):
             yield term, values.points(MOST_POINTS)
@@ -129,7 +129,7 @@ def _places_of(tests: Iterable[Tested]) -> Iterator[Place]:
 
 
 def _look_up(places: Places[Item], test: Tested) -> list[dict[Item, None]]:
-    """The groups that have a value in common with a test."""
+    """The groups of items that may share a value with a test."""
     term, points = test
     there: list[Place] = [(term, one) for one in (*points, WIDE)] if points else [(term,)]
     return [places[one] for one in there if one in places]
@@ -145,7 +145,7 @@ def _put(places: Places[Item], there: Iterable[Place], item: Item) -> None:
 
 
 def drop(places: dict[Any, dict[Any, None]], place: object, item: object) -> None:
-    """Remove an item from a place, if it is there, and the place with its last item."""
+    """Remove an item from a place, if it is there; remove a place that becomes empty."""
     group = places.get(place)
     if group is not None:
         group.pop(item, None)

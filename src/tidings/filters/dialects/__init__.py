@@ -1,18 +1,18 @@
-"""The languages that a filter can be written in: each is a folder, and a line in registry.py.
+"""The languages that a filter can be written in: each has a folder and a line in registry.py.
 
-    text ──registry──> sql          Spark's conditions, the default; other dialects end in it
+    text ──registry──> sql          Spark's conditions; the default
                        cesql        CloudEvents SQL
                        cloudevents  filters of the CloudEvents Subscriptions API
                        eventbridge  event patterns of AWS EventBridge
                           |
                           `──> Expression (filters/language), or FilterError with a position
 
-A dialect has a function from a text and a Context (attributes, functions) to an Expression. What no
-expression of the default dialect can say becomes one function call there, such as `cesql('...')`,
-by a second hook, so that every filter can be written as SQL again. No code outside this folder
-names a dialect; the docstring of `parse` (filters/filter.py) lists them.
+A dialect provides a function from a text and a Context (attributes, functions) to an Expression. A
+condition that SQL can't express becomes one function call, such as `cesql('...')`, through a second
+hook, so every filter can be written as SQL. No code outside this folder names a dialect; the
+docstring of `parse` (filters/filter.py) lists them all.
 
-For other rooms: the table of dialects, `read` and `Context`. Users name a dialect:
+Other rooms use the table of dialects, `read` and `Context`. Users choose a dialect by name:
 `tidings.parse(text, dialect="cesql")`. Start at registry.py, then sql/dialect.py.
 """
 

@@ -1,11 +1,11 @@
-"""The dialects there are, one line each, and reading a text in one of them.
+"""The table of dialects, and the function that parses a text in one of them.
 
 A dialect is a folder here and a line in the table below. Its `dialect.py` has
 
-    parse(text, context) -> Expression       the expression of a text, or FilterError
+    parse(text, context) -> Expression       parses a text, or raises FilterError
     embed(text, context) -> Embedded         the same for a text inside SQL; only with a function
 
-and is loaded when the first text of it is read, so a process pays for the dialects that it uses.
+and is imported on first use, so a process pays only for the dialects that it uses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tidings.filters.language.expression import Expression
 from tidings.filters.language.sql_writer import text_of
 from tidings.model import FilterError
 
-Source = str | dict[str, Any] | list[Any]  # objects for dialects whose texts are JSON
+Source = str | dict[str, Any] | list[Any]  # objects are for dialects that are written in JSON
 
 
 @cache
@@ -43,8 +43,8 @@ def _in_folder(
     function: tuple[str, str] | None = None,
     write: Callable[[Expression], str] | None = None,
 ) -> Dialect:
-    """The dialect of a folder, with its name. `function`: the name of SQL's function for texts of
-    it, and what that takes."""
+    """The dialect of a folder; the folder's name is its name. `function` is the name of the SQL
+    function that embeds the dialect, and a description of its argument."""
 
     def parse(text: str, context: Context) -> Expression:
         node: Expression = _load(folder).parse(text, context)
@@ -67,7 +67,7 @@ register(
 
 
 def read(text: Source, dialect: str, context: Context) -> Expression:
-    """The expression of a text in a dialect."""
+    """Parse a text in a dialect."""
     found = DIALECTS.get(dialect)
     if found is None:
         known = ", ".join(sorted(DIALECTS))
@@ -81,7 +81,7 @@ def read(text: Source, dialect: str, context: Context) -> Expression:
         text.encode()
     except UnicodeEncodeError as bad:
         raise FilterError(
-            f"found half a surrogate pair, U+{ord(text[bad.start]):04X}, expected valid Unicode",
+            f"found an unpaired surrogate, U+{ord(text[bad.start]):04X}, expected valid Unicode",
             text,
             bad.start,
         ) from None
@@ -89,14 +89,14 @@ def read(text: Source, dialect: str, context: Context) -> Expression:
 
 
 def parse_term(text: str, context: Context) -> Expression:
-    """The expression that `text_of` wrote: a term, which need not be a condition."""
+    """Parse a term that `text_of` wrote; a term need not be a condition."""
     node: Expression = _load("sql").parse_term(text, context)
     return node
 
 
 def _write_json(value: Source) -> str:
     try:
-        # not msgspec, which writes NaN as null
+        # not msgspec, which would write NaN as null
         return json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as problem:
         raise FilterError(f"the object can't be written as JSON: {problem}") from None

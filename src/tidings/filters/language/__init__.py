@@ -1,22 +1,23 @@
-"""The expression tree: how it is built and checked, what it means, how it is written.
+"""The expression tree: building and checking it, evaluating it, writing it as text.
 
     tokens ──> parser of a dialect ──> builders ──> expression ──> evaluation, sql_writer
                                        refuses with a position; folds constants
 
-    tokens.py         text to tokens
-    builders.py       checked construction; parsers call it for each thing that they have read
-    folding.py        constants are computed when a filter is parsed
+    tokens.py         splits text into tokens
+    builders.py       checked construction; parsers call it for each construct that they read
+    folding.py        computes constants when a filter is parsed
     expression.py     the immutable tree, at most MAX_DEPTH deep
-    functions.py      the table of functions: names, arities, result types, bodies; parsers know a
-                      new row at once, builders.py has checks that types can't make
+    functions.py      the table of functions: names, arities, result types, bodies. Parsers accept
+                      a new row at once; checks beyond types are in builders.py
     static_types.py   the type of an expression, as far as it is known before any event
     attributes.py     the declared attributes of a channel
-    evaluation.py     the reference semantics, in SQL's three values
-    sql_writer.py     expressions back to text; the text of a term is its identity
-    dialect.py        what a dialect is to this room: one object with hooks, in one table
+    evaluation.py     the reference semantics, in three-valued logic
+    sql_writer.py     writes expressions as SQL; the text of a term is its identity
+    dialect.py        the interface of a dialect, and the table of all dialects
     foreign.py, nested.py    programs of dialects inside an expression; values that may be nested
 
-For other rooms; users get `Attributes` from `tidings`. Start at expression.py, then evaluation.py.
+These modules are for other rooms; users get `Attributes` from `tidings`. Start at expression.py,
+then evaluation.py.
 """
 
 from tidings.filters.language.attributes import Path, article, conform

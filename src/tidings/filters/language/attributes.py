@@ -1,8 +1,8 @@
 """The attributes that a channel declares: names, types, ontologies.
 
-With them a filter is checked when it is parsed: a name that is not declared is refused and near
-misses are named, a comparison that can't be made is refused, a string is read as the date or number
-that it is compared with, and `x > 10` on an integer is known to be `x >= 11`.
+The parser checks filters against them. It refuses a name that is not declared and suggests similar
+names. It refuses a comparison of types that do not compare. It reads a string as a date or number
+if it is compared with one, and on an integer it treats `x > 10` as `x >= 11`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _A = {"integer": "an integer"}
 
 
 def family(kind: str | None) -> str | None:
-    """The family that a type compares within: integers and doubles are numbers, dates are times."""
+    """The family of a type; types compare within a family. Integers and doubles are numbers, dates
+    and timestamps are times."""
     return None if kind is None else _FAMILY.get(kind, kind)
 
 
@@ -46,20 +47,20 @@ def article(kind: str) -> str:
 class Attributes:
     """Declared attributes. `{"price": "double", "user.city": "string", "topic": Ontology(...)}`.
 
-    With `closed` (the default) a filter may name no others; otherwise an undeclared attribute may
-    have any type. `subject` is always declared.
+    If `closed` (the default), a filter may use only these. Otherwise it may use undeclared
+    attributes, which can have any type. `subject` is always declared.
     """
 
     def __init__(self, types: Mapping[str, Type | Ontology], *, closed: bool = True) -> None:
         self.closed = closed
-        self.known: dict[str, Any] = {}  # the cache of names of the fast SQL parser
+        self.known: dict[str, Any] = {}  # a cache for the fast SQL parser: attributes by name
         self._types: dict[Path, Type] = {("subject",): "string"}
         self._ontologies: dict[Path, Ontology] = {}
         self._open: set[Path] = set()  # structs whose fields are not declared one by one
         for name, kind in types.items():
             path = tuple(name.split("."))
             if not all(path):
-                raise AttributesError(f"'{name}' is not a name: a field between dots is empty")
+                raise AttributesError(f"'{name}' is not a valid name: a field in it is empty")
             if isinstance(kind, Ontology):
                 self._ontologies[path] = kind
                 kind = "string"
@@ -76,7 +77,7 @@ class Attributes:
         self._check_structs()
 
     def declared(self) -> dict[str, Any]:
-        """The whole declaration as values that JSON can hold; see `from_declared`."""
+        """The whole declaration in a form that JSON can store; `from_declared` reads it."""
         types: dict[str, Any] = {".".join(path): kind for path, kind in self._types.items()}
         for path, ontology in self._ontologies.items():
             types[".".join(path)] = {"ontology": ontology.declared()}
@@ -85,7 +86,7 @@ class Attributes:
 
     @classmethod
     def from_declared(cls, found: Mapping[str, Any]) -> Attributes:
-        """The attributes that `declared` wrote down."""
+        """Rebuild attributes from the result of `declared`."""
         types = {
             name: Ontology(kind["ontology"]) if isinstance(kind, Mapping) else kind
             for name, kind in found["types"].items()
@@ -98,7 +99,7 @@ class Attributes:
             above = self._types.get(path[:-1], "struct")
             if above not in ("struct", "list"):
                 raise AttributesError(
-                    f"'{name_text(path)}' lies in '{name_text(path[:-1])}', which is "
+                    f"'{name_text(path)}' is a field of '{name_text(path[:-1])}', which is "
                     f"{article(above)}, expected a struct"
                 )
 
@@ -115,13 +116,13 @@ class Attributes:
         return self._ontologies.get(path)
 
     def near(self, path: Path) -> list[str]:
-        """Declared names of similar spelling."""
+        """Declared names with a similar spelling."""
         names = {name_text(p).lower(): name_text(p) for p in self._types}
         close = difflib.get_close_matches(name_text(path).lower(), names, n=3)
         return [names[name] for name in close]
 
     def problem(self, path: Path) -> str | None:
-        """One sentence on why a filter may not use this name; None when it may."""
+        """One sentence that says why a filter may not use this name; None if it may."""
         if not self.closed or path in self._types:
             return None
         if any(path[:size] in self._open for size in range(1, len(path))):
@@ -136,10 +137,10 @@ class Attributes:
         return "one of " + ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
 
     def read(self, event: Event) -> dict[str, Any]:
-        """A notification with each declared attribute as its type, or NotificationError.
+        """Convert each declared attribute of a notification to its type, or NotificationError.
 
-        Text is read as the type (a date in JSON is a string), a whole double is an integer, an
-        integer is a double; everything else must have the type already, or be null.
+        A string is parsed as the type (JSON has dates only as strings). A whole double becomes an
+        integer, and an integer becomes a double. Any other value must have the type or be null.
         """
         out = dict(event)
         for path, kind in self._types.items():
@@ -151,7 +152,7 @@ class Attributes:
 
 
 def _conform_below(value: Any, path: Path, kind: Type, depth: int) -> Any:
-    """A struct (or each struct of a list) with what lies at the rest of the path conformed."""
+    """Convert the value at the rest of the path in a struct, or in each struct of a list."""
     if value is None:
         return None
     if isinstance(value, (list, tuple)):
@@ -172,7 +173,7 @@ def _fits(value: float) -> bool:
 
 
 def conform(value: Any, kind: Type, path: Path) -> Any:
-    """A plain value as the type that is declared for the path, or NotificationError."""
+    """Convert a plain value to the type that is declared for the path, or NotificationError."""
     have = type_of(value)
     if have == kind or value is None:
         return value

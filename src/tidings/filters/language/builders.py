@@ -1,8 +1,8 @@
-"""Checked construction of expressions: what parsers call for each thing they have read.
+"""Checked construction of expressions: parsers call a method here for each construct they read.
 
-Everything that can be refused is refused here, with a position and in one sentence: unknown
-attributes and functions, arguments that a function has no meaning for, comparisons that can't be
-made, patterns that don't compile. Constants are folded, so `60 * 60` is as good as 3600.
+All checks are here, and each refusal is one sentence with a position. It refuses unknown attributes
+and functions, arguments of the wrong type, comparisons between types that do not compare, and
+patterns that do not compile. Constants are folded: `60 * 60` becomes 3600.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class Builder:
         self._parts = 0
 
     def count(self, at: int, parts: int = 1) -> None:
-        """Count parts of the filter; LimitError when there are too many."""
+        """Count parts of the filter; LimitError if there are too many."""
         self._parts += parts
         if self._parts > self._context.most_parts:
             self.exceed(
-                f"the filter has more than {self._context.most_parts:,} parts, that is attributes, "
-                "comparisons and calls; use several filters",
+                f"the filter has more than {self._context.most_parts:,} parts (attributes, "
+                "comparisons and calls); use several filters",
                 at,
             )
 
@@ -70,7 +70,7 @@ class Builder:
         raise FilterError(reason, self.text, position)
 
     def exceed(self, reason: str, position: int) -> NoReturn:
-        """Refuse a valid filter that is beyond a limit."""
+        """Refuse a valid filter that exceeds a limit."""
         raise LimitError(reason, self.text, position)
 
     # -- leaves --------------------------------------------------------------------------------
@@ -90,17 +90,17 @@ class Builder:
             return int(sign + token.text)
         value = float(sign + token.text)
         if math.isinf(value):
-            self.fail(f"found {token.text[:40]}, beyond the largest double", token.position)
+            self.fail(f"found {token.text[:40]}, which exceeds the largest double", token.position)
         return _round_to_single(value) if token.word == "F" else value
 
     def _read_whole(self, sign: str, token: Token) -> int:
-        """A number with one of SQL's suffixes for integers."""
+        """Read a number that has one of SQL's integer suffixes."""
         shown = f"{sign}{token.text}{token.word}"
         if not token.text.isdigit():
             self.fail(f"found {shown}, expected a whole number before {token.word}", token.position)
         whole, bits = int(sign + token.text), _BITS[token.word]
         if not -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1):
-            self.fail(f"found {shown}, beyond {bits} bits", token.position)
+            self.fail(f"found {shown}, which does not fit in {bits} bits", token.position)
         return whole
 
     def read_typed(self, word: str, kind: Type, at: int) -> Any:
@@ -109,10 +109,10 @@ class Builder:
         except ValueError as problem:
             self.fail(f"{problem}, expected {article(kind)}", at)
 
-    # -- kinds of expression -------------------------------------------------------------------
+    # -- types ---------------------------------------------------------------------------------
 
     def type(self, node: Expression) -> str | None:
-        """The type of an expression where no notification is needed to know it."""
+        """The type of an expression; None if it depends on the notification."""
         return static_type_of(node, self.attributes)
 
     def need_condition(self, node: Expression, at: int) -> None:
@@ -140,7 +140,7 @@ class Builder:
     def _make_comparable(
         self, left: Expression, right: Expression, left_at: int, right_at: int
     ) -> tuple[Expression, Expression]:
-        """Both sides, a string literal read as the type of the other side where it must be."""
+        """Return both sides; a string literal is converted to the type of the other side."""
         a, b = self.type(left), self.type(right)
         if a is None or b is None or family(a) == family(b):
             return left, right
@@ -188,14 +188,14 @@ class Builder:
         at: tuple[int, int],
     ) -> Expression:  # fmt: skip
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
-            # ILIKE is LIKE in lower case, to Spark even where the escape is a capital letter
+            # ILIKE is LIKE in lower case; Spark lowercases the pattern before it looks for escapes
             text = pattern.value.lower() if name == "ilike" and escape else pattern.value
             try:
                 pattern = Literal(like.join(like.split(text, escape or "\\")))
             except like.PatternError as problem:
-                self.fail(f"{problem}, expected a % or _ or another escape after it", at[1])
+                self.fail(f"{problem}, expected %, _ or another escape character after it", at[1])
         elif escape is not None:
-            self.fail("ESCAPE is for a pattern in quotes", at[1])
+            self.fail(f"found {_describe(pattern)}, expected a quoted pattern before ESCAPE", at[1])
         return self.call(name, (item, pattern), at, at[0])
 
     # -- functions -----------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Builder:
     def call(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        """A call of a function of the table, checked, and computed when it is constant."""
+        """Build a checked call of a built-in function; a constant call becomes its value."""
         self.count(at)
         function = FUNCTIONS[name]
         if not function.least <= len(args) <= function.most:
@@ -217,7 +217,7 @@ class Builder:
             kind = family(self.type(arg))
             if wanted and kind and kind != wanted:
                 found = f"{_describe(arg)}, {article(self.type(arg) or '')}"
-                self.fail(f"{name} takes {article(wanted)} there, found {found}", where)
+                self.fail(f"{name} takes {article(wanted)} here, found {found}", where)
         if name in ("like", "ilike") and isinstance(args[1], Literal):
             self._check_like(args[1], places[1])
         if name == "rlike":
@@ -229,15 +229,15 @@ class Builder:
             try:
                 like.Like(like.split(pattern.value))
             except like.PatternError as problem:
-                self.fail(f"{problem}, expected a % or _ or another escape after it", at)
+                self.fail(f"{problem}, expected %, _ or another escape character after it", at)
             except like.LargeError as problem:
                 self.exceed(str(problem), at)
 
     def _check_regular(self, pattern: Expression, at: int) -> None:
         if not isinstance(pattern, Literal):
             self.exceed(
-                f"RLIKE takes a pattern in quotes, found {_describe(pattern)}; LIKE and contains "
-                "take one from an attribute",
+                f"RLIKE takes a pattern in quotes, found {_describe(pattern)}; only LIKE and "
+                "contains can take the pattern from an attribute",
                 at,
             )
         if isinstance(pattern.value, str):
@@ -250,7 +250,7 @@ class Builder:
     def function(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        """A function call as it was written, with its own rules where it has some."""
+        """Build a function call by the name in the text; some functions have their own checks."""
         lower = ALIASES.get(name.lower(), name.lower())
         if lower in _SPECIAL:
             return self._build_special(lower, args, places, at)
@@ -271,7 +271,7 @@ class Builder:
         self.fail(f"there is no function '{name[:40]}'{hint}", at)
 
     def cast(self, name: str, args: tuple[Expression, ...], at: int) -> Literal:
-        """A constant as another type, by the name of the type or function in lower case."""
+        """Convert a constant; `name` is that of the type or function, in lower case."""
         if len(args) != 1 or not isinstance(args[0], Literal):
             self.fail(f"{name} takes one constant, such as {name}('...')", at)
         value = args[0].value
@@ -313,7 +313,7 @@ class Builder:
                 self.fail(f"{name} takes two or three arguments, not {len(args)}", at)
             escape = self._need_constant(name, args[2], places[2]) if len(args) == 3 else None
             if escape is not None and not (isinstance(escape, str) and len(escape) == 1):
-                self.fail(f"{name} takes one character as its escape", places[2])
+                self.fail(f"{name} takes a single character as its escape character", places[2])
             return self.like(name, args[0], args[1], escape, places[:2])  # type: ignore[arg-type]
         if name == "subject":
             return self._build_subject(args, places, at)
@@ -325,13 +325,13 @@ class Builder:
 
     def _need_constant(self, name: str, node: Expression, at: int) -> Any:
         if not isinstance(node, Literal) or isinstance(node.value, tuple):
-            self.fail(f"{name} takes a constant there, found {_describe(node)}", at)
+            self.fail(f"{name} takes a constant here, found {_describe(node)}", at)
         return node.value
 
     def _need_string(self, name: str, node: Expression, at: int) -> str:
         value = self._need_constant(name, node, at)
         if not isinstance(value, str):
-            self.fail(f"{name} takes a string there, found {_describe(node)}", at)
+            self.fail(f"{name} takes a string here, found {_describe(node)}", at)
         return value
 
     def _build_subject(
@@ -353,30 +353,31 @@ class Builder:
         path = args[0].path
         if self.type(args[0]) not in (None, "string"):
             self.fail(
-                f"{name} takes a string there, found {name_text(path)}, "
+                f"{name} takes a string here, found {name_text(path)}, "
                 f"{article(self.type(args[0]) or '')}",
                 places[0],
             )
         ontology = self.attributes.ontology(path) if self.attributes else None
         if name == "preorder":
             if ontology is None:
-                self.fail(f"{name_text(path)} has no ontology", places[0])
-            # the numbers of one ontology mean nothing in another, so the term says which it is
+                self.fail(f"{name_text(path)} has no ontology, which preorder needs", places[0])
+            # numbers of different ontologies can't be mixed, so the term names its ontology
             mark = ontology.fingerprint
             if len(args) == 2 and self._need_string(name, args[1], places[1]) != mark:
-                self.fail(f"the number is of another ontology, expected '{mark}'", places[1])
+                self.fail(f"found another ontology's fingerprint, expected '{mark}'", places[1])
             return Call(name, (args[0], Literal(mark)), ontology)
         topic = self._need_string(name, args[1], places[1])
         if ontology is not None and topic not in ontology:
             near = ontology.near(topic)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            self.fail(f"there is no topic '{topic[:60]}' under {name_text(path)}{hint}", places[1])
+            found = f"there is no topic '{topic[:60]}' in the ontology of {name_text(path)}"
+            self.fail(f"{found}{hint}", places[1])
         return Call(name, args, ontology)
 
     def _embed(
         self, function: SqlFunction, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        """A text of another dialect, as the argument of its function."""
+        """Build the expression of a text in another dialect, the argument of its function."""
         self.count(at)
         name = function.name
         if len(args) != 1:
@@ -426,7 +427,7 @@ _BITS = {"L": 64, "S": 16, "Y": 8}
 
 
 def _round_to_single(value: float) -> float:
-    """The nearest number of single precision; beyond its range an infinity, as in Spark."""
+    """Round to single precision; a number out of its range becomes infinite, as in Spark."""
     try:
         found: float = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
@@ -441,7 +442,7 @@ def _describe_count(least: int, most: int) -> str:
 
 
 def _write_string(value: bool | int | dt.date) -> str:
-    """A constant as a string, as Spark's cast writes it."""
+    """Write a constant as a string, as Spark's cast does."""
     if isinstance(value, dt.datetime):
         text = value.replace(tzinfo=None).isoformat(sep=" ")
         return text.rstrip("0") if value.microsecond else text

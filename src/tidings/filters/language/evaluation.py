@@ -1,7 +1,7 @@
 """The reference semantics: the value of an expression on one notification, in three-valued logic.
 
-It follows the definition, not speed; canonical forms, indexes and Spark are all tested against it.
-True, False and None are SQL's true, false and unknown.
+It is written for clarity, not for speed; canonical forms, indexes and Spark are all tested against
+it. True, False and None are SQL's true, false and unknown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Truth = bool | None
 
 
 def evaluate(node: Expression, event: Event) -> Any:
-    """The value of an expression on a notification; conditions give True, False or None."""
+    """The value of an expression on a notification; a condition gives True, False or None."""
     match node:
         case Attribute(path):
             return read(event, path)
@@ -63,21 +63,21 @@ def evaluate(node: Expression, event: Event) -> Any:
 
 
 def term_value(node: Expression, event: Event) -> Any:
-    """The value of a term of a filter. Computing it counts as work on the notification."""
-    if type(node) is Attribute:  # most are, and they cost no computation
+    """The value of a term of a filter. A computed term counts as work on the notification."""
+    if type(node) is Attribute:  # the usual case, which needs no computation
         return read(event, node.path)
     look()
     return evaluate(node, event)
 
 
 def truth(node: Expression, event: Event) -> Truth:
-    """The value of a condition; a value that is no Boolean makes it unknown."""
+    """The value of a condition; a value that is not a Boolean counts as unknown."""
     value = evaluate(node, event)
     return value if value is True or value is False else None
 
 
 def read(event: Event, path: tuple[str, ...]) -> Any:
-    """The value at a path; null where a step is missing; through a list, a list of the values."""
+    """The value at a path; null if a step is missing. A path through a list gives a list."""
     value: Any = event.get(path[0])
     for step in path[1:]:
         value = _step(value, step)

@@ -1,13 +1,13 @@
-"""The expression tree: what a filter's text says, before anything is made of it.
+"""The expression tree: a parsed filter, before it is turned into a canonical form.
 
 Values:      Attribute  Literal  Call
 Conditions:  Compare  In  Between  IsNull  IsTruth  And  Or  Not, and any Call that gives a Boolean
 
-Trees are immutable and at most MAX_DEPTH deep (parsers refuse more), so plain recursion over them
-is safe. AND and OR are flat: a chain of a thousand is one node.
+Trees are immutable and at most MAX_DEPTH deep (parsers refuse deeper ones), so plain recursion over
+them is safe. AND and OR are flat: a chain of a thousand conditions is one node.
 
 Leaves hold plain values, which can't be part of a cycle, so the garbage collector need not visit
-them. Other nodes may lead to a function of the application, which can.
+them. Other nodes may refer to a function of the application, which can be.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Comparison = Choice["=", "!=", "<", "<=", ">", ">=", "<=>"]
 FLIPPED: dict[Comparison, Comparison] = {
     "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>",
 }  # fmt: skip
-# each way of writing one
+# every way to write a comparison
 COMPARISONS: dict[str, Comparison] = {
     "=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
     "<=>": "<=>",
@@ -44,8 +44,8 @@ class Literal(msgspec.Struct, frozen=True, gc=False):
 class Call(msgspec.Struct, frozen=True):
     """A function or an arithmetic operator by its name in functions.FUNCTIONS.
 
-    `bound` holds what a function needs beside its arguments and the text does not say: the
-    ontology of `isa` and `preorder`, or the body of an application's own function.
+    `bound` holds an object that the function needs but the text lacks: the ontology of `isa` and
+    `preorder`, the program of `foreign`, or the body of an application's function.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Constants are computed when a filter is parsed, so `60 * 60` is as good as 3600."""
+"""Constant folding when a filter is parsed: `60 * 60` becomes 3600."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tidings.filters.language.functions import FUNCTIONS
 
 
 def fold_constants(node: Call) -> Expression:
-    """The value of a call of constants; the call itself where it reads anything.
+    """Compute a call whose arguments are all constants; return any other call unchanged.
 
     60 * 60   ->   3600
     """
     function, args = FUNCTIONS[node.name], node.args
     if function.strict and any(isinstance(arg, Literal) and arg.value is None for arg in args):
         return Literal(None)
-    # a regular expression waits for an event, however constant: identities rest on that
+    # a regular expression is never folded: identities of stored filters depend on that
     if node.name != "rlike" and all(isinstance(arg, Literal) for arg in args):
         value = evaluate(node, {})
         return Literal(tuple(value) if isinstance(value, list) else value)

@@ -1,12 +1,12 @@
-"""Conditions of other languages inside an expression: the hooks of a dialect's own programs.
+"""Conditions of other languages inside an expression: the interface of a dialect's own programs.
 
-Where a dialect can say something that no expression can, its text stays one piece and becomes a
-call of the function `foreign`, bound to a program that the dialect made of the text:
+Some conditions of a dialect can't be written as an expression. Then their text stays in one piece
+and becomes a call of the function `foreign`, bound to a program that the dialect compiled from it:
 
     cesql('INT(n) + 1')      Call("foreign", (Literal("INT(n) + 1"), Attribute(("n",))), program)
 
-Everything that is asked about such a call (its name in SQL, its type, its value) is asked of the
-program. So nothing here, and nothing in `canonical`, names a dialect.
+The program provides everything about such a call: its name in SQL, its type, its value. So nothing
+here or in `canonical` depends on a particular dialect.
 """
 
 from __future__ import annotations
@@ -20,48 +20,48 @@ from tidings.filters.language.attributes import Attributes, Path
 from tidings.filters.language.expression import Attribute, Call, Expression, Literal
 
 FOREIGN = "foreign"
-"""The name of the call; no text can write it."""
+"""The name of the call; a filter's text can't use it."""
 
 
 class NestedSplit(msgspec.Struct, frozen=True):
-    """A filter that is a plain condition on single values, and a program on nested ones:
+    """A filter split into a plain condition on single values and a program on nested values:
 
     plain OR (isnested(a) OR isnested(b)) AND program
     """
 
     plain: Expression
     nested: list[Path]
-    """The attributes that the second line asks about, here a and b."""
+    """The attributes that `isnested` tests, here a and b."""
     bounded: list[Path]
-    """Attributes that lie in their set of `plain`, or are nested, when the program is true."""
+    """Attributes that must be nested, or in the set that `plain` allows, if the program is true."""
 
 
 class ForeignProgram(Protocol):
-    """What a call of `foreign` is bound to. Programs of equal texts are equal."""
+    """The program that a call of `foreign` is bound to. Programs of equal texts are equal."""
 
     @property
     def function(self) -> str:
-        """The function by which SQL writes it: `cesql` in `cesql('INT(n) + 1')`."""
+        """The SQL function that embeds the program: `cesql` in `cesql('INT(n) + 1')`."""
 
     @property
     def kind(self) -> str | None:
-        """The type of its value; None where that depends on the notification."""
+        """The type of its value; None if that depends on the notification."""
 
     def value(self, values: Sequence[Any]) -> Any:
-        """Its value on the attributes that the call names, in the call's order."""
+        """Run the program on the values of the call's attributes, in the call's order."""
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """Conditions without programs that hold whenever it is true; an index uses them."""
+        """Conditions without programs that hold whenever the program is true, for an index."""
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> NestedSplit | None:
-        """The parts of a filter that ends with this program; None when it has another shape."""
+        """Split a filter that ends with this program; None if the filter has another shape."""
 
     def where_single(self) -> Expression | None:
-        """The same condition where no value is nested; None when it is needed there too."""
+        """The equivalent condition if no value is nested; None if the program is still needed."""
 
 
 def call_program(program: ForeignProgram, text: str, paths: Iterable[Path]) -> Call:
-    """The call of a program, with the attributes that it reads."""
+    """Build the call of a program, with the attributes that it reads."""
     return Call(FOREIGN, (Literal(text), *map(Attribute, paths)), program)
 
 

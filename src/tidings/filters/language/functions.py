@@ -1,8 +1,8 @@
 """The functions of the language: one table of names, arities, result types and bodies.
 
-A body gets plain values. It is *strict* unless said otherwise: with a null among its arguments it
-is not called and the result is null. A body that gets a value of a type it has no meaning for gives
-null too, as does an arithmetic overflow or a division by zero: a test on that is unknown.
+A body gets plain values. Functions are *strict* by default: if an argument is null, the body is not
+called and the result is null. An argument of the wrong type, an arithmetic overflow and a division
+by zero also give null, and a test on null is unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidings.filters.values.work import WORTH, spend
 from tidings.model import INT_MAX, INT_MIN, Type, compare, is_number, normalise
 
 Body = Callable[..., Any]
-MOST_TEXT = 1 << 20  # characters of a text that is put together
+MOST_TEXT = 1 << 20  # the most characters that concat returns
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -29,11 +29,11 @@ class Function(msgspec.Struct, frozen=True):
     body: Body
     least: int
     most: int
-    returns: Type | None  # None: not known before it is called
-    takes: tuple[str, ...] = ()  # families of the arguments, for messages and checks
+    returns: Type | None  # None if the type depends on the arguments
+    takes: tuple[str, ...] = ()  # families of the arguments, for checks and messages
     strict: bool = True
     spark: bool = True  # whether Spark SQL has it under the same name
-    any_type: bool = False  # whether it has a meaning for values of every type
+    any_type: bool = False  # whether it is defined on values of every type
 
 
 def _integer(value: int) -> int | None:
@@ -117,7 +117,7 @@ def _rounding(down: Callable[[float], int]) -> Body:
 
 
 def _text(change: Callable[..., Any]) -> Body:
-    """A function of strings: null for anything else."""
+    """A function on strings; it gives null for other values."""
 
     def body(*values: Any) -> Any:
         size = 0
@@ -133,7 +133,7 @@ def _text(change: Callable[..., Any]) -> Body:
 
 
 def _concat(*texts: str) -> str | None:
-    """Null for a text of more than MOST_TEXT characters: concat of concat grows without end."""
+    """Null if the result exceeds MOST_TEXT characters: nested calls could grow it without limit."""
     return "".join(texts) if sum(map(len, texts)) <= MOST_TEXT else None
 
 
@@ -145,7 +145,7 @@ def _reverse(value: Any) -> Any:
 
 
 def _substring(text: Any, start: Any, size: Any = INT_MAX) -> str | None:
-    """1-based; 0 counts as 1, a negative start counts from the end."""
+    """Positions count from 1; 0 counts as 1, and a negative start counts from the end."""
     if not (isinstance(text, str) and _is_whole(start) and _is_whole(size)):
         return None
     spend(len(text))
@@ -163,7 +163,7 @@ def _date_part(read: Callable[[dt.datetime], int]) -> Body:
         elif value.tzinfo is not None:
             try:
                 value = value.astimezone(dt.UTC)
-            except OverflowError:  # in UTC it is before the year 1 or after 9999
+            except OverflowError:  # in UTC, the year is before 1 or after 9999
                 return None
         return read(value)
 
@@ -181,7 +181,7 @@ def _get(values: Any, index: Any) -> Any:
 
 
 def _array_contains(values: Any, wanted: Any) -> bool | None:
-    """True when found; unknown when not found and an element is null or does not compare."""
+    """True if found; unknown if not found and some element is null or not comparable."""
     if not isinstance(values, list):
         return None
     spend(len(values))
@@ -210,7 +210,7 @@ def _rlike(text: str, pattern: str) -> bool | None:
     try:
         return regular.compile_pattern(pattern).found(text)
     except regular.RegularError:
-        return None  # patterns are literals, which are checked when they are parsed
+        return None  # unexpected: patterns are literals, which the parser has checked
 
 
 def _like(text: str, pattern: str) -> bool | None:
@@ -221,9 +221,9 @@ def _like(text: str, pattern: str) -> bool | None:
 def _apply(body: Body, name: str, *values: Any) -> Any:
     try:
         return normalise(body(*values))
-    except Exception as problem:  # matching goes on, whatever an application's function raises
+    except Exception as problem:  # an error in an application's function must not stop matching
         warnings.warn(
-            f"the function '{name}' raised {type(problem).__name__}: {problem}; it counts as null",
+            f"the function '{name}' raised {type(problem).__name__}: {problem}; its result is null",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -240,7 +240,7 @@ def _foreign(program: Any, _text: str, *values: Any) -> Any:
 
 
 def flatten(values: list[Any]) -> list[Any]:
-    """The elements of an array, arrays in it replaced by their elements, nulls left out."""
+    """The elements of a list and of all lists nested in it, without nulls."""
     out: list[Any] = []
     spend(len(values))
     stack = [iter(values)]
@@ -259,7 +259,7 @@ def flatten(values: list[Any]) -> list[Any]:
 
 
 def _leaves(value: Any) -> list[Any] | None:
-    """The values in a list and in lists in it, without nulls and structs; null for what is none."""
+    """The elements of a list and its nested lists, without nulls and structs; null if no list."""
     if not isinstance(value, list):
         return None
     return [one for one in flatten(value) if not isinstance(one, Mapping)]
@@ -312,7 +312,7 @@ def _table() -> dict[str, Function]:
         Function("minute", _date_part(lambda t: t.minute), 1, 1, "integer", time),
         Function("second", _date_part(lambda t: t.second), 1, 1, "integer", time),
         Function("dayofweek", _date_part(lambda t: t.isoweekday() % 7 + 1), 1, 1, "integer", time),
-        # the functions of this field
+        # functions that SQL does not have: addresses, places, subjects, topics
         Function("cidr", _text(inet.in_network), 2, 2, "boolean", text * 2, spark=False),
         Function("inet", _text(inet.address), 1, 1, "string", text, spark=False),
         Function("within_box", geography.within_box, 6, 6, "boolean", number * 6, False, False),
@@ -322,7 +322,7 @@ def _table() -> dict[str, Function]:
         Function("subject_matches", subjects.matches, 2, 2, "boolean", text * 2, spark=False),
         Function("isa", subjects.isa, 2, 2, "boolean", text * 2, spark=False),
         Function("preorder", _preorder, 1, 2, "integer", text, spark=False),
-        # a text of another language, with its attributes: see foreign.py
+        # conditions of other dialects (see foreign.py) and functions of the application
         Function("foreign", _foreign, 1, 65, None, text, strict=False, spark=False, any_type=True),
         Function("apply", _apply, 0, 64, None, spark=False),
     ]
@@ -331,7 +331,7 @@ def _table() -> dict[str, Function]:
 
 FUNCTIONS = _table()
 BOUND = frozenset({"isa", "preorder", "foreign", "apply"})
-"""Bodies that get Call.bound first."""
+"""Functions whose body gets Call.bound as its first argument."""
 
 ALIASES = {
     "mod": "%", "char_length": "length", "character_length": "length", "len": "length",

@@ -1,7 +1,7 @@
-"""Filters on values that may be nested, and what is left of them where none is.
+"""Filters on values that may be nested, and their simpler form if no value is nested.
 
-A value is nested when it is a list, or a struct where a value is looked for. A dialect whose
-conditions reach into lists writes `plain OR isnested(a) AND program`; see foreign.py.
+A value is nested if it is a list, or a struct in place of a single value. A dialect whose
+conditions look inside lists produces `plain OR isnested(a) AND program`; see foreign.py.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tidings.filters.language.sql_writer import name_text
 
 
 def nested_attributes(node: Expression) -> list[str]:
-    """The attributes that may be nested, where a program would look into them; none where the
-    filter is a plain condition without any program for nested values."""
+    """The attributes that a program looks into if they are nested; empty if the filter has no
+    program for nested values."""
     calls = list(_find_calls(node))
     programs = [program for call in calls if (program := program_of(call)) is not None]
     if all(program.where_single() is None for program in programs):
@@ -41,7 +41,7 @@ def _find_calls(node: Expression) -> Iterator[Call]:
 
 
 def without_nested(node: Expression) -> Expression:
-    """The condition where no value is nested."""
+    """Simplify the condition, given that no value is nested."""
     match node:
         case Call("isnested") | Call("array_contains", (Call("leaves"), *_)):
             return Literal(False)

@@ -1,6 +1,6 @@
-"""Expressions back to text in the default dialect, with brackets only where they are needed.
+"""Write expressions as SQL, the default dialect, with brackets only where they are needed.
 
-The text of an expression is also its identity: two terms are the same when their texts are.
+The text of an expression is also its identity: two terms are the same if their texts are equal.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ RESERVED = frozenset(
      "FALSE", "ESCAPE", "DIV"}
 )  # fmt: skip
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-# NUL is not \0: before two digits that would be an octal escape
+# NUL is not written as \0, which would be an octal escape before two digits
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t",
             "\0": "\\u0000"}  # fmt: skip
 _ESCAPED = re.compile(r"[\\'\n\r\t\0]")
 
-# how tightly each kind binds; a child that binds less tightly gets brackets
+# the precedence of each kind; a child of lower precedence gets brackets
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 10)
 _BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT, "div": _PRODUCT}
 _LIKES = {"like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE"}
 
 
 def text_of(node: Expression) -> str:
-    """The expression in the default dialect."""
+    """Write the expression as SQL."""
     return _write(node)[0]
 
 
@@ -147,13 +147,13 @@ def _write_call(node: Call, no: str) -> tuple[str, int]:
         return f"{left} {name} {right}", binding
     if name == "negative":
         text = _bracket(args[0], _UNARY)
-        return ("- " if text.startswith("-") else "-") + text, _UNARY  # -- opens a comment
+        return ("- " if text.startswith("-") else "-") + text, _UNARY  # -- would open a comment
     if name in _LIKES:
         return f"{_bracket(args[0], _SUM)} {no}{_LIKES[name]} {_bracket(args[1], _SUM)}", _PREDICATE
     if name == "subject_matches":
         return f"subject({text_of(args[1])})", _ATOM
     if name == "foreign":
-        name, args = node.bound.function, args[:1]  # the text names the attributes that follow
+        name, args = node.bound.function, args[:1]  # the first argument contains the other names
     if name == "apply":
         name, args = str(args[0].value), args[1:]  # type: ignore[union-attr]
     return f"{name}(" + ", ".join(text_of(a) for a in args) + ")", _ATOM

@@ -1,4 +1,4 @@
-"""The type of an expression, as far as it is known before any notification is seen."""
+"""The type of an expression, as far as it is known without a notification."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidings.model import type_of
 
 
 def static_type_of(node: Expression, attributes: Attributes | None) -> str | None:
-    """A type, "number" for arithmetic, or None where it depends on the notification."""
+    """A type, "number" for arithmetic, or None if it depends on the notification."""
     if isinstance(node, Attribute):
         return attributes.type(node.path) if attributes else None
     if isinstance(node, Literal):
@@ -28,7 +28,7 @@ def static_type_of(node: Expression, attributes: Attributes | None) -> str | Non
 
 
 def _type_of_call(node: Call, attributes: Attributes | None) -> str | None:
-    """The type of a call whose function gives different types for different arguments."""
+    """The type of a call whose result type depends on its arguments."""
     if node.name == "coalesce":
         kinds = {static_type_of(arg, attributes) for arg in node.args if arg != Literal(None)}
         if len(kinds) == 1:
@@ -43,12 +43,12 @@ def _type_of_call(node: Call, attributes: Attributes | None) -> str | None:
     return "number" if node.name in OPERATORS or node.name == "abs" else None
 
 
-# the common type of values of one family
+# the common type of mixed values of one family
 _JOINED = {"number": "number", "time": "timestamp"}
 
 
 def is_condition(node: Expression) -> bool:
-    """Whether a node is true, false or unknown by what it is, not by what an attribute holds."""
+    """Whether the node itself is a condition, unlike an attribute that may contain a Boolean."""
     if isinstance(node, Call):
         returns = FUNCTIONS[node.name].returns
         if node.name == FOREIGN:
@@ -58,9 +58,9 @@ def is_condition(node: Expression) -> bool:
 
 
 def is_unbounded(term: Expression) -> bool:
-    """Whether computing a term may take any time: an application's function, a regular expression.
+    """Whether a term may take unlimited time: an application's function, a regular expression.
 
-    These are computed when an event is matched and at no other time.
+    Such terms are computed only when an event is matched.
     """
     if isinstance(term, Call) and term.name in ("apply", "rlike"):
         return True

@@ -1,5 +1,5 @@
-"""Text to tokens, with positions. One regular expression, no backtracking, never an exception
-other than FilterError."""
+"""Split text into tokens with positions. One regular expression does this without backtracking, and
+the only exception it raises is FilterError."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidings.model import FilterError
 
 MAX_LENGTH = 250_000
 MAX_FOREIGN = 100_000
-"""Characters of a filter in another language. Its text in SQL may be twice as long."""
+"""The most characters of a filter in another dialect. Its text in SQL may be twice as long."""
 
 _TOKEN = re.compile(
     r"""
@@ -36,13 +36,13 @@ _SUFFIXES = frozenset({"", "L", "S", "Y", "D", "F", "BD"})
 
 class Token(NamedTuple):
     kind: str  # name, quoted, string, number, op, end
-    text: str  # a name as written; the operator; the value of a string or quoted name
+    text: str  # the name or operator as written; the value of a string or quoted name
     position: int
-    word: str = ""  # a name in capitals, a number's suffix
+    word: str = ""  # the name in capitals; the suffix of a number
 
 
 def tokenize(text: str) -> list[Token]:
-    """All tokens of a text, the last of kind "end"."""
+    """All tokens of a text; the last has the kind "end"."""
     if len(text) > MAX_LENGTH:
         raise FilterError(
             f"the filter has {len(text):,} characters, expected at most {MAX_LENGTH:,}",
@@ -56,7 +56,7 @@ def tokenize(text: str) -> list[Token]:
             continue
         piece, at = found.group(), found.start()
         if kind == "name":
-            # only ASCII letters make keywords: in capitals a dotless i is an I as well
+            # only ASCII names can be keywords: upper() would turn a dotless i into an I
             tokens.append(Token("name", piece, at, piece.upper() if piece.isascii() else piece))
         elif kind == "op":
             if piece == "/" and text.startswith("/*", at):
@@ -84,12 +84,12 @@ def _read_number(found: re.Match[str], text: str, at: int) -> Token:
             f"found '{found.group()[:40]}', expected a number or a name in backticks", text, at
         )
     if len(digits) > 400:
-        raise FilterError("found a number of more than 400 digits", text, at)
+        raise FilterError("found a number of more than 400 digits, expected fewer", text, at)
     return Token("number", digits, at, suffix.upper())
 
 
 def _unescape(piece: str, text: str, at: int) -> str:
-    """The value of a string literal: Spark's escapes, and a doubled quote as one."""
+    """The value of a string literal: resolves Spark's escapes and doubled quotes."""
     quote, body = piece[0], piece[1:-1]
     if "\\" not in body and quote not in body:
         return body

@@ -1,17 +1,17 @@
-"""What is known about values alone: sets of them, and what patterns, addresses and topics mean.
+"""Sets of values, and the meaning of patterns, addresses, places, topics and subjects.
 
     absent | false true | -Inf ... Inf | NaN | strings | times | lists and others
                             [----)        a set: the cuts at which membership flips
 
-    sets.py                    sets of values as sorted cuts on one line that holds every value
-    like.py, regular.py        LIKE patterns; regular expressions by RE2, with bounds on their work
-    programs.py, work.py       compiled patterns that are kept; the meter of one event's work
-    inet.py, geography.py      addresses as text that sorts; boxes and circles on the globe
-    ontology.py, topic_texts.py, subjects.py    topics under topics, as texts; dotted subjects
+    sets.py                    sets of values, as sorted cuts in one total order of all values
+    like.py, regular.py        LIKE patterns; regular expressions by RE2, with limits on their work
+    programs.py, work.py       the cache of compiled patterns; the limit on work for one event
+    inet.py, geography.py      addresses as sortable strings; boxes and circles on the globe
+    ontology.py, topic_texts.py, subjects.py    ontologies; their file formats; dotted subjects
     overlap.py                 whether two lists have a value in common
 
-Nothing here knows expressions. For other rooms; users get `Ontology` from `tidings`. Start at
-sets.py: every canonical form is made of its sets.
+Nothing here depends on expressions. These modules are for other rooms; users get `Ontology` from
+`tidings`. Start at sets.py: every canonical form consists of its sets.
 """
 
 from tidings.filters.values.ontology import Ontology

@@ -9,7 +9,7 @@ from tidings.model import compare, is_number
 
 EARTH_KM = 6371.0088  # mean radius
 
-# The box around a circle is widened by this much, far more than the rounding of the distance.
+# Degrees by which the box around a circle is widened: far more than the rounding error.
 _SLACK = 1e-7
 
 
@@ -21,9 +21,9 @@ def _between(value: Any, low: float, high: float) -> bool | None:
 def within_box(
     lat: Any, lon: Any, south: float, west: float, north: float, east: float
 ) -> bool | None:
-    """`lat BETWEEN south AND north AND lon BETWEEN west AND east`, in three values.
+    """`lat BETWEEN south AND north AND lon BETWEEN west AND east`, in three-valued logic.
 
-    With west > east the box crosses the date line: lon >= west OR lon <= east.
+    If west > east, the box crosses the date line: lon >= west OR lon <= east.
     """
     if None in (south, west, north, east):
         return None
@@ -39,11 +39,11 @@ def within_box(
 
 
 def within_km(lat: Any, lon: Any, lat0: float, lon0: float, km: float) -> bool | None:
-    """Whether a place is at most km kilometres (great circle) from the centre."""
+    """Whether a place is at most `km` kilometres (great circle) from the centre."""
     if not all(is_number(v) for v in (lat, lon, lat0, lon0, km)):
         return None
     if not (-90 <= lat <= 90 and -180 <= lon <= 180):
-        return False  # not a place; NaN ends here too
+        return False  # not a place on the globe; this includes NaN
     return distance_km(lat, lon, lat0, lon0) <= km
 
 
@@ -58,9 +58,10 @@ def distance_km(lat: float, lon: float, lat0: float, lon0: float) -> float:
 def circle_box(
     lat0: float, lon0: float, km: float
 ) -> tuple[tuple[float, float], list[tuple[float, float]]]:
-    """((south, north), longitude intervals): a box that holds the circle, for the index.
+    """Return ((south, north), longitude intervals): a box around the circle, for the index.
 
-    A circle that reaches over the date line or a pole leaves the longitudes free (an empty list).
+    If the circle crosses the date line or a pole, every longitude is allowed, and the list is
+    empty.
     """
     angle = math.degrees(km / EARTH_KM) + _SLACK
     south, north = lat0 - angle, lat0 + angle

@@ -1,4 +1,4 @@
-"""Network addresses as text that sorts as the addresses do, so that a network is an interval."""
+"""Network addresses as strings in the order of the addresses, so that a network is an interval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @lru_cache(maxsize=65536)
 def address(text: str) -> str | None:
-    """An IP address as text that sorts as the address does: 4 or 6, then its digits in base 16."""
+    """An IP address as a sortable string: 4 or 6, then the address in hexadecimal."""
     try:
         ip = ipaddress.ip_address(text)
     except ValueError:
@@ -25,12 +25,12 @@ def _sortable(version: int, number: int) -> str:
 
 @lru_cache(maxsize=65536)
 def network(text: str) -> Network:
-    """The network of `10.0.0.0/8`, or of a single address; ValueError says what is wrong."""
+    """Parse a network such as `10.0.0.0/8`, or a single address; ValueError says what is wrong."""
     return ipaddress.ip_network(text, strict=False)
 
 
 def network_ends(text: str) -> tuple[str, str]:
-    """The first and the last address of a network, sortable."""
+    """The first and the last address of a network, as sortable strings."""
     net = network(text)
     return (
         _sortable(net.version, int(net.network_address)),
@@ -39,7 +39,7 @@ def network_ends(text: str) -> tuple[str, str]:
 
 
 def in_network(ip: str, net: str) -> bool | None:
-    """Whether an address lies in a network; null when either is none."""
+    """Whether an address lies in a network; null if either is not valid."""
     try:
         return ipaddress.ip_address(ip) in network(net)
     except ValueError:
@@ -47,9 +47,9 @@ def in_network(ip: str, net: str) -> bool | None:
 
 
 def network_between(first: tuple[object, ...], last: tuple[object, ...]) -> str | None:
-    """The network from just before one sortable address to just after another; None if it is none.
+    """The network whose first and last addresses these two cuts enclose; None if there is none.
 
-    The ends are (address, 0 for before or 1 for after).
+    A cut is (sortable address, 0 for just before it or 1 for just after it).
     """
     if len(first) != 2 or len(last) != 2 or first[1] != 0 or last[1] != 1:
         return None

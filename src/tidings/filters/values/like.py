@@ -1,7 +1,7 @@
-"""LIKE patterns: split at their wildcards, and held against texts.
+"""LIKE patterns: split them at their wildcards, and match them against strings.
 
-A pattern is a list of parts: a text, ANY for `%`, ONE for `_`. A backslash takes the wildcard's
-meaning away (an ESCAPE clause is rewritten to backslashes when it is parsed).
+A pattern is a list of parts: literal text, ANY for `%`, ONE for `_`. A backslash makes a wildcard
+literal. The parser rewrites an ESCAPE clause to backslashes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tidings.filters.values import regular
 ANY = "%"
 ONE = "_"
 _RUNS = re.compile("[^%_]+|[%_]+")
-LONGEST_REMEMBERED = 256  # characters: what is remembered must not fill the memory
+LONGEST_REMEMBERED = 256  # characters: longer patterns could fill the memory through the cache
 Part = tuple[str, str]  # (kind, text): kind is "text", ANY or ONE
 
 
 class PatternError(ValueError):
-    """An escape at the end of a pattern, or before a character that needs no escape."""
+    """An escape character at the end of a pattern, or before a character that needs no escape."""
 
 
 class LargeError(ValueError):
@@ -28,12 +28,13 @@ class LargeError(ValueError):
 
 
 def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
-    """The parts of a pattern; see `_split`. Those of short ones are remembered."""
+    """The parts of a pattern; see `_split`. The parts of short patterns are cached."""
     return (_split if len(pattern) > LONGEST_REMEMBERED else _split_cached)(pattern, escape)
 
 
 def _split(pattern: str, escape: str) -> tuple[Part, ...]:
-    """The parts of a pattern, runs of text joined, `%%` as one `%`, `_` before `%`."""
+    """The parts of a pattern. Adjacent text is joined; a run of wildcards becomes its `_`s followed
+    by at most one `%`."""
     if escape not in pattern:
         return tuple(_split_unescaped(pattern))
     parts: list[Part] = []
@@ -60,7 +61,7 @@ def _split(pattern: str, escape: str) -> tuple[Part, ...]:
                 raise PatternError(f"the pattern ends with its escape character {escape}")
             char = pattern[at]
             if char not in (escape, ANY, ONE):
-                raise PatternError(f"the escape character {escape} stands before '{char}'")
+                raise PatternError(f"the escape character {escape} is followed by '{char}'")
         elif char in (ANY, ONE):
             close_text()
             wild.append(char)
@@ -95,15 +96,16 @@ def join(parts: tuple[Part, ...]) -> str:
 
 
 class Like:
-    """A pattern ready to be held against texts.
+    """A compiled pattern.
 
-    The text between two % is searched for from where the one before it ended. The first match is as
-    good as any, so nothing is tried twice, and the time is that of one walk through the text. A run
-    with a _ has no such search; then the whole pattern becomes a regular expression, with bounds.
+    Each literal between two % is searched for from the end of the match before it. The first match
+    is as good as any other, so the search never backtracks and takes linear time. A run that
+    contains _ can't be searched for like this; then the whole pattern becomes a regular expression,
+    with its limits.
     """
 
     def __init__(self, parts: tuple[Part, ...]) -> None:
-        runs: list[list[Part]] = [[]]  # what stands between one % and the next
+        runs: list[list[Part]] = [[]]  # the parts between one % and the next
         for part in parts:
             if part[0] == ANY:
                 runs.append([])
@@ -119,17 +121,17 @@ class Like:
                 regular.cached_program(self._expression)
             except regular.RegularError:
                 raise LargeError(
-                    "the pattern is too large for one with a _ between two %, expected some "
-                    f"{regular.MOST_POSITIONS:,} characters at most"
+                    "the pattern has a _ between two % and is too long, expected at most about "
+                    f"{regular.MOST_POSITIONS:,} characters"
                 ) from None
 
     @property
     def regular(self) -> regular.Regular | None:
-        """The program, if the pattern needs a regular expression."""
+        """The compiled regular expression, if the pattern needs one."""
         return None if self._expression is None else regular.cached_program(self._expression)
 
     def holds(self, text: str) -> bool | None:
-        """Whether a text matches the pattern; null where that exceeds the bound."""
+        """Whether a string matches the pattern; null if the string is too long to decide."""
         if self._expression is not None:
             return regular.cached_program(self._expression).found(text)
         if self._whole:
@@ -146,7 +148,7 @@ class Like:
 
 
 class _Run:
-    """Texts and single characters, at one place."""
+    """Literals and single-character wildcards that must match at one fixed offset."""
 
     def __init__(self, parts: list[Part]) -> None:
         self.size = 0
@@ -161,7 +163,7 @@ class _Run:
 
 
 def expression_of(parts: tuple[Part, ...]) -> str:
-    """The pattern as a regular expression of RE2."""
+    """The pattern as a regular expression for RE2."""
     pieces = {ANY: ".*", ONE: "."}
     written = "".join(pieces.get(kind) or _quote(text) for kind, text in parts)
     return f"(?s)\\A{written}\\z"
@@ -174,7 +176,7 @@ def _quote(text: str) -> str:
 
 
 def compile_pattern(pattern: str) -> Like | None:
-    """The pattern of a text; None for a broken or too large one (it came from an attribute)."""
+    """Compile a pattern that came from an attribute; None if it is malformed or too large."""
     return _compile_short(pattern) if len(pattern) <= LONGEST_REMEMBERED else _compile_long(pattern)
 
 

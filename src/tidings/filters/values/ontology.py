@@ -1,10 +1,10 @@
-"""Topics under topics: a tree or a DAG, with its topics numbered in preorder.
+"""Ontologies: a tree or DAG of topics, numbered in preorder.
 
 sports 0
-|-- baseball 1          isa(topic, 'ballgames') is then a test on numbers: the topics under
-|   `-- mlb 2           ballgames are 1 to 3, one interval, since a subtree is contiguous.
-`-- football 3          A topic with two parents gets its number under the first; the other
-                        parent's topics are then several intervals.
+|-- baseball 1          Baseball and all topics under it have the numbers 1 to 2. A subtree is
+|   `-- mlb 2           contiguous, so isa(topic, 'baseball') is a test on one interval. A topic
+`-- football 3          with two parents is numbered under the first; the topics under the other
+                        parent may then form several intervals.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import msgspec
 
 from tidings.model import AttributesError
 
-LONGEST = 10  # topics of a loop that are named
+LONGEST = 10  # how many topics of a loop an error message names
 
 
 class Ontology:
-    """Topics and their parents. Build it from a mapping of child to parent or parents.
+    """Topics and their parents. Build it from a mapping of each topic to its parent or parents.
 
-    Cost: numbering is linear in topics and edges; `spans` of a topic is computed on first use, in
-    the size of what lies under it.
+    Cost: numbering is linear in topics and edges. `spans` of a topic is computed on first use, in
+    time proportional to the topics under it.
     """
 
     def __init__(self, parents: Mapping[str, str | Iterable[str] | None]) -> None:
@@ -35,8 +35,8 @@ class Ontology:
         for child, given in parents.items():
             if isinstance(given, Mapping):
                 raise AttributesError(
-                    f"found a mapping under {child!r}, expected its parent or parents; files of "
-                    "nested topics are read by load_ontology"
+                    f"found a mapping as the value of {child!r}, expected its parent or a list of "
+                    "its parents; use load_ontology to read a file of nested topics"
                 )
             names = (given,) if isinstance(given, str) else tuple(given or ())
             above[child] = tuple(dict.fromkeys(names))
@@ -55,7 +55,7 @@ class Ontology:
         self.fingerprint = hashlib.blake2b(packed, digest_size=8).hexdigest()
 
     def declared(self) -> dict[str, list[str]]:
-        """The parents of each topic, as it could be built from again."""
+        """The parents of each topic: a mapping from which the ontology can be rebuilt."""
         return {child: list(parents) for child, parents in self._parents.items()}
 
     def _number(self) -> dict[str, int]:
@@ -71,7 +71,7 @@ class Ontology:
         if done < len(waiting):
             name = min(name for name, count in waiting.items() if count)
             way: dict[str, None] = {}
-            while name not in way:  # up from there, to a topic that comes round again
+            while name not in way:  # follow parents until a topic repeats
                 way[name] = None
                 name = min(parent for parent in self._parents[name] if waiting[parent])
             raise AttributesError(f"the ontology has a loop: {_describe_loop(list(way), name)}")
@@ -85,7 +85,7 @@ class Ontology:
         return numbers
 
     def parents(self, topic: str) -> tuple[str, ...]:
-        """The topics that a topic was declared to lie under."""
+        """The parents that were declared for a topic."""
         return self._parents[topic]
 
     def __contains__(self, topic: object) -> bool:
@@ -95,11 +95,11 @@ class Ontology:
         return len(self._numbers)
 
     def number(self, topic: object) -> int | None:
-        """The preorder number of a topic; None for one that is not here."""
+        """The preorder number of a topic; None if the topic is unknown."""
         return self._numbers.get(topic) if isinstance(topic, str) else None
 
     def isa(self, topic: str, above: str) -> bool | None:
-        """Whether a topic is the other or lies under it; None for one that is not here."""
+        """Whether a topic equals `above` or lies under it; None if either is unknown."""
         if topic not in self._numbers or above not in self._numbers:
             return None
         stack, seen = [topic], {topic}
@@ -113,7 +113,7 @@ class Ontology:
         return False
 
     def spans(self, topic: str) -> list[tuple[int, int]]:
-        """The numbers of a topic and all under it, as (first, last) intervals."""
+        """The numbers of a topic and of all topics under it, as (first, last) intervals."""
         if topic not in self._spans:
             stack, seen = [topic], {topic}
             while stack:
@@ -130,12 +130,12 @@ class Ontology:
         return self._spans[topic]
 
     def near(self, topic: str) -> list[str]:
-        """Topics that are spelt nearly like this one."""
+        """Topics with a similar spelling."""
         return difflib.get_close_matches(topic, self._numbers, n=3)
 
 
 def _describe_loop(way: list[str], back: str) -> str:
-    """The loop at the end of a path that came back to one of its topics, in words."""
+    """Describe the loop in a path that came back to one of its own topics."""
     names = [*way[way.index(back) :], back]
     if len(names) == 2:
         return f"'{back}' lies under itself"

@@ -1,9 +1,9 @@
-"""Whether two lists have a value in common, without comparing each with each.
+"""Whether two lists have a value in common, without comparing every pair.
 
-Equal values have equal keys, so a set of keys finds them. Without equal values the answer is false
-if all pairs compare, and unknown if some pair does not. Values of one family compare. Lists compare
-up to the first place where they differ, so lists with a common prefix are examined together, place
-by place. Each element is touched a few times, whatever the lists hold.
+Equal values have equal keys, so a set of keys finds them. If no values are equal, the answer is
+false if all pairs are comparable, and unknown otherwise. Values of one family are comparable.
+Nested lists compare up to the first position where they differ, so lists with a common prefix are
+examined together, position by position. Each element is visited only a few times.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tidings.filters.values.sets import Key
 from tidings.filters.values.work import look
 from tidings.model import normalise
 
-_LIST = sets.OTHER + 1  # within a list, a list does not compare with a null either
+_LIST = sets.OTHER + 1  # a family of its own: inside a list, a list is not comparable to null
 _LIST_KEY: Key = (_LIST, 0, 0)
 _NOT_COMPARED = (sets.OTHER, _LIST)
 
 
 def overlap(left: list[Any], right: list[Any]) -> bool | None:
-    """What `compare` says of all pairs: True when one is equal, else None when one is unknown."""
+    """True if any pair is equal, else None if any pair is not comparable, else False."""
     if not left or not right:
         return False
     ours, theirs = _normalise_all(left), _normalise_all(right)
@@ -36,7 +36,7 @@ def overlap(left: list[Any], right: list[Any]) -> bool | None:
 
 
 def _place(value: Any) -> Key:
-    """The place of a value; lists have one of their own, apart from other nested values."""
+    """The place of a value in the order; lists have a place apart from other nested values."""
     return _LIST_KEY if isinstance(value, list) else sets.key(value)
 
 
@@ -55,7 +55,7 @@ def _normalise_list(values: list[Any]) -> list[Any]:
 
 
 def _keys(values: list[Any]) -> set[Hashable]:
-    """The keys of the values that can equal another: null and deeper nested values can't."""
+    """The keys of all values; None for values that equal nothing: null and deeper nesting."""
     look()
     return {_whole_key(value) for value in values}
 
@@ -69,10 +69,11 @@ def _whole_key(value: Any) -> Hashable:
 
 
 def _some_do_not_compare(ours: Sequence[list[Any]], theirs: Sequence[list[Any]]) -> bool:
-    """Whether a list of ours and one of theirs are equal up to a place, and do not compare there.
+    """Whether some list of ours and some list of theirs can't be compared: they are equal up to a
+    position, and the values there are not comparable.
 
-    Lists with a common prefix form a group. Place by place, a group splits by the next value; a
-    group with lists of only one side is done.
+    Lists with a common prefix form a group. At each position, a group splits by the next value. A
+    group that has lists of only one side is done.
     """
     groups, at = [(ours, theirs)], 0
     while groups:

@@ -1,8 +1,8 @@
 """A cache of compiled patterns, limited in bytes.
 
-A program remembers the states that it went through, so it grows as it is used. The cache counts the
-most that each program may take. When it is full, it evicts at random: if filters take turns and one
-program too many is in use, evicting the oldest would always evict the next one needed.
+A compiled pattern (a program) remembers the states it has visited, so it grows with use. The cache
+counts each program at its maximum size. When full, it evicts at random. Evicting the oldest would
+be worse: if filters take turns and one program too many is in use, it is always the next needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Program = TypeVar("Program")
 
 
 class ProgramCache(Generic[Program]):
-    """Programs by their sources. Safe to use from threads."""
+    """Programs by their source pattern. Thread-safe."""
 
     def __init__(self, most: int, size: Callable[[Program], int]) -> None:
         self._most = most
@@ -31,7 +31,7 @@ class ProgramCache(Generic[Program]):
         return len(self._keys)
 
     def get(self, key: Hashable, make: Callable[[], Program]) -> Program:
-        """The program of a key, made if it is not cached. An error of `make` is not cached."""
+        """Return the cached program, or make and cache it. Errors of `make` are not cached."""
         found = self._kept.get(key)
         if found is None:
             found = make()
@@ -40,7 +40,7 @@ class ProgramCache(Generic[Program]):
         return found
 
     def _keep(self, key: Hashable, program: Program) -> None:
-        if key in self._kept:  # another thread was first
+        if key in self._kept:  # another thread has added it
             return
         self._bytes += self._size(program)
         while self._bytes > self._most and self._keys:

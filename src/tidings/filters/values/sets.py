@@ -1,22 +1,23 @@
-"""Sets of values of one attribute: disjoint intervals over one line that holds every value.
+"""Sets of values of one attribute: disjoint intervals on a line of all values.
 
-All values of all types, and "absent", stand on one line, family after family:
+All values of all types, and "absent", are ordered on one line, family after family:
 
     absent | false true | -Inf ... Inf | NaN | strings | dates and timestamps | lists and others
       0    |     1      |      2       |  3  |    4    |          5           |        6
 
 A set is the sorted tuple of the *cuts* at which membership flips, starting from "outside":
 
-    x > 5             ((2, 5, 1), (4,))      from after 5 to before the strings: NaN is above 5
+    x > 5             ((2, 5, 1), (4,))      from just after 5 up to the strings: NaN is above 5
     x != 'a'          ((4,), (4, 'a', 0), (4, 'a', 1), (5,))
     x IS NULL         ((0,), (1,))
     x IS NOT NULL     ((1,),)                to the end of the line
     everything        ((0,),)
 
 A cut is (family,), the start of a family, or (family, value, 0 | 1), just before or just after a
-value. Cuts are ordinary tuples, so their order is Python's. Invariant: strictly increasing, and
-each gap between neighbours is written in one way only (`_cut` sees to that), so equal sets have
-equal cuts. Membership is one bisection; union, intersection and containment are linear merges.
+value. Cuts are ordinary tuples and sort as Python sorts them. Invariant: the cuts strictly
+increase, and each gap between two neighbouring values has exactly one cut (`_cut` ensures this), so
+equal sets have equal cuts. Membership is one bisection; union, intersection and containment are
+linear merges.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _OTHER_KEY: Key = (OTHER, 0, 0)
 _INF = float("inf")
 _LAST_CHARACTER = 0x10FFFF
 MOST_REMEMBERED = 65_536
-LONGEST_REMEMBERED = 200  # characters: what is remembered must not fill the memory
+LONGEST_REMEMBERED = 200  # characters: longer strings could fill the memory through the cache
 _points: dict[Key, ValueSet] = {}
 
 
 def key(value: Any) -> Key:
-    """The place of a plain value on the line; it is also the cut just before the value."""
+    """The place of a plain value on the line, which is also the cut just before it."""
     kind = type(value)
     if kind is str:
         return (STRING, value, 0)
@@ -59,7 +60,7 @@ def key(value: Any) -> Key:
     if kind is float:
         if value != value:
             return _NAN_KEY
-        # one way to write a number: whole doubles are integers, which also takes care of -0.0
+        # one form for each number: whole doubles become integers, so -0.0 becomes 0
         if value.is_integer() and -(2.0**63) <= value < 2.0**63:
             return (NUMBER, int(value), 0)
         return (NUMBER, value, 0)
@@ -73,15 +74,15 @@ def key(value: Any) -> Key:
 
 
 def family_of(value: Any) -> int:
-    """The family of a value, NaN counting as a number."""
+    """The family of a value; NaN counts as a number."""
     family: int = key(value)[0]
     return NUMBER if family == NAN else family
 
 
 def _cut(place: Key, after: bool) -> Cut:
-    """The cut before or after a place, written in the one way that the invariant asks for."""
+    """The cut before or after a place, in the one form that the invariant requires."""
     family, value, _ = place
-    if family == STRING:  # first what most filters test
+    if family == STRING:  # first, because most filters test strings
         return (STRING, value, 1 if after else 0) if after or value else (STRING,)
     if family == NUMBER and -_INF < value < _INF:
         return (NUMBER, value, 1 if after else 0)
@@ -101,7 +102,7 @@ def _cut_before_boolean(value: bool) -> Cut:
 
 
 class ValueSet(msgspec.Struct, frozen=True, gc=False):
-    """An immutable set of values; see the top of the module. Build one with the functions below."""
+    """An immutable set of values; see the module docstring. Build one with the functions below."""
 
     cuts: tuple[Cut, ...]
 
@@ -129,7 +130,7 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         return ValueSet(((ABSENT,), *self.cuts))
 
     def __ge__(self, other: ValueSet) -> bool:
-        """Whether this set contains the other: each of its intervals lies in one of ours."""
+        """Whether this set contains the other: each interval of the other lies in one of ours."""
         mine, theirs = self.cuts, other.cuts
         if mine == theirs:
             return True
@@ -146,7 +147,7 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         return other >= self
 
     def intervals(self) -> Iterator[tuple[Cut, Cut | None]]:
-        """(first cut, last cut) of each interval; None for the end of the line."""
+        """The (first cut, last cut) of each interval; None stands for the end of the line."""
         cuts = self.cuts
         for at in range(0, len(cuts), 2):
             yield cuts[at], cuts[at + 1] if at + 1 < len(cuts) else None
@@ -156,7 +157,7 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         return len(self.cuts) == 1 and self.cuts[0] == (ABSENT,)
 
     def points(self, most: int = 1 << 30) -> list[Key] | None:
-        """The places of the set when it has finitely many and at most `most`; else None."""
+        """The places of the set if there are at most `most`; otherwise None."""
         if len(self.cuts) & 1 or len(self.cuts) > 2 * most:
             return None
         places: list[Key] = []
@@ -169,9 +170,10 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
 
 
 def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
-    """The places from one cut to another; None when there is more than the eye can count.
+    """The places from one cut to another; None if they can't be listed.
 
-    Some places have nothing between them: null and false, true and -Infinity, Infinity, NaN and ''.
+    Some places are neighbours with nothing between them, so that a longer interval can still be
+    listed: null and false, true and -Infinity, Infinity, NaN and ''.
     """
     places: list[Key] = []
     cut = low
@@ -184,7 +186,7 @@ def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     return places
 
 
-# the place right after a cut that is not before a value, where there is one
+# For a cut that is not just before a value: the place that follows it, if there is one.
 _FIRST: dict[Cut, Key] = {
     (ABSENT,): NULL_KEY,
     (BOOLEAN,): (BOOLEAN, False, 0),
@@ -220,12 +222,12 @@ def _merge(
 
 
 def unite(parts: Sequence[ValueSet]) -> ValueSet:
-    """The union of many: in halves, so that a thousand points take no thousand merges of all."""
+    """The union of many sets, merged pairwise, so that n points take n log n steps and not n²."""
     return _join_halves(parts, ValueSet.__or__)
 
 
 def intersect(parts: Sequence[ValueSet]) -> ValueSet:
-    """The intersection of many, in halves too."""
+    """The intersection of many sets, merged pairwise like a union."""
     return _join_halves(parts, ValueSet.__and__)
 
 
@@ -266,12 +268,12 @@ _COMPARABLE = {
 
 
 def comparable_with(place: Key) -> ValueSet:
-    """The values that compare with the one at this place: its family, NaN among the numbers."""
+    """The values that compare with the one at this place: its family. NaN counts as a number."""
     return _COMPARABLE[place[0]]
 
 
 def point(place: Key) -> ValueSet:
-    """The set of this place only, remembered: filters ask for the same values again and again."""
+    """The set of this place only. It is cached, because filters test the same values repeatedly."""
     known = _points.get(place)
     if known is None:
         known = ValueSet((_cut(place, False), _cut(place, True)))
@@ -287,7 +289,7 @@ def points(places: Iterable[Key]) -> ValueSet:
     cuts: list[Cut] = []
     for place in sorted(set(places)):
         low, high = _cut(place, False), _cut(place, True)
-        if cuts and cuts[-1] == low:  # neighbours with nothing between: false and true
+        if cuts and cuts[-1] == low:  # neighbours with nothing between them, as false and true
             cuts[-1] = high
         else:
             cuts += (low, high)
@@ -310,7 +312,7 @@ def above(place: Key, inclusive: bool) -> ValueSet:
 
 
 def between(low: Key, high: Key) -> ValueSet:
-    """The values from one place to another, both inside; none when they do not compare."""
+    """The values from one place to another, both included; empty if the two do not compare."""
     if comparable_with(low) is not comparable_with(high):
         return NOTHING
     first, last = _cut(low, False), _cut(high, True)
@@ -318,20 +320,20 @@ def between(low: Key, high: Key) -> ValueSet:
 
 
 def prefix(text: str) -> ValueSet:
-    """The strings that start with this text: from the text to its successor of the same length."""
+    """The strings that start with a prefix: from the prefix up to its successor, excluded."""
     if not text:
         return STRINGS
     last = text.rstrip(chr(_LAST_CHARACTER))
     if not last:
         return above(key(text), True)
     code = ord(last[-1]) + 1
-    if 0xD800 <= code <= 0xDFFF:  # not characters; the next one after them
+    if 0xD800 <= code <= 0xDFFF:  # surrogates are not characters; skip them
         code = 0xE000
     return ValueSet((key(text), key(last[:-1] + chr(code))))
 
 
 def whole_numbers(values: ValueSet) -> ValueSet:
-    """The same set as far as integers are concerned, with ends on integers: x > 10 is x >= 11."""
+    """The set with the same integers whose ends are integers: x > 10 becomes x >= 11."""
     low_family, high_family = (NUMBER,), (STRING,)
     outside = values - NUMBERS
     spans: list[list[float | int]] = []
@@ -343,7 +345,7 @@ def whole_numbers(values: ValueSet) -> ValueSet:
         last = _INF if high >= (NAN,) else _whole_at_least(high) - 1
         if first > min(last, INT_MAX) or last < INT_MIN:
             continue
-        # there are no integers beyond 64 bits, so an end out there is no end
+        # integers have 64 bits, so an interval that reaches that limit is unbounded
         first = -_INF if first <= INT_MIN else first
         last = _INF if last >= INT_MAX else last
         if spans and first <= spans[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""Dotted subjects and their wildcards, and topics under topics."""
+"""Dotted subjects and their wildcards, and tests on topics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from tidings.filters.values.ontology import Ontology
 from tidings.filters.values.work import spend
 
-MAX_FIELDS = 100  # of a pattern: each is a test of its own
+MAX_FIELDS = 100  # in a pattern: each field is a test of its own
 
 
 def length(subject: Any) -> int | None:
@@ -19,7 +19,7 @@ def length(subject: Any) -> int | None:
 
 
 def field(subject: Any, index: Any) -> str | None:
-    """The dotted field at an index from 0; null past the last."""
+    """The dotted field at an index that counts from 0; null past the last field."""
     if not isinstance(subject, str) or not isinstance(index, int) or isinstance(index, bool):
         return None
     spend(len(subject))
@@ -28,22 +28,22 @@ def field(subject: Any, index: Any) -> str | None:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """What is wrong with a subject pattern; None when nothing is."""
+    """Say what is wrong with a subject pattern; None if it is valid."""
     fields = pattern.split(".")
     if len(fields) > MAX_FIELDS:
         return f"a subject has at most {MAX_FIELDS} fields"
     for index, one in enumerate(fields):
         if not one:
-            return "a subject has no empty fields"
+            return "a subject can't have empty fields"
         if one == ">" and index < len(fields) - 1:
-            return "'>' stands for the rest of a subject and comes last"
+            return "'>' stands for the rest of a subject and must come last"
         if one not in ("*", ">") and ("*" in one or ">" in one):
-            return f"a wildcard is a whole field, not a part of '{one}'"
+            return f"a wildcard must be a whole field, not a part of '{one}'"
     return None
 
 
 def matches(subject: Any, pattern: Any) -> bool | None:
-    """Whether a subject fits a pattern: `*` is one field, a trailing `>` one or more."""
+    """Whether a subject matches a pattern: `*` is one field, a trailing `>` one or more fields."""
     if not isinstance(subject, str) or not isinstance(pattern, str):
         return None
     spend(len(subject))
@@ -58,7 +58,7 @@ def matches(subject: Any, pattern: Any) -> bool | None:
 
 
 def isa(ontology: Ontology | None, name: Any, topic: Any) -> bool | None:
-    """Whether a name lies under a topic: in the ontology, or else by dotted names."""
+    """Whether a name is a topic or lies under it, by the ontology or else by its dotted fields."""
     if not isinstance(name, str) or not isinstance(topic, str):
         return None
     if ontology is not None:

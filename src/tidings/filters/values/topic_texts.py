@@ -1,12 +1,12 @@
-"""Ontologies read from text, in the formats that people have them in.
+"""Parse ontologies from text, in the common formats.
 
     json, yaml   nested: {"sports": {"baseball": ["mlb", "kbo"], "football": null}}
-                 or each topic with what it lies under: {"mlb": "baseball", "chess": ["a", "b"]}
-    csv          the columns child and parent, a row for each edge; a topic without parent is a root
+                 or each topic with its parents: {"mlb": "baseball", "chess": ["a", "b"]}
+    csv          the columns child and parent, a row for each edge; a root has no parent
     turtle       SKOS (broader, narrower, Concept) and RDFS (subClassOf, Class)
 
-JSON and YAML are nested where a value is, or a list holds, an object. A topic may stand in several
-places and then has several parents.
+JSON and YAML are read as nested if some value is an object or a list that contains an object. A
+topic may occur in several places and then has several parents.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Edge = tuple[str, str | None]  # child, parent
 
 
 def read_ontology(text: str, form: str = "json") -> Ontology:
-    """The ontology of a text; AttributesError for a text that is malformed or has no topics."""
+    """Parse an ontology; AttributesError if the text is malformed or has no topics."""
     reader = _READERS.get(form)
     if reader is None:
         raise AttributesError(f"found the format '{form}', expected {', '.join(FORMATS)}")
@@ -35,7 +35,7 @@ def read_ontology(text: str, form: str = "json") -> Ontology:
     for child, parent in reader(text):
         for name in (child, parent):
             if name is not None and not name.strip():
-                raise AttributesError("found a topic without a name")
+                raise AttributesError("found a topic without a name, expected a name")
         listed = parents.setdefault(child, [])
         if parent is not None:
             listed.append(parent)
@@ -59,7 +59,7 @@ def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice = next(name for name, count in counts.items() if count > 1)
-        raise AttributesError(f"the topic '{twice}' stands twice in one object, expected it once")
+        raise AttributesError(f"the topic '{twice}' occurs twice in one object, expected it once")
     return made
 
 
@@ -72,7 +72,7 @@ def _read_yaml(text: str) -> Iterator[Edge]:
         ) from None
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        """Topics as they are written: `no` and `2013` are texts, and only nothing is null."""
+        """Keeps topics as written: `no` and `2013` are strings, and only an empty value is null."""
 
         yaml_implicit_resolvers = {  # noqa: RUF012
             first: [(tag, pattern) for tag, pattern in known if tag.endswith((":null", ":merge"))]
@@ -107,7 +107,7 @@ def _holds_objects(value: object) -> bool:
 
 
 def _read_declared(parents: dict[Any, Any]) -> Iterator[Edge]:
-    """Each topic with what it lies under."""
+    """Read a mapping of each topic to its parents."""
     for child, given in parents.items():
         yield _need_topic(child), None
         for parent in given if isinstance(given, list) else [given]:
@@ -116,8 +116,8 @@ def _read_declared(parents: dict[Any, Any]) -> Iterator[Edge]:
 
 
 def _read_nested(value: object) -> Iterator[Edge]:
-    """Each topic with what lies under it. YAML can name one object in many places, and even inside
-    itself: each is opened once for each topic that it stands under."""
+    """Read nested topics. In YAML, one object can occur in many places, even inside itself, so each
+    object is read only once under each topic."""
     stack: list[tuple[str | None, object]] = [(None, value)]
     seen: set[tuple[str | None, int]] = set()
     while stack:
@@ -149,7 +149,7 @@ def _read_nested(value: object) -> Iterator[Edge]:
 
 def _need_topic(value: object) -> str:
     if not isinstance(value, str):
-        raise AttributesError(f"found {_shorten(value)}, expected a topic, which is a text")
+        raise AttributesError(f"found {_shorten(value)}, expected a topic, which is a string")
     return value
 
 
@@ -165,7 +165,9 @@ def _read_csv(text: str) -> Iterator[Edge]:
         for name in ("child", "parent"):
             if name not in header:
                 found = ", ".join(header) or "nothing"
-                raise AttributesError(f"line 1: found {found}, expected the columns child, parent")
+                raise AttributesError(
+                    f"line 1: found {found}, expected the columns child and parent"
+                )
         child, parent = header.index("child"), header.index("parent")
         for row in rows:
             if not row:
@@ -192,7 +194,7 @@ def _read_turtle(text: str) -> Iterator[Edge]:
         graph.parse(data=text, format="turtle")
     except RecursionError:
         raise AttributesError("this Turtle is nested too deeply") from None
-    except Exception as problem:  # rdflib has no one error for what it can't read
+    except Exception as problem:  # rdflib has no common class for its parse errors
         told = " ".join(str(problem).split())[:200]
         raise AttributesError(f"this is not Turtle: {told}") from None
     pairs: list[tuple[Any, Any]] = [
@@ -207,13 +209,13 @@ def _read_turtle(text: str) -> Iterator[Edge]:
         pair for pair in pairs if all(isinstance(x, (rdflib.URIRef, type(None))) for x in pair)
     ]
     names = _names({one for pair in known for one in pair if one is not None})
-    # A graph of RDF has no order; the parents of a topic should have one.
+    # An RDF graph has no order, so sort: a topic is numbered under its first parent.
     edges = {(names[child], None if up is None else names[up]) for child, up in known}
     return iter(sorted(edges, key=lambda edge: (edge[0], edge[1] or "")))
 
 
 def _names(iris: Iterable[str]) -> dict[str, str]:
-    """The part after the last # or / of each IRI, or all of it where two parts would be equal."""
+    """The part of each IRI after its last # or /, or the whole IRI if that part is not unique."""
     ends: dict[str, list[str]] = {}
     for iri in iris:
         ends.setdefault(iri.rstrip("#/").replace("#", "/").rpartition("/")[2], []).append(iri)

@@ -1,13 +1,14 @@
 """CloudEvents SQL 1.0.0: the expression language of CloudEvents.
 
-    text ──parser──> nodes (syntax) ──translate──> Expression: sets where sets can say it,
+    text ──parser──> nodes (syntax) ──translate──> Expression: tests on sets where possible,
                         |                                       cesql('...') elsewhere
                         `──machine, values, builtins──> the value on an event, by the specification
                                 ^
-                             program: what cesql('...') calls
+                             program: runs cesql('...')
 
-Its errors are not SQL's null, so translate.py asks each condition three questions: is it true, is
-it false, is there no error? machine.py is the reference that translations are tested against.
+An error in CloudEvents SQL is not the same as null in SQL. So translate.py asks three questions
+about each condition: is it true, is it false, is it free of errors? Translations are tested against
+machine.py, the reference.
 
 Used only inside the room `filters`. Start at dialect.py, then translate.py; docs/dialects.md is for
 users.

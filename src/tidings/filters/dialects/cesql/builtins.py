@@ -1,7 +1,7 @@
 """The functions of CloudEvents SQL: names, parameters, results and bodies.
 
-A body gets values of its parameters' types. It gives a value, or a Failure: the value that the
-specification gives beside an error, and which error that is.
+A body gets values that have the types of its parameters. It returns a value or a Failure: an error,
+and the value that the specification returns along with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.filters.dialects.cesql.values import (
 )
 from tidings.filters.language.functions import MOST_TEXT
 
-# what Unicode calls white space; Python's strip takes U+001C to U+001F too
+# white space as Unicode defines it; Python's strip would also remove U+001C to U+001F
 _SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 
 class Builtin(msgspec.Struct, frozen=True):
-    takes: tuple[Kind | None, ...]  # None: any type; the last of a function of any arity repeats
+    takes: tuple[Kind | None, ...]  # None: any type; further arguments have the last type
     returns: Kind
     body: Callable[..., Any]
     least: int

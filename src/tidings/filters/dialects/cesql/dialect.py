@@ -1,12 +1,12 @@
 """CloudEvents SQL: the expression language of CloudEvents, version 1.0.0.
 
-syntax     the nodes of an expression, and their one text
+syntax     the nodes of an expression, and their canonical text
 parser     text to nodes
-values     the three types, what an attribute is as one of them, casts
+values     the three types, converting attributes to them, casts
 builtins   the functions
-machine    what a node is worth on an event, by the specification
-program    an expression as a function of attributes: what the default dialect calls cesql('...')
-translate  nodes to an expression of tidings: sets where there are some, programs elsewhere
+machine    evaluates a node on an event, by the specification
+program    an expression as a function of attributes, written cesql('...') in SQL
+translate  nodes to an expression of tidings: tests on sets where possible, programs elsewhere
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidings.model import FilterError
 
 
 def parse(text: str, context: Context) -> Expression:
-    """The expression of a text; FilterError with a position for anything else."""
+    """Parse a condition; FilterError with a position if the text is not valid."""
     node = parser.read(text, context.attributes, most_parts=context.most_parts)
     translator = Translator(context.attributes)
     kind = translator.kind(node)
@@ -29,11 +29,11 @@ def parse(text: str, context: Context) -> Expression:
         raise FilterError(
             f"found {article(kind)}, expected a condition such as type = 'com.example'", text
         )
-    if isinstance(node, syntax.Name):  # no event passes with a value that is no Boolean
+    if isinstance(node, syntax.Name):  # an event matches only if the value is a Boolean
         declared = translator.declared(node)
         if declared not in (None, "boolean"):
             raise FilterError(
-                f"{node.name} is declared {declared}, expected a condition such as {node.name} > 5",
+                f"{node.name} is {article(declared)}, expected a condition such as {node.name} > 5",
                 text,
             )
         return Compare("=", Attribute((node.name,)), Literal(True))
@@ -41,7 +41,7 @@ def parse(text: str, context: Context) -> Expression:
 
 
 def embed(text: str, context: Context) -> Embedded:
-    """The program of a text, for `cesql('...')`."""
+    """Parse the text inside `cesql('...')` and return the call of its program."""
     try:
         node = parser.read(text, context.attributes, most_parts=context.most_parts)
     except FilterError as problem:

@@ -1,8 +1,8 @@
-"""What an expression is worth on an event: a value, and an error where there was one.
+"""Evaluate an expression on an event: the result is a value, and an error if there was one.
 
-The first error ends the evaluation ("fail fast"): what contains it is the zero value of its type,
-beside the error. AND and OR do not look at their right side when the left one decides; everything
-else looks at all of its operands, IN at all of its list.
+The first error ends the evaluation ("fail fast"): the expression that contains it has the zero
+value of its type, along with the error. AND and OR skip their right side if the left side decides.
+All other operators evaluate all of their operands, IN its whole list.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Outcome = tuple[Scalar, str | None]
 
 
 class Trouble(Exception):
-    """An error of the evaluation; `value` is what it leaves behind where it arose."""
+    """An error during evaluation; `value` is the result of the node where it occurred."""
 
     def __init__(self, error: str, value: Scalar | None = None) -> None:
         self.error = error
@@ -52,7 +52,7 @@ class Trouble(Exception):
 
 
 def run(node: Node, event: Mapping[str, Any]) -> Outcome:
-    """The value of an expression, and the error (as the conformance tests call them) or None."""
+    """The value of an expression, and its error or None, named as in the conformance tests."""
     try:
         return value_of(node, event), None
     except Trouble as trouble:
@@ -62,7 +62,7 @@ def run(node: Node, event: Mapping[str, Any]) -> Outcome:
 
 
 def value_of(node: Node, event: Mapping[str, Any]) -> Scalar:
-    """The value of an expression; Trouble for an error."""
+    """The value of an expression; raises Trouble for an error."""
     match node:
         case Constant(value):
             return value
@@ -92,7 +92,8 @@ def value_of(node: Node, event: Mapping[str, Any]) -> Scalar:
 
 
 def _operand(node: Node, event: Mapping[str, Any]) -> Any:
-    """The value of a part; what an error left behind there is not what it leaves behind here."""
+    """The value of an operand. An error's value is that of the operand, not of the node around it,
+    so it is dropped."""
     try:
         return value_of(node, event)
     except Trouble as trouble:
@@ -124,7 +125,7 @@ def _evaluate_logic(node: Logic, event: Mapping[str, Any]) -> bool:
 
 
 def _negate(value: Scalar) -> bool:
-    """NOT casts no Integer, other than AND, OR and BOOL: the conformance tests are clear there."""
+    """NOT does not cast an Integer, unlike AND, OR and BOOL; the conformance tests require this."""
     if kind_of(value) == "integer":
         raise Trouble("cast", True)
     try:
@@ -134,7 +135,7 @@ def _negate(value: Scalar) -> bool:
 
 
 def _compare(op: str, left: Scalar, right: Scalar) -> bool:
-    """Equality is of the right side's type, order of Integers."""
+    """Equality casts the left side to the type of the right side; order casts both to Integer."""
     if op in ("=", "!="):
         same = _as(left, kind_of(right)) == right
         return same if op == "=" else not same
@@ -185,7 +186,7 @@ def _call(name: str, args: list[Scalar]) -> Scalar:
 
 
 def static_kind(node: Node) -> Kind | None:
-    """The type that a node has on every event; None for an attribute."""
+    """The type of a node, if it is the same on every event; None for an attribute."""
     match node:
         case Constant(value):
             return kind_of(value)

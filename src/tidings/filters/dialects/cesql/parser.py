@@ -1,8 +1,9 @@
-"""Text to nodes. Binding strengths, loosest first, as section 3.6 of the specification has them:
+"""Parse text into nodes. The precedences, loosest first, are those of section 3.6 of the
+specification:
 
     AND OR XOR 1   = < > ... 2   + - 3   * / % 4   LIKE IN 5   NOT - EXISTS 6
 
-So `NOT x = 1` is `(NOT x) = 1`, and a chain of AND, OR and XOR is read from left to right.
+So `NOT x = 1` is `(NOT x) = 1`, and a chain of AND, OR and XOR associates to the left.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Token(NamedTuple):
     kind: str  # word, number, string, op, end
     text: str
     position: int
-    word: str = ""  # a word in capitals
+    word: str = ""  # the word in capitals
 
 
 def read(
@@ -67,10 +68,10 @@ def read(
     lenient: bool = False,
     most_parts: int = 1 << 62,
 ) -> Node:
-    """The node of a text; FilterError with a position for anything else.
+    """Parse an expression; FilterError with a position if the text is not valid.
 
-    A call of a function that does not exist is refused too, unless `lenient`: then it is an error
-    of the evaluation, as the specification has it.
+    A call of an unknown function is also refused, unless `lenient`: then it is an error during
+    evaluation, as in the specification.
     """
     return _Parser(text, attributes, lenient, most_parts).whole()
 
@@ -110,8 +111,8 @@ class _Parser:
         self.lenient = lenient
         self.tokens = tokenize(text)
         self.at = 0
-        self.depth = 0  # of brackets and prefixes around the current token
-        self.height = 0  # of the node that was built last
+        self.depth = 0  # levels of brackets and prefixes around the current token
+        self.height = 0  # levels of the node that was built last
 
     @property
     def now(self) -> Token:
@@ -152,7 +153,7 @@ class _Parser:
         return node
 
     def expression(self, least: int) -> Node:
-        """An expression whose binary operators bind at least this tightly."""
+        """Parse an expression whose binary operators bind at least this tightly."""
         self.depth += 1
         start = self.now
         if self.depth > MAX_DEPTH:
@@ -176,7 +177,7 @@ class _Parser:
 
     def too_deep(self, token: Token) -> NoReturn:
         raise FilterError(
-            f"brackets and operators are nested more than {MAX_DEPTH} deep",
+            f"brackets and operators are nested more than {MAX_DEPTH} levels deep, expected fewer",
             self.text,
             token.position,
         )
@@ -199,7 +200,7 @@ class _Parser:
         return Arithmetic(token.text, left, right)
 
     def postfix(self, node: Node) -> Node:
-        """The node with the LIKE and IN that follow it."""
+        """Apply every LIKE and IN that follows the node."""
         while self.now.kind == "word" and self.now.word in ("LIKE", "IN", "NOT"):
             start, negated = self.now, bool(self.take_word("NOT"))
             height = self.height
@@ -228,7 +229,7 @@ class _Parser:
         return token.text
 
     def read_list(self, what: str) -> tuple[Node, ...]:
-        """Expressions up to and with the closing bracket."""
+        """Parse expressions up to and including the closing bracket."""
         items: list[Node] = []
         height = 0
         while True:
@@ -265,7 +266,7 @@ class _Parser:
         return self.now.kind == "number" and self.now.position == token.position + 1
 
     def read_prefixed(self, token: Token) -> Node:
-        """NOT or minus and its operand, which binds at least as tightly."""
+        """Parse the operand of NOT or minus, which binds at least as tightly."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.too_deep(token)
@@ -290,7 +291,7 @@ class _Parser:
         return value
 
     def name_or_call(self, token: Token) -> Node:
-        """A constant, NOT, EXISTS, a function call or an attribute."""
+        """Parse a constant, NOT, EXISTS, a function call or an attribute."""
         if token.word in ("TRUE", "FALSE"):
             return Constant(token.word == "TRUE")
         if token.word == "NOT":
@@ -308,7 +309,7 @@ class _Parser:
     def name(self, token: Token) -> str:
         self.count(token)
         if not _NAME.fullmatch(token.text):
-            self.fail("the name of an attribute, of letters and digits", token)
+            self.fail("an attribute name of letters and digits", token)
         name = token.text.lower()
         problem = self.attributes.problem((name,)) if self.attributes else None
         if problem:
@@ -319,8 +320,8 @@ class _Parser:
         self.left -= 1
         if self.left < 0:
             raise LimitError(
-                "the filter has too many parts, that is attributes, comparisons and calls; use "
-                "several filters",
+                "the filter has too many parts (attributes, comparisons and calls); use several "
+                "filters",
                 self.text,
                 token.position,
             )
@@ -328,7 +329,7 @@ class _Parser:
     def call(self, token: Token) -> Node:
         self.count(token)
         if not _FUNCTION.fullmatch(token.text):
-            self.fail("the name of a function, of letters and _", token)
+            self.fail("a function name of letters and _", token)
         args = () if self.take_op(")") else self.read_list(f"the arguments of {token.text[:40]}")
         function = BUILTINS.get(token.word)
         if not self.lenient and function is None:
@@ -344,7 +345,7 @@ class _Parser:
                 else f"at least {function.least}"
             )  # fmt: skip
             raise FilterError(
-                f"found {len(args)} arguments of {token.word}, expected {least}",
+                f"found {len(args)} arguments for {token.word}, expected {least}",
                 self.text,
                 token.position,
             )
@@ -352,7 +353,7 @@ class _Parser:
 
 
 def _links(node: Node, op: str) -> tuple[Node, ...]:
-    """What a node adds to a chain: each of the three operators is associative."""
+    """The items that a node adds to a chain; each of the three operators is associative."""
     return node.items if isinstance(node, Logic) and node.op == op else (node,)
 
 

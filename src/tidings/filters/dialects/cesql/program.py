@@ -1,7 +1,7 @@
 """An expression of CloudEvents SQL as a function of the attributes that it reads.
 
-In the default dialect it is written `cesql('INT(n) + 1')`. Its value is null where the evaluation
-has an error, so as a condition it is true, false or unknown like any other.
+In SQL it is written `cesql('INT(n) + 1')`. Its value is null if the evaluation has an error, so as
+a condition it is true, false or unknown like any other.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ class Program(msgspec.Struct, frozen=True):
     kind: Kind | None
 
     def value(self, values: Sequence[Any]) -> Scalar | None:
-        """What it is worth on values of the attributes; null for an error."""
+        """Evaluate the expression on the values of its attributes; null for an error."""
         try:
-            # what is nested is written once, however often it is read
+            # a nested value is converted once, even if the expression reads it often
             given = (scalar_of(one) if isinstance(one, _NESTED) else one for one in values)
             return value_of(self.node, dict(zip(self.names, given, strict=True)))
         except Trouble:
             return None
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """None: the translator has already made sets of what an index can use."""
+        """Empty: the translator has already turned everything an index can use into sets."""
         return []
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> None:
-        """None: a nested value is its JSON, so a program treats all values alike."""
+        """None: a nested value counts as its JSON, so the program treats all values alike."""
 
     def where_single(self) -> None:
-        """None: single values need the program too."""
+        """None: single values also need the program."""
 
 
 def call_of(node: Node) -> Expression:
-    """The call of a node's program; its value where it reads no attribute."""
+    """Build the call of a node's program, or a constant if it reads no attribute."""
     names = tuple(names_of(node))
     program = Program(node, names, static_kind(node))
     if not names:

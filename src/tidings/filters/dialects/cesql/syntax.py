@@ -1,7 +1,7 @@
-"""The nodes of a CloudEvents SQL expression, and the one text that each has.
+"""The nodes of a CloudEvents SQL expression, and their canonical text.
 
-AND, OR and XOR are chains: `a AND b AND c` is one node. They bind alike, and are read from left to
-right, so `a OR b AND c` is an AND of an OR. `x NOT IN (...)` is a NOT of an IN.
+AND, OR and XOR are chains: `a AND b AND c` is one node. They have the same precedence and associate
+to the left, so `a OR b AND c` is an AND of an OR. `x NOT IN (...)` is a NOT of an IN.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class In(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A call by the name in capitals; there may be no function of that name."""
+    """A call of a function by its name in capitals; the function may not exist."""
 
     name: str
     args: tuple[Node, ...]
@@ -90,7 +90,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def count(node: Node) -> int:
-    """The nodes of an expression that are no constants."""
+    """The number of nodes of an expression, without constants."""
     total, stack = 0, [node]
     while stack:
         one = stack.pop()
@@ -112,7 +112,7 @@ def names_of(node: Node) -> list[str]:
 
 
 def text_of(node: Node) -> str:
-    """The text of a node; reading it gives the node again."""
+    """The text of a node; parsing it gives an equal node."""
     return _write(node)[0]
 
 
@@ -161,20 +161,20 @@ def _write_list(items: tuple[Node, ...]) -> str:
 
 
 def _quote(value: str) -> str:
-    """The value as a literal: in single quotes, unless a backslash before one keeps it from that.
+    """Write a string as a literal, in single quotes if possible, otherwise in double quotes.
 
-    The language has no way to write a backslash before a quote of the kind that a literal is in,
-    so a value that was read has at most one kind of quote with an odd number of them before it.
+    A literal can't contain an odd number of backslashes before its own kind of quote. So in any
+    string that was parsed, at most one kind of quote has an odd number of backslashes before it.
     """
     for quote in "'\"":
         piece = quote + value.replace(quote, "\\" + quote) + quote
         if unquote(piece) == value and _closes(piece):
             return piece
-    raise AssertionError(f"{value!r} was never read from a text")
+    raise AssertionError(f"no literal can express {value!r}")
 
 
 def _closes(piece: str) -> bool:
-    """Whether the last quote of a literal is the first that closes it."""
+    """Whether no quote before the last one closes the literal."""
     at = 1
     while piece[at] != piece[0]:
         at += 2 if piece[at] == "\\" else 1
@@ -184,7 +184,7 @@ def _closes(piece: str) -> bool:
 
 
 def unquote(piece: str) -> str:
-    """The value of a literal: a backslash before its own quote goes, all others stay."""
+    """The value of a literal: drops a backslash before its own kind of quote, keeps all others."""
     quote, body = piece[0], piece[1:-1]
     if "\\" not in body:
         return body

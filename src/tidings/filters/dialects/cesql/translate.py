@@ -1,17 +1,17 @@
-"""Nodes of CloudEvents SQL to expressions of tidings.
+"""Translate nodes of CloudEvents SQL to expressions of tidings.
 
-Each condition is asked three questions: is it true, is it false, is there no error? Each answer is
-an expression that is true exactly where the answer is yes. An event matches where the whole is
-true without an error, and the rules of AND and OR, which skip their right side, are:
+There are three questions about each condition: is it true, is it false, is it free of errors? Each
+answer is an expression that is true exactly if the answer is yes. An event matches if the whole
+filter is true without an error. AND and OR may skip their right side, so their answers are:
 
     a OR b   true     a is true, or b is true and a has no error
              false    both are false
     a AND b  true     both are true
              false    a is false, or b is false and a has no error
 
-A comparison of an attribute with a constant becomes a test of the attribute where that says the
-same of every value: `type = 'com.example'` can be true of strings only, `x = '5'` of the integer 5
-too, and is a test of `cesql('STRING(x)')`. What no test can say is a program.
+A comparison of an attribute with a constant becomes a test on the attribute, if that gives the same
+answer for every value. `type = 'com.example'` can be true only of strings. `x = '5'` can also be
+true of the integer 5, so it is a test on `cesql('STRING(x)')`. Everything else becomes a program.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.values import like
 
-MOST_NODES = 2_000  # of the answers, or MOST_TIMES what was written; with more it is a program
+# A program replaces answers that exceed both MOST_NODES nodes and MOST_TIMES those of the filter.
+MOST_NODES = 2_000
 MOST_TIMES = 16
 MOST_LEVELS = 40
 _NEGATED: dict[str, Comparison] = {"=": "!=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -65,7 +66,7 @@ _CASTS: dict[Kind, str] = {"string": "STRING", "integer": "INT", "boolean": "BOO
 
 
 class Answers(msgspec.Struct, frozen=True):
-    """The three answers; `fine` is a conjunction, empty where there never is an error."""
+    """The three answers. `fine` (no error) is a conjunction; it is empty if errors can't occur."""
 
     true: Expression
     false: Expression
@@ -77,8 +78,8 @@ def answers(true: Expression, false: Expression, fine: Iterable[Expression]) -> 
 
 
 def _size(nodes: Iterable[Expression], most: int) -> int:
-    """The nodes below these that are no constants; more than `most` where they are too many, or
-    too deep."""
+    """The number of nodes at and below these, without constants; more than `most` if there are too
+    many or they are too deep."""
     size, level, levels = 0, list(nodes), 0
     while level and size <= most:
         size += len(level)
@@ -96,13 +97,13 @@ class Translator:
     # -- conditions ----------------------------------------------------------------------------
 
     def true(self, node: Node) -> Expression:
-        """Where a node is true, without an error: of a conjunction, that is where its items are."""
+        """True if the node is true without an error. For AND, this means that every item is."""
         if isinstance(node, syntax.Logic) and node.op == "AND":
             return _join_all([self.true(item) for item in node.items])
         return self.condition(node).true
 
     def condition(self, node: Node) -> Answers:
-        """The answers for a node as a Boolean, cast where it is none."""
+        """The answers for a node, cast to Boolean if it has another type."""
         if not syntax.names_of(node):
             return _answer_constant(node)
         match node:
@@ -133,13 +134,13 @@ class Translator:
         )
 
     def _limit_size(self, node: Node, found: Answers) -> Answers:
-        """The answers, unless they are so large that a program is better."""
+        """Return the answers, or a program if they are too large."""
         most = _most_nodes(node)
         large = _size((found.true, found.false, *found.fine), most) > most
         return _answer_by_program(node) if large else found
 
     def _answer_chain(self, node: syntax.Logic) -> Answers:
-        """AND and OR. The decisive outcome is that of some item before which none has an error."""
+        """AND and OR. An item decides the outcome if no item before it has an error."""
         found = [self.condition(item) for item in node.items]
         if node.op == "AND":
             found = [_swap(one) for one in found]
@@ -152,7 +153,7 @@ class Translator:
             decided.append(_join_all([*rest, one.true]))
             before.update(dict.fromkeys(one.fine))
             size += _size((one.true, one.false, *one.fine, *rest), most)
-            if size > most:  # it grows with the square of what is written; what is false does not
+            if size > most:  # `decided` grows quadratically with the filter; `false` does not
                 opaque = _answer_by_program(node)
                 if node.op == "AND":
                     return answers(false, opaque.false, opaque.fine)
@@ -184,7 +185,7 @@ class Translator:
     # -- comparisons ---------------------------------------------------------------------------
 
     def _answer_equal(self, left: Node, right: Node) -> Answers:
-        """Equality is of the right side's type."""
+        """Equality: the left side is cast to the type of the right side."""
         if not syntax.names_of(right):
             value, error = run(right, {})
             return NEVER if error else self._answer_equals(left, value)
@@ -193,7 +194,7 @@ class Translator:
             value, error = run(left, {})
             if error:
                 return NEVER
-            if kind is None:  # the constant is cast to what the attribute is: as IN does it
+            if kind is None:  # the constant is cast to the attribute's type, as in IN
                 return self._answer_member(syntax.Compare("=", left, right), right, (left,))
             return (
                 NEVER
@@ -224,7 +225,7 @@ class Translator:
         return self._answer_text(node, Compare("=", term, test), Compare("!=", term, test))
 
     def _answer_ordered(self, op: Comparison, left: Node, right: Node) -> Answers:
-        """Order is of Integers."""
+        """Order: both sides are cast to Integer."""
         for one, other, way in ((left, right, op), (right, left, _FLIPPED[op])):
             if not syntax.names_of(other):
                 found, error = run(other, {})
@@ -250,12 +251,13 @@ class Translator:
         return self._answer_text(node, test, Not(test))
 
     def _answer_text(self, node: Node, true: Expression, false: Expression) -> Answers:
-        """A test of the String of a node, null where that has an error: never, of an attribute."""
+        """A test on a node as a String, which is null after an error; an attribute that is present
+        always has a String."""
         term = self.attribute(node) if isinstance(node, syntax.Name) else self.term(node, "string")
         return answers(true, false, (Not(IsNull(term)),))
 
     def _answer_member(self, node: Node, item: Node, options: tuple[Node, ...]) -> Answers:
-        """IN, where the options are cast to the type of the item."""
+        """IN: the options are cast to the type of the item."""
         if any(syntax.names_of(option) for option in options):
             return _answer_by_program(node)
         outcomes = [run(option, {}) for option in options]
@@ -288,7 +290,7 @@ class Translator:
         return self.attributes.type((node.name,)) if self.attributes else None
 
     def kind(self, node: Node) -> Kind | None:
-        """The type of a node on every event; an attribute has one where it is declared so."""
+        """The type of a node, if it is the same on every event; for an attribute, if declared."""
         if isinstance(node, syntax.Name):
             match self.declared(node):
                 case "string":
@@ -299,7 +301,7 @@ class Translator:
         return static_kind(node)
 
     def _is_open(self, node: Node) -> bool:
-        """Whether a node is an attribute that may hold anything."""
+        """Whether a node is an attribute that may have a value of any type."""
         return isinstance(node, syntax.Name) and self.declared(node) is None
 
     def attribute(self, node: Node) -> Attribute:
@@ -307,7 +309,7 @@ class Translator:
         return Attribute((node.name,))
 
     def term(self, node: Node, kind: Kind) -> Expression:
-        """The term of a node as a type; null where it has an error."""
+        """The node as a term of a given type; the term is null after an error."""
         if isinstance(node, syntax.Name) and self.kind(node) == kind:
             return self.attribute(node)
         return call_of(node if static_kind(node) == kind else _cast(node, kind))
@@ -329,7 +331,7 @@ def _cast(node: Node, kind: Kind) -> Node:
 
 
 def _casts(values: list[Scalar], kind: Kind) -> list[Scalar] | None:
-    """All values as one type; None where one of them can't be."""
+    """All values cast to one type; None if one of them can't be cast."""
     try:
         return list(dict.fromkeys(cast(value, kind) for value in values))
     except CastError:
@@ -337,10 +339,10 @@ def _casts(values: list[Scalar], kind: Kind) -> list[Scalar] | None:
 
 
 def _members(values: list[Scalar]) -> list[Scalar] | None:
-    """What an attribute of any type may be to be IN these values; None where no list has it all.
+    """All values, of any type, for which an attribute is IN these; None if they can't be listed.
 
-    A string is compared with their Strings, an integer with their Integers, a Boolean with their
-    Booleans; where one of them can't be cast, that is an error.
+    A string is compared with the values as Strings, an integer with them as Integers, a Boolean
+    with them as Booleans. If one of the values can't be cast, the comparison is an error.
     """
     texts = list(dict.fromkeys(map(to_string, values)))
     for text in texts:
@@ -365,7 +367,7 @@ def _one_of(term: Expression, values: list[Scalar]) -> Expression:
 
 
 def _most_nodes(node: Node) -> int:
-    """How large the answers for a node may be."""
+    """The maximum size of the answers for a node."""
     count, stack = 0, [node]
     while stack:
         count += 1
@@ -380,7 +382,7 @@ def _answer_value(term: Expression, op: Comparison, value: Scalar) -> Answers:
 
 
 def _answer_bounded(term: Expression, op: Comparison, value: int) -> Answers:
-    """A test of an attribute of 64 bits: beyond 32 it can't be cast."""
+    """A test on a 64-bit attribute: a value that does not fit in 32 bits can't be cast."""
     fits = Between(term, Literal(INT_MIN), Literal(INT_MAX))
     found = _answer_value(term, op, value)
 

@@ -1,9 +1,8 @@
-"""The three types of CloudEvents SQL, what an attribute is as one of them, and casts between them.
+"""The three types of CloudEvents SQL, the conversion of attributes to them, and casts.
 
-String is `str`, Integer an `int` of 32 bits, Boolean a `bool`. Any other value of an attribute is
-represented by its String: times as RFC 3339 in UTC, numbers that are no Integer as JSON writes
-them, lists and objects as JSON. A number that is whole is an Integer however it was written: 1.0
-is 1, as in sets.
+String is `str`, Integer a 32-bit `int`, Boolean `bool`. Any other attribute value becomes a String:
+a time in RFC 3339 and UTC, a number that is not an Integer as JSON writes it, a list or object as
+JSON. A whole number is an Integer however it was written: 1.0 is 1, as in sets.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ ZEROS: dict[Kind, Scalar] = {"boolean": False, "integer": 0, "string": ""}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001
 _INTEGER = re.compile("([+-]?)0*([0-9]{1,10})", re.ASCII)
 _WORDS = ("true", "false", "NaN", "Infinity", "-Infinity")
-_FIGURES = re.compile("[-+0-9.eETZ:]*", re.ASCII)  # of numbers and times
-_OPENS, _CLOSES = '[{"', ']}"'  # JSON of lists, objects and what is none of our values
+_FIGURES = re.compile("[-+0-9.eETZ:]*", re.ASCII)  # the characters of numbers and times
+_OPENS, _CLOSES = '[{"', ']}"'  # first and last characters of other values as JSON
 
 
 class CastError(ValueError):
-    """A value that can't be of another type."""
+    """A value can't be cast to another type."""
 
 
 def fits(value: int) -> bool:
@@ -43,7 +42,7 @@ def kind_of(value: Scalar) -> Kind:
 
 
 def scalar_of(value: Any) -> Scalar:
-    """A value of an attribute, plain and not null, as one of the three types."""
+    """Convert a plain attribute value that is not null to one of the three types."""
     if isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
@@ -71,12 +70,12 @@ def _number(value: float) -> Scalar:
 def _time(value: dt.date) -> str:
     try:
         return f"{(_EPOCH + dt.timedelta(microseconds=micros(value))).isoformat()}Z"
-    except OverflowError:  # in UTC it is before the year 1 or after 9999
+    except OverflowError:  # in UTC, the year is before 1 or after 9999
         return value.isoformat()
 
 
 def cast(value: Scalar, kind: Kind) -> Scalar:
-    """The value as another type; CastError where the table of the specification has none."""
+    """Cast a value; CastError if the specification does not define that cast."""
     if kind == "string":
         return to_string(value)
     return to_integer(value) if kind == "integer" else to_boolean(value)
@@ -108,14 +107,14 @@ def to_boolean(value: Scalar) -> bool:
 
 
 def only_strings_are(text: str) -> bool:
-    """Whether no value but a string has this text as its String."""
+    """Whether only a string, and no other value, converts to this String."""
     return not text or not (text in _WORDS or _FIGURES.fullmatch(text) or text[0] in _OPENS)
 
 
 def only_strings_match(parts: tuple[like.Part, ...]) -> bool:
-    """Whether no value but a string has a String that matches the pattern.
+    """Whether only strings can match the pattern, and no other value converted to a String.
 
-    By how the pattern begins or ends: `com.%` can't be a number, a time or a Boolean.
+    Decided by the start and end of the pattern: `com.%` can't be a number, a time or a Boolean.
     """
     if not parts:
         return True
@@ -134,6 +133,6 @@ def only_strings_match(parts: tuple[like.Part, ...]) -> bool:
 
 
 def pattern_parts(pattern: str) -> tuple[like.Part, ...]:
-    """The parts of a LIKE pattern: a backslash takes the meaning of % and _ away, and is itself
-    before anything else."""
+    """The parts of a LIKE pattern. A backslash makes % and _ literal; before any other character it
+    is an ordinary backslash."""
     return like.split(re.sub(r"\\(?![%_])", r"\\\\", pattern))

@@ -1,9 +1,9 @@
-"""The filters of the CloudEvents Subscriptions API: one, or an array of which all must be true.
+"""The filters of the CloudEvents Subscriptions API: one, or an array in which all must be true.
 
     {"any": [{"prefix": {"type": "com.example."}}, {"sql": "INT(priority) > 5"}]}
 
-A filter is true or false and never an error: an attribute that is not there makes `exact`, `prefix`
-and `suffix` false, an error makes `sql` false, and a `not` around that is true.
+A filter is true or false, never an error. A missing attribute makes `exact`, `prefix` and `suffix`
+false, and an error makes `sql` false; a `not` around either is true.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = "exact, prefix, suffix, all, any, not, sql"
 
 
 def parse(text: str, context: Context) -> Expression:
-    """The expression of a filter; FilterError with the JSON pointer of the place for all else."""
+    """Parse a filter; a FilterError names the JSON pointer of the invalid part."""
     try:
         value = msgspec.json.decode(text)
     except (ValueError, RecursionError) as problem:
@@ -41,7 +41,7 @@ def parse(text: str, context: Context) -> Expression:
 
 
 def _escape(name: str) -> str:
-    """A name as a step of a JSON pointer."""
+    """Escape a name for use in a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
@@ -94,9 +94,9 @@ class _Reader:
 
     def test(self, kind: str, name: str, value: Any, at: str) -> Expression:
         if not _NAME.fullmatch(name):
-            self.fail(at, name, "the name of an attribute, of lower-case letters and digits")
+            self.fail(at, name, "an attribute name of lower-case letters and digits")
         if not isinstance(value, str) or not value:
-            self.fail(at, value, "a string that is not empty")
+            self.fail(at, value, "a nonempty string")
         problem = self.context.attributes and self.context.attributes.problem((name,))
         if problem:
             self.refuse(at, problem)
@@ -110,7 +110,7 @@ class _Reader:
 
     def sql(self, body: Any, at: str) -> Expression:
         if not isinstance(body, str):
-            self.fail(at, body, "the text of an expression")
+            self.fail(at, body, "an expression as a string")
         try:
             return self.translator.true(parser.read(body, self.context.attributes))
         except FilterError as problem:

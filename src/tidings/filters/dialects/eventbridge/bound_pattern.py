@@ -1,4 +1,4 @@
-"""A pattern that is ready to be held against values: the program of `event_pattern('{...}')`."""
+"""A pattern as a program that matches values: `event_pattern('{...}')` in SQL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidings.filters.language.foreign import NestedSplit, call_program, program_
 
 
 class BoundPattern:
-    """A pattern with its text and the attributes that it reads; a ForeignProgram."""
+    """A pattern with its text and the names of the attributes it reads; a ForeignProgram."""
 
     function = "event_pattern"
     kind = "boolean"
@@ -33,11 +33,11 @@ class BoundPattern:
         self.roots = pattern.roots()
 
     def call(self) -> Call:
-        """The pattern as a condition of its own."""
+        """The pattern as a single condition."""
         return call_program(self, self.text, ((root,) for root in self.roots))
 
     def value(self, values: Sequence[Any]) -> bool:
-        """Whether the pattern holds; `values` are those of the roots, in their order."""
+        """Whether the pattern matches; `values` are those of the roots, in their order."""
         found = dict(zip(self.roots, values, strict=True))
         return any(
             all(fits(found[root], needs) for root, needs in by_root.items())
@@ -49,7 +49,7 @@ class BoundPattern:
         return [needs_by_root(fields) for fields in combinations(self.pattern)]
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """Each field that is a set of values is in its set, or nested."""
+        """For each field that tests for a set of values: it has one of these or is nested."""
         out: list[Expression] = []
         for field in self._set_fields(attributes):
             item = Attribute(field.path)
@@ -58,7 +58,7 @@ class BoundPattern:
         return out
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> NestedSplit | None:
-        """The parts of what `expression_of` made. None where there is `$or` or a declared list."""
+        """Split a result of `expression_of`; None if it has `$or` or a declared list."""
         if type(node) is not Or or len(node.items) != 2 or type(node.items[1]) is not And:
             return None
         either, pattern = node.items[1].items[0], node.items[1].items[-1]
@@ -80,7 +80,7 @@ class BoundPattern:
         return plain_condition(self.pattern, None)
 
     def _set_fields(self, attributes: Attributes | None) -> list[Field]:
-        """The fields that are a set of values, and not below a list."""
+        """The fields that test for a set of values and are not inside a list."""
         return [
             field
             for field in self.pattern.fields

@@ -1,4 +1,4 @@
-"""What an event pattern asks of one leaf, as a condition on one attribute."""
+"""Translate the alternatives for one leaf of an event pattern to a condition on one attribute."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tidings.filters.language.expression import (
 from tidings.filters.values import like
 
 ON_THE_VALUE = frozenset({EXACT, EXISTS, ABSENT, NUMERIC, PREFIX})
-"""The kinds that are a set of values of the attribute itself."""
+"""The kinds that test the attribute's own value against a set."""
 
 _WILD = re.compile(r"\\([\\*])|(\*)|([^\\*]+)")
 
@@ -45,9 +45,9 @@ _WILD = re.compile(r"\\([\\*])|(\*)|([^\\*]+)")
 def condition(
     alternatives: Iterable[Alternative], item: Attribute, *, single: bool, typed: bool = False
 ) -> Expression:
-    """True of the values that are one of the alternatives, and of nothing that is nested.
+    """A condition that is true for values that match an alternative and are not nested.
 
-    `single`: there are no nested ones. `typed`: all values are of the type of the alternatives.
+    `single`: no value is nested. `typed`: all values have the type of the alternatives.
     """
     tests = [_test(one, item, single, typed) for one in alternatives]
     return tests[0] if len(tests) == 1 else Or(tuple(tests))
@@ -112,7 +112,7 @@ def _test_text(kind: str, value: str, item: Attribute) -> Expression:
 
 
 def _like_pattern(wildcard: str) -> str:
-    """A wildcard as a LIKE pattern."""
+    """Convert a wildcard pattern to a LIKE pattern."""
     parts: list[like.Part] = []
     text = ""
     for escaped, star, run in _WILD.findall(wildcard):

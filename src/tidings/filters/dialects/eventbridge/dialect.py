@@ -1,15 +1,15 @@
 """The dialect `eventbridge`: event patterns of AWS EventBridge as expressions.
 
-A leaf may be a value or lie in an array. Where all are values, which is what an index is good at,
-the pattern is a plain condition on attributes; where one of them is nested, the pattern is held
-against the arrays as it stands. So a pattern on `a` and `b` is
+A leaf may be a value or lie in an array. If all leaves are values, the pattern is a plain condition
+on attributes, which an index handles well. If one is nested, a program matches the pattern against
+the arrays. So a pattern on `a` and `b` is
 
     a = 'x' AND b > 5
     OR (isnested(a) OR isnested(b)) AND event_pattern('{...}')
 
-The first line is what it would be in SQL, and its boxes are the same. The others are about `a` or
-`b` being nested, so an event of plain values never comes near them. An attribute that is declared
-as anything but a list or a struct is never nested, and the second line is gone when all are.
+The first line is the same as in SQL and has the same boxes. The second line applies only if `a` or
+`b` is nested, so an event of plain values never reaches it. An attribute that is declared as
+anything but a list or a struct is never nested; if all are declared so, the second line is omitted.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from tidings.filters.language.expression import And, Attribute, Call, Expression
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.model import FilterError, LimitError, type_of
 
-MOST_ELEMENTS = 8  # values that a nested field is looked up by, one by one
+MOST_ELEMENTS = 8  # the most values for which a list field is tested value by value
 
 
 def parse(text: str, context: Context) -> Expression:
-    """The expression of an event pattern."""
+    """Parse an event pattern."""
     pattern = read_pattern(text)
     if sum(len(field.alternatives) for field in pattern.all_fields()) > context.most_parts:
         raise LimitError(
@@ -60,7 +60,7 @@ def parse(text: str, context: Context) -> Expression:
 
 
 def embed(text: str, context: Context) -> Embedded:
-    """The program of a pattern, for `event_pattern('{...}')`."""
+    """Parse the pattern inside `event_pattern('{...}')` and return the call of its program."""
     pattern = read_pattern(text)
     if context.attributes is not None:
         _check(pattern, context.attributes, text)
@@ -69,15 +69,15 @@ def embed(text: str, context: Context) -> Embedded:
 
 
 def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression:
-    """A pattern as conditions on values, and what it is where values are nested."""
+    """Translate a pattern to a condition on plain values, or a program if values are nested."""
     plain = plain_condition(pattern, attributes)
     fields = {field.path: field for field in pattern.all_fields()
               if not is_single(field.path, attributes)}  # fmt: skip
     if not fields:
         return plain
-    guards: dict[object, Expression] = {}  # by what tells them apart: 1 and true are equal
+    guards: dict[object, Expression] = {}  # by text or path: as values, 1 and true are equal
     for path, field in fields.items():
-        # not `in`, which takes 1 and true for one value
+        # not `in`, for which 1 and true are equal
         if _is_listed(field, attributes) and any(field is one for one in pattern.fields):
             guards |= {text_of(one): one for one in _containment_tests(field)}
         else:
@@ -90,7 +90,7 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
 
 
 def _is_listed(field: Field, attributes: Attributes | None) -> bool:
-    """Whether a field wants few values of a declared list: there it is found by its elements."""
+    """Whether a field tests a declared list for a few values; then each value gets its own test."""
     if attributes is None or field.values is None or len(field.values) > MOST_ELEMENTS:
         return False
     return attributes.type(field.path) == "list"
@@ -105,7 +105,7 @@ def _containment_tests(field: Field) -> list[Expression]:
 
 
 def _check(pattern: Pattern, attributes: Attributes, text: str) -> None:
-    """FilterError for a field that is not declared, or that can't be what the pattern asks for."""
+    """Raise FilterError if a field is not declared or has a type that can't match the pattern."""
     for field in pattern.fields:
         problem = attributes.problem(field.path)
         if problem is None and is_single(field.path, attributes):
@@ -122,7 +122,7 @@ def _check(pattern: Pattern, attributes: Attributes, text: str) -> None:
 def _find_place(text: str, path: Path) -> int:
     try:
         return position(text, path)
-    except (ValueError, IndexError):  # within $or, where the path is not that of the text
+    except (ValueError, IndexError):  # in $or, where the text has a longer path
         return max(text.rfind(f'"{path[-1]}"'), 0)
 
 
@@ -136,7 +136,7 @@ def _describe_mismatch(field: Field, kind: str) -> str | None:
 
 
 def _needed_values(one: Alternative) -> tuple[Any, ...]:
-    """Values of the type that an alternative is about."""
+    """Values that have the type an alternative requires."""
     if one.kind == NUMERIC:
         return tuple(number for _, number in one.values)
     return one.values

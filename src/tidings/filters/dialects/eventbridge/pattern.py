@@ -1,10 +1,10 @@
-"""Event patterns as data: what a JSON object of AWS EventBridge asks for, and how it is written.
+"""Event patterns of AWS EventBridge as data, and their canonical JSON.
 
     {"source": ["aws.ec2"], "detail": {"state": ["running", {"prefix": "st"}]}}
 
-A pattern is fields that must all hold and choices of which one must; a field is the path of a leaf
-and alternatives for what may be there. The text of a pattern is its identity, so each pattern has
-one: names sorted, alternatives sorted and each once.
+A pattern has fields, which must all match, and choices, each of which needs one matching option. A
+field is the path of a leaf and the alternatives for its value. The text of a pattern is its
+identity, so it is canonical: names and alternatives are sorted, without duplicates.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PREFIX_LETTERS, SUFFIX_LETTERS = "prefix/equals-ignore-case", "suffix/equals-ign
 
 
 class Alternative(msgspec.Struct, frozen=True):
-    """One thing that a leaf may be: any of the values, in the way that `kind` says.
+    """One alternative for a leaf: it must match any of the values, in the way given by `kind`.
 
-    The values of `numeric` are pairs of comparison and number, which all hold. `but` is
-    `anything-but`: there is a leaf, and it is none of these.
+    The values of `numeric` are pairs of a comparison and a number, which must all match. `but` is
+    `anything-but`: there must be a leaf that matches none of the values.
     """
 
     kind: str
@@ -45,14 +45,14 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> tuple[Any, ...] | None:
-        """The values that a leaf must equal one of; None when something else will do too."""
+        """The values, one of which a leaf must equal; None if it may match in other ways."""
         if any(one.kind != EXACT or one.but for one in self.alternatives):
             return None
         return tuple(value for one in self.alternatives for value in one.values)
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """`$or`, at the path of the object that it stands in; the paths in it are whole ones."""
+    """`$or`, at the path of the object that contains it. Paths in its options start at the root."""
 
     path: Path
     options: tuple[Pattern, ...]
@@ -69,12 +69,12 @@ class Pattern(msgspec.Struct, frozen=True):
                 yield from option.all_fields()
 
     def roots(self) -> list[str]:
-        """The names that the paths begin with, sorted."""
+        """The first names of all paths, sorted."""
         return sorted({field.path[0] for field in self.all_fields()})
 
 
 def count_combinations(pattern: Pattern) -> int:
-    """How many patterns without `$or` it is short for."""
+    """The number of patterns without `$or` that it expands to."""
     count = 1
     for choice in pattern.choices:
         count *= sum(map(count_combinations, choice.options))
@@ -82,7 +82,7 @@ def count_combinations(pattern: Pattern) -> int:
 
 
 def combinations(pattern: Pattern) -> Iterator[list[Field]]:
-    """The fields of each pattern without `$or` that it is short for."""
+    """The fields of each pattern without `$or` that it expands to."""
     several = [[c for option in choice.options for c in combinations(option)]
                for choice in pattern.choices]  # fmt: skip
     for picked in product(*several):
@@ -90,7 +90,7 @@ def combinations(pattern: Pattern) -> Iterator[list[Field]]:
 
 
 def text_of_pattern(pattern: Pattern) -> str:
-    """The one text of a pattern, as JSON."""
+    """The canonical JSON of a pattern."""
     return _dump(_write(pattern, 0))
 
 
@@ -99,7 +99,7 @@ def _dump(value: Any) -> str:
 
 
 def _write(pattern: Pattern, depth: int) -> dict[str, Any]:
-    """The pattern from a depth of its paths on."""
+    """The pattern as an object; the first `depth` steps of each path are left out."""
     out: dict[str, Any] = {}
     for field in pattern.fields:
         above = _object_at(out, field.path[depth:-1])
@@ -112,7 +112,7 @@ def _write(pattern: Pattern, depth: int) -> dict[str, Any]:
                    for one in (_write(option, len(choice.path)) for option in choice.options)
                    }  # fmt: skip
         texts = sorted(options)
-        # one option alone would not be read as a choice again
+        # a $or with a single option would not be parsed as a choice
         texts = texts * 2 if len(texts) == 1 else texts
         _object_at(out, choice.path[depth:])[OR] = [options[text] for text in texts]
     return out

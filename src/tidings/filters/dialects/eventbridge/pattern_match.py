@@ -1,11 +1,12 @@
-"""Event patterns on nested values: arrays, arrays of objects, leaves in arrays of arrays.
+"""Match event patterns against nested values: arrays, arrays of objects, arrays of arrays.
 
-A leaf is a value that is neither array nor object; a null is no leaf. A field holds when one of the
-leaves at its path is one of its alternatives, or when there is no leaf and it may be absent. Where
-paths lead through one array, fields hold in one and the same element of it.
+A leaf is a value that is neither an array, an object nor null. A field matches if one of the leaves
+at its path matches one of its alternatives, or if there is no leaf and it may be absent. Fields
+whose paths lead through the same array must match in the same element of it.
 
-As in event-ruler, fields are taken in the order of their names. A field that must be absent before
-any other has settled on an element must be absent from all of them; after that, from that one.
+As in event-ruler, fields are checked in the order of their names. Until a field has selected an
+element, a field that must be absent must be absent from all elements; after that, only from the
+selected one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LEAF = Attribute(("leaf",))
 
 
 class Need(msgspec.Struct, frozen=True):
-    """What is asked of the leaves at a path; without a condition, that there is none."""
+    """The requirement on the leaves at a path; without a condition, there must be no leaf."""
 
     path: Path
     condition: Expression | None
@@ -35,7 +36,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 def needs_by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
-    """What fields ask for, by the attribute that their paths begin with."""
+    """The requirements of the fields, grouped by the first name of their paths."""
     out: dict[str, list[Need]] = {}
     for field in sorted(fields, key=lambda one: ".".join(one.path)):
         present = tuple(one for one in field.alternatives if one.kind != ABSENT)
@@ -45,7 +46,7 @@ def needs_by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
 
 
 def fits(value: Any, needs: Sequence[Need]) -> bool:
-    """Whether the value of an attribute meets all needs below it."""
+    """Whether a value meets all needs; their paths start at this value."""
     value = normalise(value)
     if isinstance(value, list):
         return _fits_array(flatten(value), needs)
@@ -76,7 +77,7 @@ def _fits_array(elements: list[Any], needs: Sequence[Need]) -> bool:
             continue
         if need.condition is None:
             return False
-        # from here on in one element, and this one is in it
+        # this need and all following ones must be met by the same element
         rest = (Need(need.path, need.condition, False), *needs[at + 1 :])
         return any(fits(one, rest) for one in elements)
     return True

@@ -1,7 +1,6 @@
-"""The JSON of an event pattern to a Pattern, or a FilterError: where, what was found, what was
-expected.
+"""Parse the JSON of an event pattern. A FilterError says where, what was found, what was expected.
 
-A place is named as in `$.detail.state[0]`, and the error points at its character of the text.
+It names a place as in `$.detail.state[0]` and also gives its position in the text.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ from tidings.filters.values import inet
 from tidings.model import FilterError, is_number, normalise
 
 MOST_COMBINATIONS = 1000
-MOST_CHOICES = 20  # one in another
-MOST_FIELDS = 100  # each may be a list, and there is an alternative for each
+MOST_CHOICES = 20  # levels of $or inside $or
+MOST_FIELDS = 100  # each field may be a list, which adds an alternative to the expression
 BUT = "anything-but"
 TYPES = (PREFIX, SUFFIX, WILDCARD, SAME_LETTERS, NUMERIC, EXISTS, CIDR, BUT)
 _RESERVED = frozenset({*TYPES, "exactly"})
@@ -52,7 +51,7 @@ Place = tuple[str | int, ...]
 
 
 def read_pattern(text: str) -> Pattern:
-    """The pattern that a text of JSON is."""
+    """Parse a pattern from JSON."""
     if len(text) > MAX_FOREIGN:
         raise FilterError(
             f"found {len(text):,} characters, expected at most {MAX_FOREIGN:,}", text, MAX_FOREIGN
@@ -61,7 +60,8 @@ def read_pattern(text: str) -> Pattern:
         value = json.loads(text, object_pairs_hook=_read_object, parse_constant=_refuse_constant)
     except _Twice as twice:
         at = _find_second(text, twice.name)
-        raise FilterError(f"found the field {twice.name!r} twice in one object", text, at) from None
+        reason = f"found the field {twice.name!r} twice in one object, expected it once"
+        raise FilterError(reason, text, at) from None
     except json.JSONDecodeError as bad:
         raise FilterError(f"this is not JSON: {_lower(bad.msg)}", text, bad.pos) from None
     except RecursionError:
@@ -88,7 +88,7 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"found {word}, which JSON does not have")
+    raise ValueError(f"found {word}, which JSON does not allow")
 
 
 def _lower(message: str) -> str:
@@ -98,7 +98,7 @@ def _lower(message: str) -> str:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.count = 0  # fields with values
+        self.count = 0  # of fields with values
 
     def read(self, value: Any) -> Pattern:
         if not isinstance(value, dict):
@@ -182,7 +182,7 @@ class _Reader:
     def number(self, value: Any, place: Place) -> int | float:
         number = normalise(value)
         if not math.isfinite(number):
-            self.refuse(place, "found a number beyond the largest double")
+            self.refuse(place, "found a number that exceeds the largest double")
         found: int | float = number
         if isinstance(found, float) and found.is_integer() and abs(found) < 2**63:
             return int(found)  # 300.0 and 3e2 are 300
@@ -190,7 +190,7 @@ class _Reader:
 
     def need_unicode(self, value: str, place: Place) -> None:
         if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-            self.refuse(place, "found half a surrogate pair, expected valid Unicode")
+            self.refuse(place, "found an unpaired surrogate, expected valid Unicode")
 
     # -- matches -------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class _Reader:
         return read(self, inner, at)
 
     def only(self, value: dict[str, Any], place: Place, kinds: tuple[str, ...]) -> tuple[str, Any]:
-        """The one name of an object and what stands there."""
+        """The only name of an object, and its value."""
         if len(value) != 1:
             found = ", ".join(value) if value else "an empty object"
             one = "one of " if len(kinds) > 1 else ""
@@ -249,7 +249,7 @@ class _Reader:
                 self.refuse(
                     place,
                     f"found a backslash at character {found.start() + 1} of the wildcard, "
-                    r"expected it before * or \ alone",
+                    "expected it only before * or another backslash",
                 )
             if found[2]:
                 self.refuse(
@@ -274,7 +274,8 @@ class _Reader:
             self.fail(place, value, "a network such as 10.0.0.0/8 or 2001:db8::/32")
         if network.prefixlen == network.max_prefixlen:
             most = network.max_prefixlen - 1
-            self.fail(place, value, f"a mask of at most {most} bits; one address is a string")
+            hint = "write a single address as a plain string"
+            self.fail(place, value, f"a mask of at most {most} bits; {hint}")
         return Alternative(CIDR, (str(network),))
 
     def numeric(self, value: Any, place: Place) -> Alternative:
@@ -283,7 +284,8 @@ class _Reader:
         if len(value) not in (2, 4):
             self.refuse(
                 place,
-                f"found an array of {len(value)}, expected a comparison and a number, or two pairs",
+                f"found an array of length {len(value)}, expected one or two pairs of a comparison "
+                "and a number",
             )
         pairs = []
         for at in range(0, len(value), 2):
@@ -299,7 +301,7 @@ class _Reader:
             if first not in (">", ">="):
                 self.refuse(place, f"found a range that begins with {first}, expected > or >=")
             if not low < high:
-                self.refuse(place, f"found a range from {low} to {high}, expected it to go up")
+                self.refuse(place, f"found a range from {low} to {high}, expected it to increase")
         return Alternative(NUMERIC, tuple(pairs))
 
     def but(self, value: Any, place: Place) -> Alternative:
@@ -354,8 +356,8 @@ _MATCHES: dict[str, Callable[[_Reader, Any, Place], Alternative]] = {
 
 
 def _is_choice(value: Any) -> bool:
-    """Whether `$or` is meant: two or more objects of fields. Anything else is a field of that
-    name, which AWS had before it had `$or`."""
+    """Whether `$or` is a choice: its value is two or more objects of fields. Otherwise it is a
+    field named `$or`; such fields are older than the operator."""
     return (
         isinstance(value, list)
         and len(value) > 1
@@ -364,7 +366,7 @@ def _is_choice(value: Any) -> bool:
 
 
 def _short_or(values: list[Any]) -> str:
-    return "one object" if len(values) == 1 else "something else among the objects of $or"
+    return "one object" if len(values) == 1 else "a value that is not an object of fields"
 
 
 def _list_kinds(kinds: tuple[str, ...]) -> str:
@@ -372,7 +374,7 @@ def _list_kinds(kinds: tuple[str, ...]) -> str:
 
 
 def show_json(value: Any) -> str:
-    """A value as it stands in JSON, or what it is."""
+    """A value as JSON, or just its kind if it is an object or array."""
     if isinstance(value, dict):
         return "an object" if value else "an empty object"
     if isinstance(value, list):
@@ -382,12 +384,12 @@ def show_json(value: Any) -> str:
 
 
 def _quote(value: Any) -> str:
-    """JSON that can be printed."""
+    """A value as printable JSON."""
     return json.dumps(value, ensure_ascii=isinstance(value, str) and not value.isprintable())
 
 
 def path_text(place: Place) -> str:
-    """`$.detail.state[0]`; a name that is not plain stands in brackets."""
+    """Write a place as `$.detail.state[0]`; a name with special characters goes in brackets."""
     out = "$"
     for step in place:
         if isinstance(step, int):
@@ -400,7 +402,7 @@ def path_text(place: Place) -> str:
 
 
 def position(text: str, place: Place) -> int:
-    """The character at which a place of valid JSON begins."""
+    """The offset at which a place in valid JSON begins."""
     at = _skip_space(text, 0)
     skip = json.JSONDecoder().raw_decode
     for step in place:
@@ -426,5 +428,5 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _find_second(text: str, name: str) -> int:
-    """Where a name stands for the last time, which is as near as it gets without a parser."""
+    """The last occurrence of a name: an approximation, because json reports no position."""
     return max(text.rfind(json.dumps(name)), text.rfind(json.dumps(name, ensure_ascii=False)), 0)

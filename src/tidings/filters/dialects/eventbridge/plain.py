@@ -1,4 +1,4 @@
-"""An event pattern as a plain condition on attributes whose values are not nested."""
+"""Translate an event pattern to a plain condition, for attributes whose values are not nested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NESTED = ("list", "struct")
 
 
 def plain_condition(pattern: Pattern, attributes: Attributes | None) -> Expression:
-    """True of the events that match and whose values are not nested; NEVER when there are none."""
+    """A condition for matching events without nested values; NEVER if there can be none."""
     return _join(_tests(pattern, attributes))
 
 
@@ -40,21 +40,21 @@ def _join(tests: list[Expression]) -> Expression:
 
 
 def is_single(path: Path, attributes: Attributes | None) -> bool:
-    """Whether the declaration says that a path leads to one value."""
+    """Whether a path is declared to lead to a single value."""
     if attributes is None or attributes.type(path) in (None, *_NESTED):
         return False
     return list_above(path, attributes) is None
 
 
 def _is_nested(path: Path, attributes: Attributes | None) -> bool:
-    """Whether the declaration says that the value at a path is always nested."""
+    """Whether a path is declared to lead to nested values only."""
     if attributes is None:
         return False
     return attributes.type(path) in _NESTED or list_above(path, attributes) is not None
 
 
 def list_above(path: Path, attributes: Attributes | None) -> Path | None:
-    """The declared list that a path leads through: values in it are nested, whatever their type."""
+    """The declared list that a path leads through, if any; all values in a list are nested."""
     if attributes is not None:
         for size in range(1, len(path)):
             if attributes.type(path[:size]) == "list":

@@ -1,10 +1,10 @@
-"""The default dialect: a condition as one writes it in Spark's `df.filter("...")`.
+"""The default dialect: conditions as in Spark's `df.filter("...")`.
 
     dialect.py    a precedence parser over the tokens of filters/language; it defines the grammar
-    fast_sql.py   the short way for tests of attributes against constants that are joined by AND
+    fast_sql.py   a fast path for tests of attributes against constants, joined by AND
 
-fast_sql.py reads a subset, about ten times faster, and never refuses: what it does not know it
-leaves to dialect.py. A test on random texts holds both to the same answers.
+fast_sql.py parses a subset about ten times faster and never refuses a text: it leaves everything
+else to dialect.py. A test on random texts checks that both give the same result.
 
 Used only by the registry of dialects. Start at dialect.py; docs/filters.md is the specification.
 """

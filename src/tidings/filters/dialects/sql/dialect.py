@@ -1,12 +1,12 @@
-"""The default dialect: a condition as one writes it in Spark's `df.filter("...")`.
+"""The default dialect: conditions as in Spark's `df.filter("...")`.
 
-A precedence parser. Binding strengths, loosest first, as in Spark's grammar:
+A precedence parser. The precedences, loosest first, are those of Spark's grammar:
 
     OR 1   AND 2   NOT 3   IS IN LIKE BETWEEN 4   = < > ... 5   + - || 6   * / % DIV 7   unary - 8
 
-Two rules of that grammar are easy to miss: a comparison binds tighter than IS (so `a = b IS NULL`
-asks about the comparison), and a condition with IS, IN, LIKE or BETWEEN is not itself the operand
-of a comparison without brackets.
+Two rules of that grammar are easy to miss. A comparison binds tighter than IS, so `a = b IS NULL`
+tests the comparison. And a condition with IS, IN, LIKE or BETWEEN needs brackets to be the operand
+of a comparison.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ _OPERAND = "an attribute, a value or a bracket"
 
 
 def parse(text: str, context: Context) -> Expression:
-    """The expression of a text; FilterError with a position for anything else."""
+    """Parse a condition; FilterError with a position if the text is not valid."""
     node = fast_sql.read(text, context)
     return node if node is not None else parse_fully(text, context)
 
 
 def parse_fully(text: str, context: Context) -> Expression:
-    """The same, by the whole grammar."""
+    """Parse a condition with the full grammar, without the fast path."""
     return _Parser(text, context).condition()
 
 
 def parse_term(text: str, context: Context) -> Expression:
-    """The expression of a term, which need not be a condition; FilterError for anything else."""
+    """Parse a term, which need not be a condition; FilterError if the text is not valid."""
     return _Parser(text, context).whole()
 
 
@@ -73,13 +73,13 @@ class _Parser:
         self.at = 0
         self.now = self.tokens[0]
         self.build = builders.Builder(text, context)
-        self.depth = 0  # of brackets and prefixes around the current token
-        self.height = 0  # of the expression that was built last
+        self.depth = 0  # levels of brackets and prefixes around the current token
+        self.height = 0  # levels of the expression that was built last
 
-    # -- the stream of tokens ------------------------------------------------------------------
+    # -- tokens --------------------------------------------------------------------------------
 
     def next(self) -> Token:
-        """Go past the current token, and give it."""
+        """Return the current token and move to the next one."""
         token = self.now
         self.at += 1
         self.now = self.tokens[self.at]
@@ -125,11 +125,12 @@ class _Parser:
         return node
 
     def expression(self, least: int) -> Expression:
-        """An expression whose operators bind at least this tightly."""
+        """Parse an expression whose operators bind at least this tightly."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise FilterError(
-                f"brackets and operators are nested more than {MAX_DEPTH} deep",
+                f"brackets and operators are nested more than {MAX_DEPTH} levels deep, expected "
+                "fewer",
                 self.text,
                 self.now.position,
             )
@@ -144,7 +145,9 @@ class _Parser:
             height = max(height, self.height) + 1
             if height > MAX_DEPTH:
                 raise FilterError(
-                    f"operators are nested more than {MAX_DEPTH} deep", self.text, start
+                    f"operators are nested more than {MAX_DEPTH} levels deep, expected fewer",
+                    self.text,
+                    start,
                 )
             if strength == _PREDICATE:
                 tightest = _NOT
@@ -153,7 +156,7 @@ class _Parser:
         return node
 
     def strength(self) -> int:
-        """How tightly the operator at the current token binds; 0 when it is none."""
+        """How tightly the current token binds as an operator; 0 if it is not an operator."""
         token = self.now
         if token.kind == "op":
             return _STRENGTHS.get(token.text, 0)
@@ -174,7 +177,7 @@ class _Parser:
         return self.build.call(name, (left, right), (start, at), token.position)
 
     def chain(self, left: Expression, strength: int, start: int) -> Expression:
-        """All of `a AND b AND c` at once, so that a long chain is one flat node."""
+        """Parse all of `a AND b AND c` at once, so that a long chain is one flat node."""
         kind, word = (And, "AND") if strength == _AND else (Or, "OR")
         self.build.need_condition(left, start)
         items: list[Expression] = list(left.items) if isinstance(left, kind) else [left]
@@ -255,9 +258,10 @@ class _Parser:
             every = self.tokens[self.at - 1].word == "ALL"
             self.take("(", "an opening bracket after LIKE ANY or LIKE ALL")
             pairs = self.arguments("the list of LIKE")
-            if size * len(pairs) > MAX_LENGTH:  # each pattern is a test that repeats the value
+            if size * len(pairs) > MAX_LENGTH:  # each pattern becomes a test that repeats the value
                 raise FilterError(
-                    f"LIKE would repeat {size:,} characters for each of {len(pairs):,} patterns",
+                    f"LIKE would repeat a value of {size:,} characters for each of {len(pairs):,} "
+                    "patterns; shorten the value or use several filters",
                     self.text,
                     start,
                 )
@@ -281,7 +285,7 @@ class _Parser:
     # -- operands ------------------------------------------------------------------------------
 
     def operand(self, least: int) -> tuple[Expression, int]:
-        """An operand, and the tightest operator that may follow it."""
+        """Parse an operand; also return the precedence of the tightest operator that may follow."""
         self.height = 1
         token = self.now
         if token.kind == "op":
@@ -330,7 +334,7 @@ class _Parser:
         return Not(node), _AND
 
     def name_or_call(self) -> Expression:
-        """A constant, a typed literal, a function call or an attribute."""
+        """Parse a constant, a typed literal, a function call or an attribute."""
         token = self.now
         follows = self.tokens[self.at + 1]
         if token.word in _TYPED and follows.kind == "string":
@@ -344,11 +348,11 @@ class _Parser:
             self.next()
             return Literal(_CONSTANTS[token.word])
         if token.word in RESERVED:
-            self.fail(f"{_OPERAND} (a name like that goes in backticks)")
+            self.fail(f"{_OPERAND} (to use it as a name, put it in backticks)")
         return self.attribute()
 
     def strings(self) -> str:
-        """One string, or several side by side, which SQL joins."""
+        """Parse one string, or several adjacent ones, which SQL joins."""
         text = self.next().text
         while self.now.kind == "string":
             text += self.next().text
@@ -367,7 +371,7 @@ class _Parser:
             elif self.take_op("["):
                 now, at = self.now, self.now.position
                 if self.now.kind == "string" and not indexes:
-                    path.append(self.strings() or self.fail("a name that is not empty", now))
+                    path.append(self.strings() or self.fail("a nonempty name", now))
                 else:
                     indexes.append((self.expression(_COMPARISON), at))
                     height = max(height, self.height)
@@ -375,7 +379,11 @@ class _Parser:
             else:
                 break
             if len(path) + len(indexes) > MAX_DEPTH:
-                raise FilterError("a name of too many fields", self.text, start)
+                raise FilterError(
+                    f"found a name of more than {MAX_DEPTH} fields, expected fewer",
+                    self.text,
+                    start,
+                )
         self.height = 1 + height + len(indexes)
         node: Expression = self.build.attribute(tuple(path), start)
         for index, at in indexes:
@@ -406,7 +414,7 @@ class _Parser:
         return self.build.cast(kind, (node,), token.position)
 
     def arguments(self, what: str) -> list[tuple[Expression, int]]:
-        """Expressions with their positions up to and with the closing bracket."""
+        """Parse expressions up to and including the closing bracket; return their positions too."""
         pairs: list[tuple[Expression, int]] = []
         height = 0
         while True:

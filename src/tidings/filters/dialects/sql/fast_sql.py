@@ -1,12 +1,12 @@
-"""The fast parser for what most filters are: tests of attributes against constants, joined by AND.
+"""The fast parser for the most common filters: attributes tested against constants, joined by AND.
 
     symbol = 'ACME' AND price BETWEEN 90 AND 110 AND venue IN ('NYSE', 'LSE') AND name LIKE 'A%'
 
-It reads a subset of what dialect.py reads, in a fraction of the time: one regular expression reads
-a whole test, where the full parser reads a token. It never refuses a text. For anything outside
-the subset (an escape, a comment, OR, brackets, a name or a type that the attributes object to) it
-returns None, and the full parser decides, with its messages and positions. Where both give an
-expression, it is the same; a test compares them.
+It parses a subset of the grammar of dialect.py in a fraction of the time: its regular expression
+reads a whole test at once, not just a token. It never refuses a text. It returns None for anything
+outside the subset: an escape, a comment, OR, brackets, a name or type that does not fit the
+attributes. Then the full parser decides, with its messages and positions. If both give an
+expression, it is the same; a test checks that.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from tidings.filters.values import like
 from tidings.filters.values.sets import LONGEST_REMEMBERED, MOST_REMEMBERED
 
 _STRING = r"""'[^'\\]*'|"[^"\\]*\""""
-# so short that an integer fits 64 bits and a double is finite
+# short enough that an integer fits in 64 bits and a double is finite
 _CONSTANT = rf"(?:{_STRING}|-?[0-9]{{1,18}}(?:\.[0-9]{{1,40}})?|true|false)"
 
-# A test with the AND after it, or the end. `rest` matches all that follows the last test, so no
-# character is examined twice, however long the text.
+# One test with the AND or the end of the text after it. `rest` matches everything after the last
+# test, so no character is read twice, however long the text is.
 _TEST = re.compile(
     rf"""
       \s* (?P<name> [a-z_]\w* (?: \.[a-z_]\w* ){{0,8}} )
@@ -57,13 +57,13 @@ _TEST = re.compile(
 _OPTION = re.compile(_CONSTANT, re.ASCII | re.IGNORECASE)
 
 Found = TypeVar("Found")
-Known = tuple[Attribute, str | None]  # with the family of its type
+Known = tuple[Attribute, str | None]  # an attribute and the family of its type
 _names: dict[str, Known] = {}
 _constants: dict[str, tuple[Literal, str]] = {}
 
 
 def read(text: str, context: Context) -> Expression | None:
-    """The expression of a text in the subset; None for every other text, valid or not."""
+    """Parse a text in the subset; return None for any other text, valid or not."""
     found = _TEST.findall(text)
     if not found or found[-1][-1] or len(text) > MAX_LENGTH or 2 * len(found) > context.most_parts:
         return None
@@ -103,7 +103,7 @@ def read(text: str, context: Context) -> Expression | None:
 def _find_attribute(
     name: str, attributes: Attributes | None, names: dict[str, Known]
 ) -> Known | None:
-    """The attribute of a name, remembered; None for a name that the parser has to look at."""
+    """The attribute of a name, cached; None if the full parser must decide about the name."""
     path = tuple(name.split("."))
     if path[0].upper() in RESERVED:
         return None
@@ -117,13 +117,13 @@ def _find_attribute(
 
 
 def _read_constant(text: str) -> tuple[Literal, str]:
-    """A constant and its family, remembered: filters name the same values again and again."""
+    """A constant and its family. It is cached, because filters repeat the same values."""
     first = text[0]
     if first in "'\"":
         return _remember(_constants, text, (Literal(text[1:-1]), "string"))
     if first in "tTfF":
         return _remember(_constants, text, (Literal(first in "tT"), "boolean"))
-    if "." in text:  # these are hardly ever the same
+    if "." in text:  # not cached: fractions rarely repeat
         return Literal(float(text)), "number"
     return _remember(_constants, text, (Literal(int(text)), "number"))
 

@@ -1,4 +1,4 @@
-# All that a fresh machine needs is this file, a Python of 3.11 or later, and make.
+# A fresh machine needs only this file, make, and Python 3.11 or later.
 # `make` alone lists the targets.
 
 VENV := .venv
@@ -6,15 +6,15 @@ BIN := $(VENV)/bin
 MADE := $(VENV)/.made
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Which Python makes the environment; the first of the list that is 3.11 or later when not given.
+# The Python that creates the environment; by default the first candidate of version 3.11 or later.
 PYTHON ?=
 CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
-# Of `make test`: how many processes share the tests; 0 runs them in one.
+# `make test`: the number of test processes; with 0, all tests run in the main one.
 WORKERS ?= 2
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
-# Of `make timemachine`: rounds of the network and of Spark, and the seed, one at random if not said.
+# `make timemachine`: rounds of the network and of Spark, and the seed, by default a random one.
 ROUNDS ?= 440
 SPARK_ROUNDS ?= 60
 SEED ?=
@@ -24,7 +24,7 @@ SEED ?=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-setup: $(READY) ## make .venv with everything that is needed
+setup: $(READY) ## create .venv with everything that is needed
 
 demo: $(READY) ## show tidings at work on real data
 	@$(BIN)/tidings demo
@@ -32,7 +32,7 @@ demo: $(READY) ## show tidings at work on real data
 test: check ## check, then run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --durations 20 -m "not slow and not bench" $(PYTEST_ARGS)
 
-check: $(READY) ## lint, formatting, types, and who imports whom
+check: $(READY) ## check style, formatting, types and imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -41,38 +41,38 @@ check: $(READY) ## lint, formatting, types, and who imports whom
 soak: $(READY) ## run the slow tests, with many more examples
 	TIDINGS_PROFILE=soak $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
-kills: $(READY) ## kill pipelines and routers at random moments, and say what was killed when
+kills: $(READY) ## kill pipelines and routers at random moments, and log each kill
 	$(BIN)/python -m pytest -s tests/spark/kills tests/broker/kills $(PYTEST_ARGS)
 
-timemachine: $(READY) ## put back, cut, flip, zero and swap files between runs; part of kills
+timemachine: $(READY) ## restore and damage files between runs; part of kills
 	$(if $(SEED),TIDINGS_SEED=$(SEED)) TIDINGS_ROUNDS=$(ROUNDS) TIDINGS_SPARK_ROUNDS=$(SPARK_ROUNDS) \
 	    $(BIN)/python -m pytest -s -k all_rounds tests/broker/kills/test_timemachine.py \
 	    tests/spark/kills/test_timemachine.py $(PYTEST_ARGS)
 
-hostile: $(READY) ## attack a network from within for ten minutes, beside an honest pair
+hostile: $(READY) ## attack a network from within for ten minutes, while honest clients use it
 	$(BIN)/python -m pytest -s -m slow tests/broker/hostile $(PYTEST_ARGS)
 
-bench: $(READY) ## run the measurements
+bench: $(READY) ## run the benchmarks
 	$(BIN)/tidings bench match $(BENCH_ARGS)
 	$(BIN)/python -m pytest -m bench $(PYTEST_ARGS)
 
-build-5m: $(READY) ## compile 5,000,000 subscriptions on Spark, with time and memory
+build-5m: $(READY) ## compile 5,000,000 subscriptions on Spark; report time and memory
 	$(BIN)/tidings bench build --filters 5M
 
 backtest: $(READY) ## test 1,000 filters on 100 million flights (1.5 GB in the cache)
 	$(BIN)/tidings bench backtest $(BACKTEST_ARGS)
 
-pictures: $(MADE) ## draw the pictures of the pages anew
+pictures: $(MADE) ## redraw the pictures of the pages
 	$(BIN)/python -m tools.pictures
 
-lock: $(MADE) ## write constraints.txt anew, with the newest versions
+lock: $(MADE) ## update constraints.txt to the newest versions
 	$(BIN)/python tools/lock.py
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Both stamps are written last, so a set-up that was interrupted starts again.
+# Both stamp files are written last, so an interrupted set-up starts again.
 $(READY): $(MADE) pyproject.toml constraints.txt
 	@rm -f $@
 	@echo "Installing packages (a few minutes the first time)"
@@ -91,10 +91,10 @@ $(MADE):
 	    echo "error: $(if $(PYTHON),$(PYTHON) is not a Python 3.11 or later,no Python 3.11 or later was found); install one or name it: make setup PYTHON=/path/to/python3" >&2; \
 	    exit 1; \
 	fi; \
-	echo "Making $(VENV) with $$python"; \
+	echo "Creating $(VENV) with $$python"; \
 	if ! "$$python" -m venv --clear $(VENV) >&2; then \
 	    rm -rf $(VENV); \
-	    echo "error: $$python cannot make an environment with pip in it; on Debian and Ubuntu: apt-get install python3-venv" >&2; \
+	    echo "error: $$python cannot create an environment with pip; on Debian and Ubuntu, run: apt-get install python3-venv" >&2; \
 	    exit 1; \
 	fi
 	@touch $@

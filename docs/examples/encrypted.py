@@ -4,14 +4,14 @@
 
 A sealed payload:
 
-    16 bytes   who sealed it: a number that a publisher draws when it starts  ┐ in the clear,
-     8 bytes   which of its payloads it is, from 1 on                         ┘ authenticated
-    12 bytes   nonce, drawn anew for each
+    16 bytes   random id that a publisher chooses when it starts    ┐ not encrypted,
+     8 bytes   number of the payload at this publisher, from 1 on   ┘ but authenticated
+    12 bytes   nonce, a new random one for each payload
     the rest   AES-256-GCM of the attributes and the body
 
-Whoever has the key can tell three things that a router could do to it: change it, for then it does
-not open; hand it out twice, for its number was there; and hand it out for another notification, for
-the attributes in it are not those that were asked for.
+A subscriber with the key notices three things that a router could do to a payload. If the payload
+was changed, it can't be decrypted. If it was delivered before, its number is known. If it was moved
+to another notification, the attributes in it do not match the subscription.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ NONCE = 12
 
 
 class Forged(Exception):
-    """A payload that is not what its publisher sealed for this subscription."""
+    """The payload is not one that its publisher sealed for this subscription."""
 
 
 class Sealer:
-    """Of a publisher. Nonces that are drawn may meet by chance: take another key long before 2**32
-    payloads."""
+    """Seals the payloads of a publisher. Random nonces may repeat by chance: change the key long
+    before 2**32 payloads."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
@@ -58,7 +58,7 @@ class Sealer:
 
 
 class Opener:
-    """Of a subscription."""
+    """Opens the payloads of a subscription."""
 
     def __init__(self, key: bytes, interest: str) -> None:
         self._cipher = AESGCM(key)
@@ -66,14 +66,14 @@ class Opener:
         self._seen: set[bytes] = set()
 
     def open(self, sealed: bytes) -> tuple[dict[str, Any], bytes]:
-        """The attributes and the body; Forged where they are not what was sealed for us."""
+        """Return the attributes and the body; raise Forged if they were not sealed for us."""
         head, rest = sealed[: HEAD.size], sealed[HEAD.size :]
         try:
             inside = self._cipher.decrypt(rest[:NONCE], rest[NONCE:], head)
         except (InvalidTag, ValueError):
             raise Forged("it was changed, or sealed with another key") from None
         if head in self._seen:
-            raise Forged("it was handed out before")
+            raise Forged("it was delivered before")
         (size,) = struct.unpack_from(">I", inside)
         attributes = json.loads(inside[4 : 4 + size])
         if not self._filter.matches(attributes):
@@ -83,12 +83,12 @@ class Opener:
 
 
 def refused(opener: Opener, sealed: bytes) -> str:
-    """Why a payload is not opened."""
+    """The reason why a payload is refused."""
     try:
         opener.open(sealed)
     except Forged as problem:
         return str(problem)
-    raise AssertionError("it was opened")
+    raise AssertionError("the payload was not refused")
 
 
 def bytes_in(folder: Path) -> bytes:
@@ -124,7 +124,7 @@ async def main() -> None:
     assert (attributes, found) == (dear, body)
     print("the subscriber reads:", found.decode())
 
-    # what the rendezvous point has on its disk is what was sealed, and nothing else
+    # the rendezvous point has only the sealed payload on disk
     disk = bytes_in(folder)
     assert sealed in disk
     assert body not in disk
@@ -133,11 +133,11 @@ async def main() -> None:
     changed = one.payload[:-1] + bytes([one.payload[-1] ^ 1])
     renumbered = HEAD.pack(one.payload[:16], 7) + one.payload[HEAD.size :]
     for what, who, payload in (
-        ("with another key", Opener(AESGCM.generate_key(256), interest), one.payload),
-        ("a payload that was changed", opener, changed),
-        ("one with another number", opener, renumbered),
-        ("one that came before", opener, one.payload),
-        ("that of another notification", opener, other),
+        ("another key", Opener(AESGCM.generate_key(256), interest), one.payload),
+        ("a changed payload", opener, changed),
+        ("a changed number", opener, renumbered),
+        ("a repeated payload", opener, one.payload),
+        ("the payload of another notification", opener, other),
     ):
         print(f"{what}: refused, {refused(who, payload)}")
 

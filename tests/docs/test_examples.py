@@ -25,11 +25,11 @@ def test_sealed_payloads() -> None:
     assert lines[0] == "the subscriber reads: we sell everything on Monday"
     assert lines[1].startswith("the journal holds ciphertext,")
     assert lines[2:] == [
-        "with another key: refused, it was changed, or sealed with another key",
-        "a payload that was changed: refused, it was changed, or sealed with another key",
-        "one with another number: refused, it was changed, or sealed with another key",
-        "one that came before: refused, it was handed out before",
-        "that of another notification: refused, it belongs to another notification",
+        "another key: refused, it was changed, or sealed with another key",
+        "a changed payload: refused, it was changed, or sealed with another key",
+        "a changed number: refused, it was changed, or sealed with another key",
+        "a repeated payload: refused, it was delivered before",
+        "the payload of another notification: refused, it belongs to another notification",
     ]
 
 

@@ -21,7 +21,7 @@ print("american league covers", ", ".join(n.interest for n in desk.graph.childre
 boston = desk.subscribe("boston")
 print("boston lies under", ", ".join(n.interest for n in desk.graph.parents(boston)))
 
-# A notification names its topics; those that lie above another are not needed.
+# A notification names its topics; a topic above another one is not needed.
 tag = desk.tag(["boston", "world series", "baseball"])
 print("a Red Sox game in the series:", ", ".join(node.interest for node in tag))
 

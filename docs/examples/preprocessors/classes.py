@@ -21,7 +21,7 @@ class Trade(Event): ...
 
 
 class Cross(Quote, Trade):
-    """Nobody asked for these; whoever asked for quotes or trades gets them."""
+    """Nobody subscribes to this class; subscribers to quotes or trades get its objects."""
 
 
 desk = tidings.TypePreprocessor(Event)

@@ -17,7 +17,7 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 
 
 class Period:
-    """Dates that begin with a text such as 2013-02, all or those of one weekday."""
+    """Dates that begin with a text such as 2013-02: all of them, or those on one weekday."""
 
     def __init__(self, start: str, weekday: int | None = None) -> None:
         self.start, self.weekday = start, weekday

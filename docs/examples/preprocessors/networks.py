@@ -36,7 +36,7 @@ desk = tidings.ObjectPreprocessor()
 for text in ("10.1.2.0/24", "10.0.0.0/8", "2001:db8::/32", "10.1.0.0/16"):
     desk.subscribe(Network(text))
 
-top = desk.subscribe(Network("10.0.0.0/8"))  # the node that is there already
+top = desk.subscribe(Network("10.0.0.0/8"))  # this node exists already
 print(top.interest, "covers", *(node.interest for node in desk.graph.children(top)))
 
 for address in ("10.1.2.3", "10.9.9.9", "2001:db8::1", "8.8.8.8"):

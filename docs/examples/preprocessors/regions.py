@@ -30,7 +30,7 @@ class Region(NamedTuple):
         return self.south <= latitude <= self.north and self.west <= longitude <= self.east
 
     def key(self) -> tuple[float, ...]:
-        return self[1:]  # the same box is the same interest, whatever it is called
+        return self[1:]  # equal boxes are the same interest, whatever their names
 
 
 desk = tidings.ObjectPreprocessor()

@@ -49,9 +49,24 @@ def comments_of(path: Path) -> Iterator[tuple[Path, str]]:
             paragraphs = re.split(r"\n\s*\n", text)
             plain = [one for one in paragraphs if not re.search(r"^ {4}", one, re.MULTILINE)]
             yield from sentences_of(path, "\n\n".join(plain))
+    for comment in _comments(source):
+        yield from sentences_of(path, comment)
+
+
+def _comments(source: str) -> Iterator[str]:
+    """The comments of a module. Lines that continue one another are one comment; titles of sections
+    are none."""
+    lines: list[str] = []
+    last = (0, 0)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield from sentences_of(path, token.string.lstrip("# "))
+        if token.type != tokenize.COMMENT or token.string.startswith("# --"):
+            continue
+        if lines and token.start != (last[0] + 1, last[1]):
+            yield "\n".join(lines)
+            lines = []
+        lines.append(token.string.lstrip("# "))
+        last = token.start
+    yield "\n".join(lines)
 
 
 def messages_of(path: Path) -> Iterator[tuple[Path, str]]:
@@ -72,9 +87,11 @@ def _text_of(node: ast.expr) -> str:
 
 
 def prose_of(page: str) -> str:
-    """A page without code, tables, headings and pictures."""
-    page = re.sub(r"```.*?```|<[^>]*>", "", page, flags=re.DOTALL)
-    return "\n".join(line for line in page.split("\n") if not line.startswith(("|", "#", "[")))
+    """A page without code, tables, headings, tags and targets of links; each item of a list is a
+    paragraph."""
+    page = re.sub(r"```.*?```|<!--.*?-->|</?[a-z][^>]*>", "", page, flags=re.DOTALL)
+    lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:", line))
+    return re.sub(r"^\s*(?:[-*]|\d+\.) ", "\n", "\n".join(lines), flags=re.MULTILINE)
 
 
 def sentences_of(path: Path, text: str) -> Iterator[tuple[Path, str]]:

@@ -122,8 +122,8 @@ def test_no_subscriptions_at_all(tmp_path: Path) -> None:
     ("filters", "message"),
     [
         ([("a", "x >")], "It is the filter of the id 'a'"),
-        ([("a", "x > 1"), ("a", "x > 2")], "the id 'a' is there twice"),
-        ([("a", "x > 1"), (1, "x > 2")], "expected all texts or all integers"),
+        ([("a", "x > 1"), ("a", "x > 2")], "the id 'a' occurs twice"),
+        ([("a", "x > 1"), (1, "x > 2")], "expected only one of them"),
         ([((1, 2), "x > 1")], "expected a text or an integer"),
     ],
 )

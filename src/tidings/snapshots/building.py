@@ -218,7 +218,7 @@ def id_type(ids: list[Id]) -> Any:
     """The Arrow type of ids."""
     kinds = {type(id_) for id_ in ids}
     if len(kinds) > 1:
-        raise SnapshotError("found both texts and integers as ids, expected only one of them")
+        raise SnapshotError("found texts and integers as ids, expected all texts or all integers")
     return pa.int64() if kinds == {int} else pa.string()
 
 

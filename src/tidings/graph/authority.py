@@ -3,10 +3,10 @@
     authority     version 7   8   9           only the authority accepts subscriptions
     copies             7       8              each copy only tags, at its own version
 
-A copy does not know nodes added after it was made, and may name nodes removed since. Its tag says
-which version it was made with. The authority matches only the newer nodes, and replaces removed
-nodes by their current substitutes. The result is the tag that an up-to-date preprocessor would
-give. If a tag has an unknown version, another life or an unknown node, the authority tags the
+A copy does not know of nodes added after it was made, and may name nodes removed since. Its tag
+says which version it was made with. The authority matches only the newer nodes, and replaces
+removed nodes by their current substitutes. The result is the tag that an up-to-date preprocessor
+would give. If a tag has an unknown version, another life or an unknown node, the authority tags the
 notification itself. So nothing is lost, however old a copy is.
 
 This relies on two facts. Numbers are never reused, so newer nodes have higher numbers. A known

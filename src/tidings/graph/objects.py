@@ -77,7 +77,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
     def _need_order(
         self, new: SubscriptionObject, above: set[ObjectNode], below: set[ObjectNode]
     ) -> None:
-        """Raise GraphError if these answers and the earlier ones form no order."""
+        """Raise GraphError unless these answers and the earlier ones form a partial order."""
         for node in sorted(above):
             for parent in sorted(node._parents - above):
                 raise _not_transitive(parent.interest, node.interest, new)

@@ -65,7 +65,7 @@ def _describe_broken(line: bytes, problem: Exception) -> str:
     text = str(problem).removeprefix("JSON is malformed: ")
     if text == "Input data was truncated":
         half = _HALF_PAIR.search(line)
-        if half and line.rstrip().endswith(b"}"):  # msgspec reads past the end for it
+        if half and line.rstrip().endswith(b"}"):  # msgspec looks for it past the end
             found = f"found {half.group().decode()} at byte {half.start()}"
             return f"{found}, half of a surrogate pair; expected both halves"
         text = f"the line ends after {len(line):,} bytes"

@@ -6,7 +6,7 @@
 
 msgspec checks names and kinds of values while it parses; any value may be written as a text, and an
 integer as a double. Arrow then builds a column from the values, if all are native (it accepts a
-whole double as an integer). Only if Arrow refuses, the odd values are read one by one. *Rejected:*
+whole double as an integer). If Arrow refuses, the odd values are read one by one. *Rejected:*
 
 - msgspec's own reading of times: it accepts other texts than we do
 - Arrow's JSON reader: no faster, and it accepts two objects on a line and an object on two lines

@@ -35,7 +35,7 @@ _NONE: Positions = np.zeros(0, np.int64)
 
 
 def fit(value: Any, kind: Any, name: str) -> Any:
-    """Convert a JSON value to our type `name`, whose Arrow type is `kind`; not a list or struct.
+    """Convert a JSON value to our scalar type `name`, whose Arrow type is `kind`.
 
     ValueError if it does not fit, for example an integer that needs more bits.
     """

@@ -15,9 +15,9 @@ the node that revealed it has lost its subscribers.
 Cost of a new node: two passes over all compiled boxes, the edges above and below it, and 0.1 ms to
 parse each compiled filter that is compared. On 100,000 `mixed` filters that is 4 ms in all, or
 20 ms for a filter of three boxes. The first new node disassembles the index (120 ms). Events pay
-nothing: one that matches 2,000 compiled nodes takes 0.11 ms with or without 200 new nodes. It took
-226 ms when pairs were compared for each event. The edges are those of a fresh compilation, plus
-compiled edges that they make redundant.
+nothing: an event that matches 2,000 compiled nodes takes 0.11 ms with or without 200 new nodes. It
+took 226 ms when pairs were compared for each event. The edges are those of a fresh compilation,
+plus compiled edges that they make redundant.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _grow(
     others: Sequence[int],
     ask: Callable[[int], bool],
 ) -> None:
-    """Add to the chosen nodes all nodes beyond them; also each of the others for which `ask` is
-    true, and all nodes beyond it."""
+    """Extend the chosen nodes by all nodes beyond them. Do the same for each of the others for
+    which `ask` is true."""
     _reach(chosen, np.flatnonzero(chosen), next_to)
     for other in others:
         if not chosen[other] and ask(other):

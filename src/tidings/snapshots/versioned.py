@@ -51,7 +51,7 @@ class VersionedSnapshot:
         """The latest known version."""
         self._changes: list[ChangeLike] = []
         self._numbers: list[int] = []  # of new nodes, by place
-        self._place: dict[int, int] = {}  # of nodes that changes name, by number
+        self._place: dict[int, int] = {}  # by number, for nodes named in changes
         self._lock = threading.Lock()
         self._views: dict[int, View] = {}
         self._edges = IncrementalEdges(base)

@@ -6,9 +6,9 @@
 A notification is tagged with the *lowest* living nodes that match it. A matched node that covers
 another is dropped; of two that cover each other, the one with the higher number is dropped. A node
 is alive if it has subscriptions. Dead nodes stay in the graph, and the search passes through them.
-So the tag is the one that a fresh compilation would give, with one exception. A compiled node that
-differently written filters share keeps the number of the first until the next compilation, even if
-only the others still have subscriptions.
+So the tag is the one that a fresh compilation would give, with one exception. If filters that are
+written differently share a compiled node, it keeps the number of the first until the next
+compilation, even if only the others still have subscriptions.
 
 Cost: one step per edge between the nodes that match an event, compiled or new.
 """
@@ -143,6 +143,6 @@ def as_lists(starts: Array, values: Any) -> Any:
 
 
 def _keep(starts: Array, values: Array, keep: Array) -> tuple[Array, Array]:
-    """Lists without some of their values."""
+    """Drop the values of lists that are not marked in `keep`."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     return before[starts], values[keep]

@@ -125,8 +125,8 @@ class Pairs(msgspec.Struct, frozen=True):
 
 
 class Finder:
-    """Finds the coverers of places. All filters of a place take part in the join: one of several
-    equal filters may be shown to cover what another is not."""
+    """Finds the coverers of places. All filters of a place take part in the join, because a
+    covering that is missed for one of several equal filters may be found for another."""
 
     def __init__(
         self,

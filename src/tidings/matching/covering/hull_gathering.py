@@ -284,8 +284,8 @@ def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[
 
 
 def _asks_order(cuts: list[Cut], codes: Array, sizes: Array) -> bool:
-    """Whether `ranks.asks_order` is true of any of these sets, that is, if one has only one of the
-    two cuts around a string. Those two are adjacent in the column and in a set."""
+    """Whether `ranks.asks_order` is true of any of these sets. It is true if a set has only one of
+    the two cuts around a string. Those two are adjacent in the column and in a set."""
     inner = [cut[0] == STRING and len(cut) > 1 and cut[1] != "" for cut in cuts]
     if not any(inner):
         return False

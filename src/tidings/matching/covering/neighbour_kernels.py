@@ -1,7 +1,7 @@
 """Decide whether a new filter and compiled ones cover each other, from their boxes alone.
 
-YES and NO agree with comparing the filters, which also finds a covering if one box contains
-another.
+YES and NO are what a comparison of the filters would say, since it always finds a covering if one
+box contains another.
 """
 
 from __future__ import annotations

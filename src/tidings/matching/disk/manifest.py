@@ -64,8 +64,8 @@ class Manifest(msgspec.Struct):
 
 
 def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
-    """Write the manifest of all files in a directory, after all of them. It covers subdirectories
-    by the digests of their manifests."""
+    """Write the manifest of a directory, after all its other files. It covers subdirectories by the
+    digests of their manifests."""
     paths = sorted((*folder.glob("*.arrow"), *folder.glob(f"*/{MANIFEST}")))
     names = [str(path.relative_to(folder)) for path in paths]
     sums = _digests(paths)
@@ -91,7 +91,8 @@ def read_manifest(path: Path, kind: str, version: int) -> Manifest:
             f"snapshot '{path}': found format {manifest.format} version {manifest.version}, "
             f"expected {kind} version {version}; rebuild it"
         )
-    # the previous format has no digest; a digest there means that the version was tampered with
+    # The previous format has no digest. A digest in it means that the version number is corrupt,
+    # and does not match.
     if (manifest.digest or manifest.version == version) and manifest.digest != _digest_of(manifest):
         raise SnapshotError(_altered_message(path, MANIFEST))
     return manifest

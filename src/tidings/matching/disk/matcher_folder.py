@@ -199,8 +199,8 @@ def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
 def _read_rest(
     path: Path, texts: Any, context: Context
 ) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
-    """The rests, their terms, and by slot why a filter is set aside. That happens if the language
-    has become stricter since the filter was compiled."""
+    """The rest of each box, the terms in all rests, and by slot why a filter is set aside. That
+    happens if the language has become stricter since the filter was compiled."""
     rest: dict[int, Rest] = {}
     opaque: dict[str, Any] = {}
     aside: dict[int, str] = {}

@@ -1,9 +1,9 @@
 """Memory for large arrays, reused as soon as no array refers to it.
 
 A batch of 65,536 events against a million filters writes 200 MB of matches. If each batch took this
-memory from the system, the kernel would have to allocate and zero all those pages again. That takes
-from a tenth of the join's time to more than all of it (on virtual machines that return freed memory
-to their host). So the memory of results is kept:
+memory from the system, the system would have to allocate and zero all those pages again. That takes
+a tenth of the join's time, or even longer than the whole join (on virtual machines that return
+freed memory to their host). So the memory of results is kept:
 
     empty(n) -> array -> base: Lease -> memory
                           | when the last array over it is deleted
@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-LEAST = 1 << 20  # smaller arrays, in bytes, are not worth keeping
+LEAST = 1 << 20  # arrays of fewer bytes are not worth keeping
 MOST = 1 << 30
 WIDER = 4
 

@@ -1,4 +1,4 @@
-"""Compile kernels that run without the GIL, and cache them in a folder of the user.
+"""Compile kernels that run without the GIL, and cache them in the user's cache folder.
 
 Numba checks the file of a kernel to see whether its cached code is still valid, but not the files
 of the kernels that it calls. So each version of this room's sources has its own folder, named by

@@ -1,8 +1,8 @@
 """Functions of the filter language over columns, where Arrow computes exactly the same result.
 
-The reference is filters/language/functions.py. Nulls need no care, because Arrow's functions of
-null are null. If a function can't give the same result, it raises NotColumnar, or Arrow raises
-ArrowInvalid.
+The reference is filters/language/functions.py. Nulls need no special handling, because Arrow's
+functions of null are null. If a function can't give the same result, it raises NotColumnar, or
+Arrow raises ArrowInvalid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidings.model import INT_MAX
 TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
     pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(),
 )  # fmt: skip
-LONGEST_LIKE = 256  # longer patterns, in characters, are left to Python, which is not slower
+LONGEST_LIKE = 256  # patterns of more characters are left to Python, which is no slower for them
 _EXACT = 2**53  # up to this, every integer is exactly a double
 
 

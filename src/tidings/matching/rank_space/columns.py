@@ -208,7 +208,7 @@ def _by_arrow(node: Expression, batch: pa.RecordBatch) -> Any:
     if node.name in _DATE_PARTS and pa.types.is_date(column.type):
         return _DATE_PARTS[node.name](column)
     if pa.types.is_timestamp(column.type) and node.name in (*_DATE_PARTS, *_CLOCK_PARTS):
-        in_utc = column.cast(pa.timestamp(column.type.unit))  # parts of the date are those in UTC
+        in_utc = column.cast(pa.timestamp(column.type.unit))  # take the parts of the UTC time
         return (_DATE_PARTS | _CLOCK_PARTS)[node.name](in_utc)
     if node.name == "length" and pa.types.is_string(column.type):
         return pc.utf8_length(column)

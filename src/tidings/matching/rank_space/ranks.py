@@ -138,12 +138,12 @@ class Ranks:
 
     @cached_property
     def double_list(self) -> list[float]:
-        """Without NaN, for bisection."""
+        """`doubles` as a list without NaN, for bisection."""
         out: list[float] = self.doubles[~np.isnan(self.doubles)].tolist()
         return out
 
     def _take_small(self, parts: Sequence[Ranks], places: Sequence[Places]) -> None:
-        """Compute `_small` from that of the parts from which this was merged."""
+        """Compute `_small` from the `_small` of the merged parts."""
         size = len(self._inner(sets.NUMBER))
         values, after = np.empty(size, np.int64), np.empty(size, np.int64)
         for part, place in zip(parts, places, strict=True):
@@ -247,7 +247,7 @@ def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
     """
     base = max(parts, key=len)
     found = [_places_in(base, part) for part in parts]
-    before: dict[Cut, int] = {}  # cuts missing in the largest part: their places there
+    before: dict[Cut, int] = {}  # by cut missing in the largest part: its place there
     for part, places in zip(parts, found, strict=True):
         for number in np.nonzero(places < 0)[0].tolist():
             before[part.cuts[number]] = -1 - int(places[number])

@@ -1,6 +1,6 @@
 """Choose the access test of each box, and lay out the arrays of a segment accordingly.
 
-The access test is the one that the fewest events pass, by histograms of past events. Without such
+The access test is the one that the fewest events pass, judging by past events. Without their
 histograms, filters are assumed to ask for the values that events have: each code counts once, and
 once more for each filter that wants exactly that code. Lists and structs hardly count: event
 patterns allow for them next to every value, whether events have them or not.
@@ -52,7 +52,7 @@ def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array])
 
 
 def code_of_lists(ranks: Ranks) -> int | None:
-    """The code of lists and structs, if a filter asks for them and it is only theirs."""
+    """The code of lists and structs, or None if other values share it."""
     return ranks.other if (sets.OTHER,) in ranks.place else None
 
 
@@ -184,8 +184,7 @@ def _extras(
 
 
 def _coarse_extras(tests: Tests, rows: Array) -> list[tuple[int, int, int, int, int]]:
-    """Extras that repeat exactly, as one interval, the tests of terms with too many codes for 16
-    bits."""
+    """Extras with the exact interval of each test whose term has too many codes for 16 bits."""
     base = len(tests.set_low)
     tests.set_low = np.concatenate([tests.set_low, tests.low[rows]])
     tests.set_high = np.concatenate([tests.set_high, tests.high[rows]])

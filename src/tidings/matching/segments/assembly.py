@@ -280,7 +280,7 @@ def _used_cuts(source: DisassembledSegment) -> list[Array]:
 
 
 def _limit_terms(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
-    """Reduce the terms to the number of columns: the least tested terms are evaluated instead."""
+    """Limit the terms to the available columns: the least tested terms are evaluated instead."""
     count: dict[str, int] = {}
     lists = {term.text for part in parts for term in part.terms if term.elements}
     for part in parts:

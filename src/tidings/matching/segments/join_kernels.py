@@ -31,7 +31,7 @@ class SortedBatch(NamedTuple):
 
     starts: Array  # int64 [K + 1]: where each code of the term begins
     order: Array  # uint32 [n]: the event at each place
-    columns: Array  # uint16 [C, n + 64]: codes in that order; coarse if a term has over 65,536
+    columns: Array  # uint16 [C, n + 64]: codes in that order, shifted to fit in 16 bits
     exact: Array  # uint32 [C, n]: codes by event
 
 
@@ -74,8 +74,8 @@ def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-def]
-    """Whether a code lies in one of the intervals number [first, last), sorted and disjoint. lows,
-    highs uint32; both ends are included."""
+    """Whether a code lies in one of the intervals `first` to `last` - 1, which are sorted and
+    disjoint. lows, highs uint32; both ends are included."""
     low, high = np.int64(first), np.int64(last)
     while low < high:
         middle = (low + high) >> 1

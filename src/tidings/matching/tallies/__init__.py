@@ -4,6 +4,6 @@
        |──tag_kernels──>    the lowest nodes of each event; the ids of their subscribers
        `──tally_kernels──>  how often each filter fired in each time bucket
 
-Callers import the modules and not single kernels (`tag_kernels.keep_lowest`). For snapshots, which
-tag, and spark, which counts in backtests; not for users. Start at tag_kernels.py.
+Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. For snapshots,
+which tag, and spark, which counts in backtests; not for users. Start at tag_kernels.py.
 """

@@ -96,7 +96,7 @@ def test_verify_finds_altered_bytes(run: Run, folder: str) -> None:
     path.write_bytes(raw)
     result = run("snapshot", "verify", folder)
     assert result.code == 1
-    assert "subscriptions.arrow was altered" in result.err
+    assert "subscriptions.arrow is corrupt" in result.err
     assert len(result.err.splitlines()) == 1
 
 
@@ -160,7 +160,7 @@ def test_an_empty_snapshot_can_be_shown(run: Run, tmp_path: Path) -> None:
         (("verify", "nowhere"), "'nowhere' is not a snapshot"),
         (("build", "nowhere.txt", "x"), "nowhere.txt: there is no such file"),
         (("build", "MIXED", "x"), "expected all texts or all integers"),
-        (("build", "GOOD", "FULL"), "is there and is not a snapshot; it is left alone"),
+        (("build", "GOOD", "FULL"), "exists but is not a snapshot; it was not replaced"),
     ],
 )
 def test_what_is_refused_is_refused_in_one_sentence(

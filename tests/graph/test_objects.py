@@ -116,10 +116,10 @@ def boom(*_: object) -> bool:
 @pytest.mark.parametrize(
     ("odd", "told"),
     [
-        (Odd(0, 1, covers=boom), r"covers, of 0\.\.1 and 0\.\.9, raised ValueError: broken"),
-        (Odd(0, 1, covers=lambda _: "yes"), "gave 'yes', expected True or False"),
-        (Odd(0, 1, covers=lambda _: None), "gave None, expected True or False"),
-        (Odd(0, 1, key=boom), r"key, of 0\.\.1, raised ValueError: broken; expected something"),
+        (Odd(0, 1, covers=boom), r"covers\(0\.\.9\) of 0\.\.1 raised ValueError: broken"),
+        (Odd(0, 1, covers=lambda _: "yes"), "returned 'yes', expected True or False"),
+        (Odd(0, 1, covers=lambda _: None), "returned None, expected True or False"),
+        (Odd(0, 1, key=boom), r"key\(\) of 0\.\.1 raised ValueError: broken; expected something"),
         (Odd(0, 1, key=list), "raised TypeError: .*; expected something hashable"),
         (object(), "expected an object with covers, matches and key"),
         (Range, "expected an object with covers, matches and key"),
@@ -137,12 +137,12 @@ def test_methods_that_fail_leave_the_graph_as_it_was(odd: Any, told: str) -> Non
 def test_matches_that_fails_or_contradicts_covers_is_told() -> None:
     desk = ObjectPreprocessor()
     desk.subscribe(Odd(0, 3, matches=boom))
-    with pytest.raises(GraphError, match=r"matches, of 0\.\.3, raised ValueError: broken"):
+    with pytest.raises(GraphError, match=r"matches\(\) of 0\.\.3 raised ValueError: broken"):
         desk.tag(1)
     desk = ObjectPreprocessor()
     for one in (Odd(0, 9, matches=lambda _: False), Range(-1, 5), Range(0, 5)):
         desk.subscribe(one)
-    with pytest.raises(GraphError, match=r"matches 0\.\.5 and not 0\.\.9, which covers it"):
+    with pytest.raises(GraphError, match=r"matches 0\.\.5 but not 0\.\.9, which covers it"):
         desk.tag(1)
 
 
@@ -155,7 +155,7 @@ def test_objects_may_not_change_the_graph_that_asks_them() -> None:
         lambda *_: desk.tag(1),
     ]
     for call in calls:
-        with pytest.raises(GraphError, match="can't be used by the objects that it is asking"):
+        with pytest.raises(GraphError, match="used inside covers or matches"):
             desk.subscribe(Odd(1, 2, covers=call))
     assert [node.id for node in desk.graph] == [first.id]
     assert desk.tag(3) == [first]
@@ -170,7 +170,7 @@ def test_an_object_that_can_not_be_shown() -> None:
     desk.subscribe(Range(0, 9))
     mute: Any = Mute(0, 1)
     mute.covers = boom
-    with pytest.raises(GraphError, match="covers, of a Mute and 0"):
+    with pytest.raises(GraphError, match=r"covers\(0\.\.\d+\) of a Mute"):
         desk.subscribe(mute)
 
 

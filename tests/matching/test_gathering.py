@@ -97,12 +97,12 @@ def test_when_one_is_refused_none_is_added(count: int) -> None:
     good = [(n, f"x = {n}") for n in range(count)]
     with pytest.raises(FilterError, match="expected AND, OR or the end"):
         matcher.add_many([*good, ("bad", "x = 1 y")])
-    with pytest.raises(TidingsError, match="the id 3 is there twice"):
+    with pytest.raises(TidingsError, match="the id 3 occurs twice"):
         matcher.add_many([*good, (3, "x = 1")])
     assert len(matcher) == 0
     assert matcher.match({"x": 3}) == []
     matcher.add_many(good)
-    with pytest.raises(TidingsError, match="the id 3 has a filter already"):
+    with pytest.raises(TidingsError, match="the id 3 already has a filter"):
         matcher.add_many((n + 3, text) for n, text in good)
     assert matcher.match({"x": 3}) == [3]
 

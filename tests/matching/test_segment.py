@@ -46,7 +46,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
     matcher = Matcher()
     matcher.add("a", "x = 1")
     batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])
-    with pytest.raises(NotificationError, match="there are 2 columns 'x'"):
+    with pytest.raises(NotificationError, match="the column 'x' occurs 2 times"):
         matcher.match_batch(batch)
 
 

@@ -71,9 +71,9 @@ def test_what_was_removed_takes_no_room_after_a_merge() -> None:
 def test_ids_are_kept_apart() -> None:
     matcher = Matcher()
     matcher.add("a", "x = 1")
-    with pytest.raises(TidingsError, match="the id 'a' has a filter already"):
+    with pytest.raises(TidingsError, match="the id 'a' already has a filter"):
         matcher.add("a", "x = 2")
-    with pytest.raises(TidingsError, match="the id 'b' is there twice"):
+    with pytest.raises(TidingsError, match="the id 'b' occurs twice"):
         matcher.add_many([("b", "x = 1"), ("b", "x = 2")])
     with pytest.raises(TidingsError, match="there is no filter with the id 'c'"):
         matcher.remove("c")

@@ -95,7 +95,7 @@ BAD: list[tuple[str | bytes | None, str]] = [
     ('{"price": -Infinity}', "the line is not JSON: invalid character (byte 11), ..."),
     ('{"dep_delay": 01}', "the line is not JSON: invalid number (byte 15), expected an object"),
     ('{"dest": "a\nb"}', "the line is not JSON: invalid character (byte 11), expected an object"),
-    ('{"dest": "\\ud800"}', "found \\ud800 at byte 10, half of a character, expected both halves"),
+    ('{"dest": "\\ud800"}', "found \\ud800 at byte 10, half of a surrogate pair; ..."),
     ('{"dest": "\\udc00 x"}', "the line is not JSON: invalid utf-16 surrogate pair (byte 16), ..."),
     (b'{"dest": "\xff"}', "found 0xff at byte 10, expected UTF-8"),
     (b'{"\xff": 1}', "found 0xff at byte 2, expected UTF-8"),
@@ -135,8 +135,8 @@ BAD: list[tuple[str | bytes | None, str]] = [
     ('{"user": {"ctiy": "a"}}', "there is no column 'user.ctiy'; did you mean user.city?"),
     ('{"legs": [{"zzz": "a"}]}', "there is no column 'legs[0].zzz'; expected one of to, stops"),
     ('{"zzz": 1}', "there is no column 'zzz'; expected one of dep_delay, ... and 4 more"),
-    (f'{{"dep_delay": {DEEP}}}', "found an object of ... bytes, expected one that is less..."),
-    (f'{{"tags": {DEEP}}}', "found an object of ... bytes, expected one that is less..."),
+    (f'{{"dep_delay": {DEEP}}}', "the object of ... bytes is nested too deeply"),
+    (f'{{"tags": {DEEP}}}', "the object of ... bytes is nested too deeply"),
     (DEEP, "found [[[..., expected an object"),
 ]  # fmt: skip
 

@@ -53,9 +53,12 @@ def test_attributes_can_be_given_instead_of_a_schema() -> None:
 @pytest.mark.parametrize(
     ("attributes", "what"),
     [
-        ({"tags": "list"}, "'tags' is a list whose elements have no declared type"),
-        ({"user.tags": "list"}, "'user.tags' is a list whose elements have no declared type"),
-        ({"user": "struct"}, "'user' is a struct whose fields have no declared type"),
+        ({"tags": "list"}, "'tags' is declared without types for the elements of this list"),
+        (
+            {"user.tags": "list"},
+            "'user.tags' is declared without types for the elements of this list",
+        ),
+        ({"user": "struct"}, "'user' is declared without types for the fields of this struct"),
     ],
 )
 def test_attributes_that_do_not_say_enough(attributes: dict[str, Any], what: str) -> None:
@@ -71,8 +74,11 @@ def test_attributes_that_do_not_say_enough(attributes: dict[str, Any], what: str
         (pa.schema([("a", pa.timestamp("ns"))]), "'a' has the type timestamp.ns., expected"),
         (pa.schema([("a", pa.list_(pa.map_(pa.string(), pa.string())))]), "'a' has the type map"),
         (pa.schema([("a", pa.struct([("b", pa.uint64())]))]), "'a.b' has the type uint64"),
-        (pa.schema([("a", pa.struct([]))]), "'a' is a struct of no fields, expected some"),
-        (pa.schema([("a", pa.int64()), ("a", pa.string())]), "there are two columns 'a'"),
+        (
+            pa.schema([("a", pa.struct([]))]),
+            "'a' is a struct without fields, expected at least one",
+        ),
+        (pa.schema([("a", pa.int64()), ("a", pa.string())]), "the column 'a' is declared twice"),
         ({"a": "integer"}, "found dict, expected a pyarrow.Schema or Attributes"),
     ],
 )

@@ -130,7 +130,7 @@ def test_counts_of_the_format_before_are_compared(tmp_path: Path, name: str) -> 
         if name in told["notes"]:
             told["notes"][name] += 1
             path.write_text(json.dumps(told))
-    with pytest.raises(SnapshotError, match=f"manifest.json has .* for {name}, but there are"):
+    with pytest.raises(SnapshotError, match=f"manifest.json says {name} = .*, but the files have"):
         Snapshot.open(folder)
 
 

@@ -317,7 +317,7 @@ def test_a_damaged_snapshot_is_moved_aside_and_compiled_anew(
     assert members(followed, 9) == sorted(map(str, log.subscriptions(9)))
     (aside,) = (followed.home / "aside").iterdir()
     assert aside.name.startswith(path.name)
-    assert "was altered" in caplog.text
+    assert "is corrupt" in caplog.text
     assert str(aside) in caplog.text
 
 
@@ -325,7 +325,7 @@ def test_a_worker_refuses_a_snapshot_that_was_altered(log: ChangeLog) -> None:
     grow(log, 9)
     pinned = FollowedSubscriptions(log.path).pin(9)
     flip_bit(Path(pinned.path) / "index" / "entry_box.arrow")
-    with pytest.raises(SnapshotError, match=r"entry_box\.arrow was altered"):
+    with pytest.raises(SnapshotError, match=r"entry_box\.arrow is corrupt"):
         view_of(pinned)
 
 

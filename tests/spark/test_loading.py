@@ -216,5 +216,5 @@ def test_a_snapshot_that_is_there_is_replaced(spark: SparkSession, tmp_path: Pat
     build_snapshot(table(spark, [("b", "x > 2")]), tmp_path / "s")
     assert Snapshot.open(tmp_path / "s").subscribed() == {"b": 1}
     (tmp_path / "mine").mkdir()
-    with pytest.raises(TidingsError, match="is there and is not a snapshot; it is left alone"):
+    with pytest.raises(TidingsError, match="exists but is not a snapshot; it was not replaced"):
         build_snapshot(table(spark, [("b", "x >")]), tmp_path / "mine")

@@ -363,9 +363,9 @@ def test_a_snapshot_that_is_altered_under_way_tells_nobody_anything(
     path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
     with contextlib.closing(pipeline), pytest.raises(StreamingQueryException) as caught:
         pipeline.start().awaitTermination()
-    assert "entry_box.arrow was altered" in sentence_of(caught.value)
+    assert "entry_box.arrow is corrupt" in sentence_of(caught.value)
     assert Outbox(folder / "out").commits() == []
-    with pytest.raises(TidingsError, match=r"entry_box\.arrow was altered"):
+    with pytest.raises(TidingsError, match=r"entry_box\.arrow is corrupt"):
         Pipeline(load_settings(folder / "pipeline.toml"), spark)
     path.write_bytes(whole)
     run(spark, folder)

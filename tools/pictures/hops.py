@@ -16,7 +16,7 @@ FILTERS = {
     4: "symbol = 'SNE' AND price > 90",
     5: "symbol = 'IBM'",
 }
-EDGES = [(1, 2), (2, 4), (3, 4)]  # from what covers to what is covered
+EDGES = [(1, 2), (2, 4), (3, 4)]  # from the covering node to the covered one
 NOTIFICATION = {"symbol": "SNE", "price": 95.0}
 TAG = (4,)  # the lowest nodes that match it
 

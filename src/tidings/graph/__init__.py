@@ -4,15 +4,15 @@ r"""Content graphs, which say what covers what, and preprocessors, which tag not
                     \        /      \              between. A path from A to B: A covers B.
      origin = 'EWR' AND delay > 60    delay > 90
 
-    lattice.py                     what every kind of graph has: numbers, edges, a version
-    content_graph.py, node.py      filters; inserted one by one, or built in bulk by `matching`
-    interest_graph.py, topics.py, classes.py, objects.py    interests of an application's own
-    preprocessor.py                two verbs for all kinds: subscribe and tag
-    authority.py, history.py       many preprocessors for one graph, tags of older versions
+    lattice.py                     shared by every kind of graph: numbers, edges, a version
+    content_graph.py, node.py      graphs of filters, inserted one by one or built in bulk
+    interest_graph.py, topics.py, classes.py, objects.py    graphs of an application's own interests
+    preprocessor.py                two methods for every kind: subscribe and tag
+    authority.py, history.py       many preprocessors for one graph; tags of older versions
     picture.py, layout.py          a graph as SVG
 
-No I/O. Users get graphs and preprocessors from `tidings`; `Lattice`, `Vertex`, `draw`, `layers_of`
-and the like are for other rooms. Start at content_graph.py; docs/content-graph.md is for users.
+No I/O. Users import graphs and preprocessors from `tidings`; only other rooms use `Lattice`,
+`Vertex`, `draw` and `layers_of`. Start at content_graph.py; docs/content-graph.md is for users.
 """
 
 from tidings.graph.authority import Authority, StatelessPreprocessor, Tag

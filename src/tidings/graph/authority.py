@@ -1,16 +1,16 @@
-"""Many preprocessors, one graph: tags of older copies are corrected.
+"""Many preprocessors share one graph, and the authority corrects the tags of outdated copies.
 
-    authority     version 7   8   9           subscriptions come here, and only here
-    copies             7       8              they tag, each by its version; they keep nothing else
+    authority     version 7   8   9           only the authority accepts subscriptions
+    copies             7       8              each copy only tags, at its own version
 
-A copy knows nothing of nodes that came after it, and names nodes that are gone. Its tag says which
-version it was made with. The authority then has only to match the newer nodes, and to replace
-removed nodes by those that stand for them today; the result is the tag that a fresh preprocessor
-would give. A tag that it can't explain (of a version that was forgotten or comes from another life,
-or with a node that never was) it makes anew. So nothing is lost, however old a copy is.
+A copy does not know of nodes added after it was made, and may name nodes removed since. Its tag
+says which version it was made with. The authority matches only the newer nodes, and replaces
+removed nodes by their current substitutes. The result is the tag that an up-to-date preprocessor
+would give. If a tag has an unknown version, another life or an unknown node, the authority tags the
+notification itself. So nothing is lost, however old a copy is.
 
-This rests on two things: numbers are given once, so newer nodes are those with higher numbers; and
-a covering that is known stays known, so what matched then is still above the nodes of the tag.
+This relies on two facts. Numbers are never reused, so newer nodes have higher numbers. A known
+covering stays known, so every node that matched then is still in the tag or above it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tidings.graph.history import History
 from tidings.graph.lattice import Lattice, Vertex, reach
 from tidings.model import GraphError
 
-MANY = 1000  # newer nodes from which on the index of the graph is faster
+MANY = 1000  # with more newer nodes than this, the index of the graph is faster
 
 V = TypeVar("V", bound=Vertex)
 N = TypeVar("N")
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """The lowest nodes that match a notification, by their numbers, at a version of the graph."""
+    """The numbers of the lowest nodes that match a notification at one version of the graph."""
 
     version: int
     nodes: tuple[int, ...]
@@ -39,7 +39,7 @@ class Tag(msgspec.Struct, frozen=True):
 
 
 class GraphPreprocessor(Protocol[V, N]):
-    """A preprocessor that keeps a graph; one may `read` notifications before it tags them."""
+    """A preprocessor that has a graph. If it has a method `read`, it tags what `read` returns."""
 
     @property
     def graph(self) -> Lattice[V, N]: ...
@@ -47,7 +47,7 @@ class GraphPreprocessor(Protocol[V, N]):
 
 
 class StatelessPreprocessor(Generic[N]):
-    """A copy of a preprocessor, as it was at a version. It tags, and takes no interests."""
+    """A copy of a preprocessor at one version. It tags, but accepts no interests."""
 
     def __init__(self, preprocessor: GraphPreprocessor[Any, N], life: int = 1) -> None:
         self._preprocessor = preprocessor
@@ -55,25 +55,27 @@ class StatelessPreprocessor(Generic[N]):
         self.life = life
 
     def tag(self, notification: N) -> Tag:
-        """The lowest nodes that matched, and the version that says so."""
+        """The lowest nodes that match, and the version of this copy."""
         nodes = tuple(node.id for node in self._preprocessor.tag(notification))
         return Tag(self.version, nodes, self.life)
 
     def subscribe(self, interest: object) -> Vertex:
-        """GraphError: only the authority's preprocessor takes interests."""
-        raise GraphError("a copy of a preprocessor takes no interests; ask the one it is a copy of")
+        """Always raise GraphError: only the authority's preprocessor accepts interests."""
+        raise GraphError(
+            "a copy of a preprocessor accepts no interests; subscribe at the original instead"
+        )
 
 
 class Authority(Generic[V, N]):
-    """The preprocessor whose graph counts, with the history of the graph."""
+    """The preprocessor whose graph is authoritative, and the history of that graph."""
 
     def __init__(self, preprocessor: GraphPreprocessor[V, N], life: int = 1) -> None:
-        """`life` is another number after each start from nothing, when versions begin again."""
+        """Pass a different `life` whenever the graph starts empty and versions start again at 0."""
         self._preprocessor = preprocessor
         self.life = life
         self._history = History(preprocessor.graph.version, preprocessor.graph._next)
         if preprocessor.graph._follower is not None:
-            raise GraphError("this graph has an authority already")
+            raise GraphError("this graph already has an authority")
         preprocessor.graph._follower = self._history
 
     @property
@@ -81,13 +83,13 @@ class Authority(Generic[V, N]):
         return self._preprocessor.graph.version
 
     def copied(self) -> StatelessPreprocessor[N]:
-        """A preprocessor that knows what is there now, and nothing of what comes."""
+        """A copy of the preprocessor as it is now; later changes do not reach it."""
         twin: Any = copy.copy(self._preprocessor)
         twin.graph = self._preprocessor.graph.copy()
         return StatelessPreprocessor(twin, self.life)
 
     def corrected(self, tag: Tag, notification: N) -> list[V]:
-        """The lowest nodes that match now, of a notification that a copy has tagged."""
+        """The lowest nodes that now match a notification that a copy has tagged."""
         graph, history = self._preprocessor.graph, self._history
         if tag.life != self.life or not history.knows(tag.version):
             return self._preprocessor.tag(notification)
@@ -108,6 +110,6 @@ class Authority(Generic[V, N]):
         return sorted(found)
 
     def forget(self, version: int) -> None:
-        """No copy is older than this version any more; what comes from an older one is tagged
-        anew."""
+        """Drop the history before this version. Notifications tagged by an older copy are then
+        tagged again from scratch."""
         self._history.forget(version)

@@ -1,16 +1,16 @@
 """The *type-based* preprocessor: nodes are Python classes, notifications are objects.
 
-    class Event            a subscription to Event gets quotes and trades, one to Quote
-    class Quote(Event)     gets quotes alone. A class with two bases has two parents.
-    class Trade(Event)
+    class Event            a subscription to Event gets quotes and trades;
+    class Quote(Event)     a subscription to Quote gets only quotes.
+    class Trade(Event)     A class with two bases has two parents.
 
-Only what a class inherits from counts, its `__mro__`. A class that was registered with an abstract
-base class, or that such a class accepts by `__subclasshook__`, is not covered by it: a program may
-register classes at any time, and a covering that comes and goes can't be an edge. For the same
-reason `__class__` and `isinstance` are not used; the type of an object is `type(object)`.
+Only real inheritance counts, that is, the `__mro__`. An abstract base class does not cover a class
+that was registered with it, or that its `__subclasshook__` accepts. A program may register classes
+at any time, and an edge must not depend on that. For the same reason `__class__` and `isinstance`
+are not used; the type of an object is `type(object)`.
 
-Cost: `tag` is one look-up for each class that the object's class inherits from, however many nodes
-there are; a new class is compared with all nodes.
+Cost: `tag` does one look-up for each class in the object's `__mro__`, however many nodes there are.
+A new class is compared with all nodes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ClassNode = InterestNode[type[Any]]
 
 
 def inherits(cls: type[Any], base: type[Any]) -> bool:
-    """Whether a class is the other or inherits from it, whatever their metaclasses say."""
+    """Whether `cls` is `base` or inherits from it, whatever their metaclasses say."""
     return any(one is base for one in cls.__mro__)
 
 
 class ClassGraph(InterestGraph[type[Any], Any]):
-    """Classes beneath a root, which inherits from which. Their keys are their addresses: the nodes
-    keep them alive, and not every metaclass lets its classes be hashed."""
+    """Classes below a root class, and which inherits from which. The key of a class is its `id()`:
+    nodes keep their classes alive, and some metaclasses make classes unhashable."""
 
     def __init__(self, root: type[Any] = object) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class ClassGraph(InterestGraph[type[Any], Any]):
         self.root = root
 
     def insert(self, interest: type[Any]) -> ClassNode:
-        """The node of a class: the one that is there, or a new one in its place."""
+        """The node of a class, which is added if it is new."""
         if not isinstance(interest, type):
             raise GraphError(f"found {name_of(interest)}, expected a class")
         node = self.node(interest)
@@ -57,7 +57,7 @@ class ClassGraph(InterestGraph[type[Any], Any]):
         return node
 
     def node(self, interest: type[Any]) -> ClassNode | None:
-        """The node of a class, if there is one."""
+        """The node of a class, or None if it has none."""
         return self._by_key.get(id(interest))
 
     def matching(self, notification: Any) -> list[ClassNode]:
@@ -84,14 +84,14 @@ class ClassGraph(InterestGraph[type[Any], Any]):
         return cls
 
     def _keys_of(self, node: ClassNode) -> tuple[int]:
-        return (id(node.interest),)  # another one in another process
+        return (id(node.interest),)  # differs from process to process
 
 
 class TypePreprocessor:
-    """Takes any class beneath a root; a notification is an object of such a class."""
+    """Accepts any class below a root class; a notification is an instance of such a class."""
 
     def __init__(self, root: type[Any] = object) -> None:
-        """Classes that do not inherit from the root are refused, and so are their objects."""
+        """Classes that do not inherit from the root are refused, and so are their instances."""
         self.graph = ClassGraph(root)
 
     def subscribe(self, interest: type[Any]) -> ClassNode:

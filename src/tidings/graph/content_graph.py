@@ -4,16 +4,16 @@
                     \\        /      \\              between. A path from A to B: A covers B.
      origin = 'EWR' AND delay > 60    delay > 90
 
-Invariant, after every call: the edges are the transitive reduction of "covers". A covering that
-is known stays known: when B goes, what covered B still covers what B covered. Equal filters share
-a node, and so do filters that are written differently but cover each other. Each filter of a node
-is compared, not only the first: "covers" misses some coverings, and more of one filter than of
-another.
+Invariant, after every call: the edges are the transitive reduction of the known coverings. A known
+covering stays known: when B is removed, whatever covered B still covers whatever B covered. Equal
+filters share a node, and so do filters that are written differently but cover each other. All
+filters of a node are compared, not only the first: `covers` misses some coverings, and which ones
+depends on how a filter is written.
 
-Cost of insert: the candidates of the index, each checked once, up to PLACING comparisons in each
-direction (coverings not found by then stay unknown, like those that `covers` misses), plus the part
-of the graph above and below the new node. `build` makes a graph of very many filters at once, by
-the batch join. It leaves the index out; the first `insert` or `matching` waits until it is made.
+Cost of `insert`: each candidate from the index is checked once, and the graph above and below the
+new node is visited. After PLACING steps in one direction the search stops; coverings not found by
+then stay unknown, like those that `covers` misses. `build` makes a graph of very many filters at
+once, with the batch join. It does not build the index; the first `insert` or `matching` does.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tidings.graph.lattice import Lattice, reach, tie
 from tidings.graph.node import Node
 from tidings.model import Event, GraphError
 
-PLACING = 100_000  # steps, of a microsecond or so, that a new filter may take each way
-FEW = 64  # candidates that are compared in any order
+PLACING = 100_000  # steps of about a microsecond that a new filter may take in each direction
+FEW = 64  # up to this many candidates are compared in any order
 
 
 class ContentGraph(Lattice[Node, Event]):
-    """A DAG of nodes; see the top of the module. Iterating gives the nodes by number."""
+    """A DAG of nodes; see the module docstring. Iterating yields the nodes."""
 
     def __init__(self, filters: Iterable[Filter] = ()) -> None:
         super().__init__()
@@ -51,12 +51,12 @@ class ContentGraph(Lattice[Node, Event]):
         threads: int | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> ContentGraph:
-        """The graph of many filters at once: the same as inserting them one by one, but for the
-        numbers of nodes, and far faster.
+        """The graph of many filters. It is far faster than inserting them one by one, and the
+        result is the same, except for the numbers of nodes.
 
-        `progress` is told how many more have their place, `note` what is done next. `threads`: for
-        the join, which is the smaller part; when not given, as many as the machine has processors,
-        at most a few.
+        `progress` is called with the number of filters placed since the last call, `note` with the
+        name of the next step. `threads` is used for the join, the smaller part of the work; it
+        defaults to the number of processors, up to a small limit.
         """
         from tidings.matching.covering import cover
 
@@ -83,12 +83,11 @@ class ContentGraph(Lattice[Node, Event]):
         return graph
 
     def insert(self, filter_: Filter) -> Node:
-        """The node of this filter: the one that is there, or a new one in its place.
+        """The node of this filter, which is added if it is new.
 
-        A new filter can show that nodes which were apart cover each other. They become one, the
-        one with the lowest number; the others are no longer in the graph, `node in graph` is False
-        for them, and calls that are given one raise GraphError. `node(filter)` has the one that is
-        there now.
+        A new filter can show that separate nodes cover each other. They are merged into the one
+        with the lowest number. The others leave the graph: `node in graph` is then False, and
+        methods raise GraphError for them. `node(filter)` returns the merged node.
         """
         need_filter(filter_)
         known = self._by_key.get(filter_.key)
@@ -119,7 +118,7 @@ class ContentGraph(Lattice[Node, Event]):
         self._by_key[filter_.key] = node
 
     def _unite(self, nodes: set[Node]) -> Node:
-        """One node in place of several, without edges."""
+        """Merge nodes into one, and remove all their edges."""
         kept = min(nodes)
         for node in nodes:
             self._cut_off(node)
@@ -141,13 +140,13 @@ class ContentGraph(Lattice[Node, Event]):
         return self._hulls
 
     def _above(self, filter_: Filter, effort: Effort) -> set[Node]:
-        """All that cover the filter, with whatever covers those."""
+        """All nodes that cover the filter, and all their ancestors."""
         asked = _light_first(self._index.may_cover(filter_.form))
         near = {self._by_key[o.key] for o in asked if covers(o.form, filter_.form, effort)}
         return near | reach(near, up=True)
 
     def _below(self, filter_: Filter, effort: Effort) -> set[Node]:
-        """All that the filter covers, with whatever those cover."""
+        """All nodes that the filter covers, and all their descendants."""
         asked = _light_first(self._index.may_be_covered(filter_.form))
         near = {self._by_key[o.key] for o in asked if covers(filter_.form, o.form, effort)}
         return near | reach(near, up=False)
@@ -166,7 +165,7 @@ class ContentGraph(Lattice[Node, Event]):
         self._hulls = None
 
     def node(self, filter_: Filter) -> Node | None:
-        """The node of an equal filter, if there is one."""
+        """The node of an equal filter, or None."""
         need_filter(filter_)
         return self._by_key.get(filter_.key)
 
@@ -178,7 +177,7 @@ class ContentGraph(Lattice[Node, Event]):
         return sorted({self._by_key[one.key] for one in found if one.form.holds(event, values)})
 
     def matching_of(self, nodes: Iterable[Node], event: Event) -> list[Node]:
-        """Those of the given nodes whose filter matches the notification."""
+        """The given nodes whose filter matches the notification."""
         need_mapping(event)
         values: dict[str, Key] = {}
         return [node for node in nodes if node.filter.form.holds(event, values)]
@@ -191,15 +190,15 @@ class ContentGraph(Lattice[Node, Event]):
 
 
 def _light_first(found: Iterable[Filter]) -> Iterable[Filter]:
-    """Candidates, the cheapest to compare first, so that most are compared before the limit."""
+    """Candidates, cheapest to compare first, so that as many as possible fit within the limit."""
     asked = list(found)
     return sorted(asked, key=lambda one: one.form.weight) if len(asked) > FEW else asked
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without garbage collection: it would visit millions of live objects again and again, and take
-    half of the time of a large build."""
+    """Turn garbage collection off: it would visit millions of live objects again and again, and
+    take half the time of a large build."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,15 +1,14 @@
-"""The history of a graph: what a tag of an older version means in the graph as it is now.
+"""The history of a graph: it translates a tag of an older version to the current graph.
 
     versions   floor ... v ... now
-    numbers    the number that the next new node got, at each version
-    gone       nodes that were taken out since, and the nodes to look at in their place: those that
-               were right above, or the one that it became one with
+    numbers    for each version, the number that the next new node would get
+    gone       for each removed node, its substitutes: its parents at that time, or the node that it
+               was merged into
 
-A removed node is replaced by all nodes that covered it when it went. Those may be gone too; then
-the ones that replace them count.
+A substitute may itself have been removed; then its own substitutes are used.
 
-Cost: 8 bytes for each version, and an entry for each node that went. `forget` drops what no
-preprocessor is old enough to need.
+Cost: 8 bytes for each version, and an entry for each removed node. `forget` drops versions that are
+older than every copy.
 """
 
 from __future__ import annotations
@@ -19,13 +18,14 @@ from collections.abc import Iterable
 
 
 class History:
-    """The past of a graph, from a version on."""
+    """The past of a graph, back to the version `floor`."""
 
     def __init__(self, version: int, next_number: int) -> None:
         self.floor = version
-        """The oldest version that is known here."""
+        """The oldest known version."""
         self._next = array("q", [next_number])  # by version, from the floor on
-        self._gone: dict[int, tuple[int, tuple[int, ...]]] = {}  # version it went with; where to
+        # by removed node: the version that removed it, and its substitutes
+        self._gone: dict[int, tuple[int, tuple[int, ...]]] = {}
 
     def gone(self, number: int, to: Iterable[int]) -> None:
         self._gone[number] = (self.floor + len(self._next), tuple(to))
@@ -38,11 +38,11 @@ class History:
         return self.floor <= version < self.floor + len(self._next)
 
     def first_since(self, version: int) -> int:
-        """Nodes with this number or a higher one came after a version."""
+        """The lowest number that a node added after this version can have."""
         return self._next[version - self.floor]
 
     def now(self, numbers: Iterable[int]) -> set[int]:
-        """The nodes that stand for these today; those that stay are among them."""
+        """The current nodes for these numbers, with removed nodes replaced by substitutes."""
         found: set[int] = set()
         seen: set[int] = set()
         stack = list(numbers)
@@ -58,7 +58,7 @@ class History:
         return found
 
     def forget(self, version: int) -> None:
-        """No preprocessor is older than this version any more."""
+        """Drop the history before this version."""
         version = min(version, self.floor + len(self._next) - 1)
         if version > self.floor:
             del self._next[: version - self.floor]

@@ -1,4 +1,4 @@
-"""Graphs of an application's own interests, which are found by their keys."""
+"""Graphs of an application's own interests, each found by its key."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ N = TypeVar("N")
 
 
 class InterestNode(Vertex, Generic[I]):
-    """An interest of an application in a graph: a topic, a class, an object of its own."""
+    """The node of an application's interest: a topic, a class, or an object that it defines."""
 
     __slots__ = ("_keys", "interest")
 
     def __init__(self, number: int, interest: I, key: Hashable) -> None:
         super().__init__(number)
         self.interest = interest
-        self._keys: tuple[Hashable, ...] = (key,)  # of all interests that turned out to be this one
+        self._keys: tuple[Hashable, ...] = (key,)  # of all interests that share this node
 
     def __repr__(self) -> str:
         return f"Node({self.id}, {name_of(self.interest)})"
 
 
 def name_of(thing: object) -> str:
-    """The name of an application's object, at most a line of it; it never fails."""
+    """A short name for an application's object; never raises."""
     try:
         text = thing.__qualname__ if isinstance(thing, type) else repr(thing)
     except Exception:
@@ -35,7 +35,7 @@ def name_of(thing: object) -> str:
 
 
 class InterestGraph(Lattice[InterestNode[I], N]):
-    """A graph whose nodes are found by keys of their interests."""
+    """A graph whose nodes are found by the keys of their interests."""
 
     def _new_node(self, interest: I, key: Hashable) -> InterestNode[I]:
         node = InterestNode(self._next, interest, key)

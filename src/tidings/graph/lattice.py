@@ -3,14 +3,14 @@
          A                 an edge from A to B: A covers B and nothing lies between.
         / \\                A path from A to B: A covers B.
        B   C
-        \\ /                Kinds of graphs differ in how they find what lies above and below a new
-         D                 node, and what matches a notification. All else is here.
+        \\ /                Kinds of graphs differ in how they place a new node, and in how they
+         D                 match a notification. Everything else is here.
 
-Invariant, after every call: the edges are the transitive reduction of the covering that is known,
-and what is known stays known: when B goes, what covered B still covers what B covered.
+Invariant, after every call: the edges are the transitive reduction of the known coverings. A known
+covering stays known: when B is removed, whatever covered B still covers whatever B covered.
 
-The version grows with every change. Whoever follows the graph (`History`, for preprocessors that
-are behind) is told of it; a graph that nobody follows keeps no past.
+The version grows with every change. A follower is told of each change (`History`, which serves
+outdated preprocessors); a graph without a follower keeps no history.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.model import GraphError
 
 
 class Vertex:
-    """A place in a content graph, with its number, which is given once and never again."""
+    """A node of any kind of content graph. Its number is never reused."""
 
     __slots__ = ("_children", "_parents", "id")
 
@@ -37,8 +37,8 @@ class Vertex:
         return self.id < other.id
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without its edges, which a graph keeps when it is copied: they would lead to all others,
-        each inside the one before."""
+        """Leave out the edges. The graph copies them itself: following them here would pickle every
+        other node, one nested inside another."""
         names = (name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()))
         return {name: getattr(self, name) for name in names if name not in _EDGES}
 
@@ -50,13 +50,13 @@ class Vertex:
 
 _EDGES = ("_children", "_parents")
 Vertices = set[Any] | frozenset[Any]
-_NONE: frozenset[Any] = frozenset()  # shared by all that have no edges yet
+_NONE: frozenset[Any] = frozenset()  # shared by all nodes without edges
 V = TypeVar("V", bound=Vertex)
 N = TypeVar("N")
 
 
 def tie(parent: Vertex, child: Vertex) -> None:
-    """An edge between two nodes."""
+    """Add an edge between two nodes."""
     if not isinstance(parent._children, set):
         parent._children = set()
     if not isinstance(child._parents, set):
@@ -66,13 +66,13 @@ def tie(parent: Vertex, child: Vertex) -> None:
 
 
 def untie(parent: Vertex, child: Vertex) -> None:
-    """Take an edge away, if there is one."""
+    """Remove the edge between two nodes, if there is one."""
     parent._children -= {child}
     child._parents -= {parent}
 
 
 def reach(nodes: set[V], up: bool) -> set[V]:
-    """All that lies above (or below) any of these nodes."""
+    """All nodes above (or below) any of these nodes."""
     seen: set[V] = set()
     stack = list(nodes)
     while stack:
@@ -84,24 +84,24 @@ def reach(nodes: set[V], up: bool) -> set[V]:
 
 
 class Follower(Protocol):
-    """Whoever must know what a graph was like before."""
+    """Receives every change of a graph, to keep its history."""
 
     def gone(self, number: int, to: Iterable[int]) -> None:
-        """A node is no longer there; these are the ones to look at in its place."""
+        """A node was removed; the nodes `to` are its substitutes."""
 
     def changed(self, version: int, next_number: int) -> None:
-        """The graph has a new version, and this is the number that the next new node gets."""
+        """The graph has a new version; `next_number` is the number of the next new node."""
 
 
-_MADE_ANEW = ("_by_key", "_follower", "_hulls", "_nodes")  # not copied with a graph
+_REBUILT = ("_by_key", "_follower", "_hulls", "_nodes")  # rebuilt when a graph is copied
 
 
 class Lattice(ABC, Generic[V, N]):
-    """A DAG of nodes; see the top of the module. Iterating gives the nodes by number."""
+    """A DAG of nodes; see the module docstring. Iterating yields the nodes."""
 
     def __init__(self) -> None:
         self._nodes: dict[int, V] = {}
-        self._by_key: dict[Any, V] = {}  # by the keys of all that a node stands for
+        self._by_key: dict[Any, V] = {}  # each node under all its keys
         self._next = 1
         self.version = 0
         self._follower: Follower | None = None
@@ -136,7 +136,7 @@ class Lattice(ABC, Generic[V, N]):
         return [node for node in self if not node._parents]
 
     def lowest(self, matched: Iterable[V]) -> list[V]:
-        """Of the nodes that match a notification, those that cover no other one of them."""
+        """Those of the matched nodes that cover no other matched node."""
         nodes = {self._check(node) for node in matched}
         return sorted(node for node in nodes if node._children.isdisjoint(nodes))
 
@@ -146,10 +146,10 @@ class Lattice(ABC, Generic[V, N]):
 
     @abstractmethod
     def matching_of(self, nodes: Iterable[V], notification: N) -> list[V]:
-        """Those of the given nodes that match the notification."""
+        """The given nodes that match the notification."""
 
     def remove(self, node: V) -> None:
-        """Take a node out; its parents cover its children from now on without it."""
+        """Remove a node; its parents still cover its children."""
         self._check(node)
         parents, children = list(node._parents), list(node._children)
         self._cut_off(node)
@@ -163,14 +163,14 @@ class Lattice(ABC, Generic[V, N]):
         self._changed()
 
     def copy(self) -> Self:
-        """The same nodes, numbers, edges and version, in a graph of its own."""
+        """An independent graph with the same nodes, numbers, edges and version."""
         fields, nodes, edges = self.__getstate__()
         twin = object.__new__(type(self))
         twin.__setstate__((fields, [copy.copy(node) for node in nodes], edges))
         return twin
 
     def __getstate__(self) -> tuple[dict[str, Any], list[V], list[tuple[int, int]]]:
-        fields = {name: value for name, value in vars(self).items() if name not in _MADE_ANEW}
+        fields = {name: value for name, value in vars(self).items() if name not in _REBUILT}
         edges = [(node.id, child.id) for node in self._nodes.values() for child in node._children]
         return fields, list(self._nodes.values()), edges
 
@@ -188,7 +188,7 @@ class Lattice(ABC, Generic[V, N]):
         """The keys that a node is found by."""
 
     def _forget(self, node: V) -> None:
-        """A node was taken out."""
+        """Drop a removed node from the look-up tables."""
         for key in self._keys_of(node):
             del self._by_key[key]
 
@@ -206,8 +206,8 @@ class Lattice(ABC, Generic[V, N]):
 
     @staticmethod
     def _link(node: V, above: set[V], below: set[V]) -> None:
-        """Put the node between its lowest coverers and its highest covered; drop the edges that
-        it makes redundant."""
+        """Link the node to the lowest nodes above it and the highest nodes below it, and drop the
+        edges that this makes redundant."""
         for child in below:
             for parent in child._parents & above:
                 untie(parent, child)
@@ -225,5 +225,5 @@ class Lattice(ABC, Generic[V, N]):
         return found
 
     def _stranger(self, node: object) -> GraphError:
-        """What is said of a node that is not here."""
+        """The error for a node that is not in this graph."""
         return GraphError(f"{node!r} is not in this graph")

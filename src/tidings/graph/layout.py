@@ -1,17 +1,16 @@
-"""Where the nodes of a graph stand in a picture: in layers, each node below all that cover it.
+"""Positions of the nodes of a graph in a picture: in layers, each node below all that cover it.
 
-    layer      the longest path from a root; so every edge leads down
-    order      within a layer by the middle of a node's neighbours above and below, in turns, and
-               of all orders that were seen the one with the fewest crossings
-    x          as near to the middle of the neighbours as the order and the sizes allow
-    rows       a layer that is too wide is folded: neighbours in the order stand in turns in one of
-               several rows
+    layer      the longest path from a root, so that every edge leads down
+    order      nodes of a layer are sorted by the mean position of their neighbours, alternately
+               those above and those below; the order with the fewest crossings wins
+    x          as close to the mean of the neighbours as order and sizes allow
+    rows       a layer that is too wide is folded: its nodes alternate between several rows
 
-An edge that passes layers has a bend in each, which takes part in all of this as a narrow node;
-where there would be very many bends, long edges go straight. Nodes without edges stand in a block
-of their own at the bottom.
+An edge that passes through layers has a bend in each, which is laid out like a narrow node. If
+there would be very many bends, long edges are drawn straight. Nodes without edges get a block of
+their own at the bottom.
 
-Honest cost: linear in nodes, edges and bends, times a few dozen sweeps.
+Cost: linear in nodes, edges and bends, times a few dozen sweeps.
 """
 
 from __future__ import annotations
@@ -23,42 +22,42 @@ from typing import NamedTuple
 SWEEPS = 16
 PASSES = 12
 MOST_BENDS = 4000
-SHAPE = 1.5  # width by height, about
-MANY_LAYERS = 60  # beyond this, layers come closer to each other
-WIDEST_GAP = 2.0  # between layers, times the least
+SHAPE = 1.5  # approximate width divided by height
+MANY_LAYERS = 60  # with more layers than this, the gaps between them shrink
+WIDEST_GAP = 2.0  # the widest gap between layers, in units of the smallest
 
 
 class Style(NamedTuple):
-    """Sizes: of a node, of the space between nodes, and of a bend."""
+    """The sizes of a node, of the space between nodes, and of a bend."""
 
     width: float
     height: float
     space: float
     gap: float
-    """At least so much between layers."""
+    """The smallest gap between layers."""
     bend: float
     folds: int
-    """At most so many rows for a layer. With two, whatever leads to a node of the second row passes
-    between those of the first."""
+    """The most rows per layer. With two, edges to the second row pass between the nodes of the
+    first."""
 
 
 class Layout(NamedTuple):
-    """Centres of nodes, and the points that edges pass."""
+    """The centres of nodes, and the points that edges pass through."""
 
     layers: list[int]
     alone: list[bool]
     x: list[float]
     y: list[float]
     bands: list[tuple[float, float]]
-    """Top and bottom of each layer, and of the block of nodes without edges, if there are any."""
+    """Top and bottom of each layer, and of the block of nodes without edges, if there is one."""
     edges: list[tuple[int, int, list[tuple[float, float]]]]
-    """From, to, and on the way the points that it passes: where it leaves a layer or enters one."""
+    """From, to, and the points in between: where the edge leaves a layer or enters one."""
     width: float
     height: float
 
 
 def layers_of(children: Sequence[Sequence[int]]) -> list[int]:
-    """For each node the length of the longest path from a root to it."""
+    """For each node, the length of the longest path from a root to it."""
     waiting = [0] * len(children)
     for below in children:
         for child in below:
@@ -76,7 +75,7 @@ def layers_of(children: Sequence[Sequence[int]]) -> list[int]:
 
 
 def lay_out(children: Sequence[Sequence[int]], style: Style) -> Layout:
-    """The places of all nodes, given the children of each."""
+    """Lay out all nodes, given the children of each."""
     layers = layers_of(children)
     has_parent = {child for below in children for child in below}
     alone = [not below and n not in has_parent for n, below in enumerate(children)]
@@ -120,8 +119,8 @@ def lay_out(children: Sequence[Sequence[int]], style: Style) -> Layout:
 
 
 def crossings(upper: Sequence[int], ends: Sequence[Sequence[int]]) -> int:
-    """How often edges cross between two layers: `ends[node]` are the positions, in the lower one,
-    of the edges of a node of the upper one."""
+    """How often edges cross between two layers. `ends[node]` lists where the edges of an upper node
+    end in the lower layer."""
     seen = [end for node in upper for end in sorted(ends[node])]
     tree = [0] * (max(seen, default=0) + 2)
     count = 0
@@ -169,7 +168,7 @@ class _Net:
             self.rows[self.layers[node]].append(node)
 
     def _first_order(self, alone: list[bool]) -> list[int]:
-        """Connected nodes side by side, as a walk from the roots finds them."""
+        """Nodes in the order of a depth-first walk, which keeps connected nodes together."""
         roots = [n for n in range(self._count) if not self._above[n] and not alone[n]]
         seen: dict[int, None] = {}
         for root in roots:
@@ -178,7 +177,7 @@ class _Net:
                 node = stack.pop()
                 if node not in seen:
                     seen[node] = None
-                    # up as well, so that connected nodes stay together
+                    # follow edges up as well, so that connected nodes stay together
                     stack += reversed(self._above[node])
                     stack += reversed(self._below[node])
         return list(seen)
@@ -198,7 +197,7 @@ class _Net:
         self.rows = best
 
     def _sort(self, row: list[int], nearby: list[list[int]]) -> None:
-        """By the middle of the neighbours; a node without any stays where it is."""
+        """Sort a layer by the mean position of the neighbours; a node without any stays."""
         middles = []
         for at, node in enumerate(row):
             near = [self._share[other] for other in nearby[node]]
@@ -213,7 +212,7 @@ class _Net:
             self._at[node] = at
 
     def _crossings(self) -> int:
-        self._share = [0.0] * len(self.layers)  # how far to the right in its layer, from 0 to 1
+        self._share = [0.0] * len(self.layers)  # position in the layer, from 0 (left) to 1 (right)
         self._at = [0] * len(self.layers)
         for row in self.rows:
             self._measure(row)
@@ -237,9 +236,9 @@ class _Net:
         return min(style.folds, max(1, -int(-taken // (room + style.space))))
 
     def place(self, width: float, folded: list[int], style: Style) -> list[float]:
-        """x of all nodes and bends."""
+        """The x of all nodes and bends."""
         x = [0.0] * len(self.layers)
-        steps: list[list[float]] = []  # of each layer, the least distances from its first node
+        steps: list[list[float]] = []  # per layer: least distances from its first node
         for row, folds in zip(self.rows, folded, strict=True):
             at, found = 0.0, []
             step = (style.width + style.space) / folds
@@ -264,16 +263,16 @@ class _Net:
         return x
 
     def _wanted(self, node: int, x: list[float], up: bool) -> float:
-        """The middle of the neighbours on one side, or on the other where there are none."""
+        """The mean x of the neighbours on one side, or on the other side if there are none."""
         near = self._below[node] if up else self._above[node]
         near = near or self._above[node] or self._below[node]
         return sum(x[other] for other in near) / len(near)
 
 
 def _spread(wanted: list[float], steps: list[float], width: float) -> list[float]:
-    """Places as near to the wanted ones as this order and these distances allow, by least squares:
-    nodes that come too close form a group, which stands in the middle of what its members want."""
-    groups: list[tuple[float, int]] = []  # sum of what is wanted of the first place, members
+    """Positions as close to the wanted ones as order and distances allow, by least squares. Nodes
+    that come too close form a group, which is placed at the mean of what its members want."""
+    groups: list[tuple[float, int]] = []  # (sum of the wanted starts, number of members)
     for want, step in zip(wanted, steps, strict=True):
         total, members = want - step, 1
         while groups and groups[-1][0] / groups[-1][1] >= total / members:
@@ -281,13 +280,14 @@ def _spread(wanted: list[float], steps: list[float], width: float) -> list[float
             total, members = total + before, members + others
         groups.append((total, members))
     starts = [total / members for total, members in groups for _ in range(members)]
-    # not beyond the edges of the picture, as far as there is room
+    # stay within the picture if there is room
     most = max(0.0, width - (steps[-1] if steps else 0.0))
     return [min(max(start, 0.0), most) + step for start, step in zip(starts, steps, strict=True)]
 
 
 def _width_for(rows: list[tuple[int, int]], singles: int, style: Style) -> float:
-    """A width that makes the picture a bit wider than it is high; rows are nodes and bends."""
+    """A width that makes the picture about SHAPE times as wide as high. `rows` has the number of
+    nodes and of bends of each layer."""
     across = style.width + style.space
     least = [-(-nodes // style.folds) * across + bends * style.bend for nodes, bends in rows]
     width = max([across, *least])
@@ -302,7 +302,7 @@ def _width_for(rows: list[tuple[int, int]], singles: int, style: Style) -> float
 
 
 def _gap_for(folded: list[int], singles: float, width: float, style: Style) -> float:
-    """The space between layers that gives the picture its shape, within limits."""
+    """The gap between layers that gives the picture its shape, within limits."""
     free = width / SHAPE - _height([*folded, int(singles)], 0.0, style)
     return min(max(style.gap, free / max(1, len(folded) - 1)), WIDEST_GAP * style.gap)
 

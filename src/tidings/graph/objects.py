@@ -1,21 +1,21 @@
 """The *application-defined* preprocessor: interests are objects that know what they cover.
 
     class Range:
-        def covers(self, other): ...        whether all that matches the other matches this
+        def covers(self, other): ...        whether everything that matches `other` matches this
         def matches(self, notification): ...
-        def key(self): ...                  equal keys, one node
+        def key(self): ...                  objects with equal keys share a node
 
-Nothing is taken on trust. A new object is compared with every node, both ways, before anything is
-changed, and the answers must fit the paths that are there:
+Answers are checked. A new object is compared with every node, in both directions, before the graph
+changes. The answers must agree with the existing paths:
 
-- what covers something above it covers it; what is covered by something below it is covered by it
-- what is above it covers what is below it
+- every node above a node that covers the object covers it too, and likewise below
+- every node that covers the object covers every node that the object covers
 
-Where they do not fit, or a method raises, GraphError names the objects and the graph is as it was.
-So each path is an answer "yes", and each "yes" a path. Objects that cover each other share a node.
+If they disagree, or a method raises, GraphError names the objects and the graph stays unchanged.
+So there is a path exactly where `covers` is true. Objects that cover each other share a node.
 
-Cost: two calls of `covers` for each node and new object, and `matches` for each node whose parents
-match: what lies under a node that does not match is not looked at.
+Cost: a new object needs two calls of `covers` per node. Tagging calls `matches` only on nodes with
+a parent that matches, and on nodes without parents.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from tidings.model import GraphError
 
 
 class SubscriptionObject(Protocol):
-    """What an interest of an application must provide. Its answers may not change with time."""
+    """The methods that an application's interest must have. Their answers must never change."""
 
     def covers(self, other: Any) -> bool:
-        """Whether every notification that matches the other matches this one."""
+        """Whether every notification that matches `other` also matches this object."""
 
     def matches(self, notification: Any) -> bool:
-        """Whether a notification matches."""
+        """Whether the notification matches this object."""
 
     def key(self) -> Hashable:
-        """The same for equal interests."""
+        """A hashable value; equal for equal interests."""
 
 
-ObjectNode = InterestNode[Any]  # Any: what the application put in
+ObjectNode = InterestNode[Any]  # Any: the application's object
 
 
 class ObjectGraph(InterestGraph[Any, Any]):
-    """Objects of an application, which covers which."""
+    """Objects of an application, and which covers which."""
 
     def __init__(self) -> None:
         super().__init__()
         self._asking = False
 
     def insert(self, interest: SubscriptionObject) -> ObjectNode:
-        """The node of an object: the one that is there, or a new one in its place."""
+        """The node of an object, which is added if it is new."""
         key = _key_of(interest)
         known = self._by_key.get(key)
         if known is not None:
@@ -65,7 +65,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         self._need_order(interest, above, below)
         same = above & below
         if same:
-            (node,) = same  # two nodes would cover each other, and so be one
+            (node,) = same  # two such nodes would cover each other, and so share one node
             node._keys += (key,)
             self._by_key[key] = node
         else:
@@ -77,7 +77,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
     def _need_order(
         self, new: SubscriptionObject, above: set[ObjectNode], below: set[ObjectNode]
     ) -> None:
-        """GraphError unless the answers, with all answers before, form an order."""
+        """Raise GraphError unless these answers and the earlier ones form a partial order."""
         for node in sorted(above):
             for parent in sorted(node._parents - above):
                 raise _not_transitive(parent.interest, node.interest, new)
@@ -90,7 +90,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
                 raise _not_transitive(node.interest, new, other.interest)
 
     def node(self, interest: SubscriptionObject) -> ObjectNode | None:
-        """The node of an object with an equal key, if there is one."""
+        """The node of an object with an equal key, or None."""
         return self._by_key.get(_key_of(interest))
 
     def remove(self, node: ObjectNode) -> None:
@@ -98,7 +98,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         super().remove(node)
 
     def matching(self, notification: Any) -> list[ObjectNode]:
-        """All nodes that match, looked for from the top down."""
+        """All nodes that match, searched from the top down."""
         found: set[ObjectNode] = set()
         with self._closed():
             stack = [node for node in self._nodes.values() if not node._parents]
@@ -113,8 +113,8 @@ class ObjectGraph(InterestGraph[Any, Any]):
         for node in sorted(found):
             for parent in sorted(node._parents - found):
                 raise GraphError(
-                    f"a notification matches {name_of(node.interest)} and not "
-                    f"{name_of(parent.interest)}, which covers it; expected both"
+                    f"a notification matches {name_of(node.interest)} but not "
+                    f"{name_of(parent.interest)}, which covers it; expected it to match both"
                 )
         return sorted(found)
 
@@ -124,7 +124,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
 
     @contextmanager
     def _closed(self) -> Iterator[None]:
-        """Refuse changes of the graph while an application's methods run."""
+        """Refuse use of the graph while the application's methods run."""
         self._need_open()
         self._asking = True
         try:
@@ -134,11 +134,13 @@ class ObjectGraph(InterestGraph[Any, Any]):
 
     def _need_open(self) -> None:
         if self._asking:
-            raise GraphError("a graph can't be used by the objects that it is asking")
+            raise GraphError(
+                "the graph was used inside covers or matches of one of its objects; use it outside"
+            )
 
 
 class ObjectPreprocessor:
-    """Takes objects of the application that have `covers`, `matches` and `key`."""
+    """Accepts objects of the application that have `covers`, `matches` and `key`."""
 
     def __init__(self) -> None:
         self.graph = ObjectGraph()
@@ -156,19 +158,19 @@ def _covers(one: SubscriptionObject, other: SubscriptionObject) -> bool:
     try:
         return _need_answer(one.covers(other))
     except Exception as problem:
-        what = f"covers, of {name_of(one)} and {name_of(other)}"
-        raise GraphError(f"{what}, {_failure(problem)}") from problem
+        what = f"covers({name_of(other)}) of {name_of(one)}"
+        raise GraphError(f"{what} {_failure(problem)}") from problem
 
 
 def _matches(one: SubscriptionObject, notification: Any) -> bool:
     try:
         return _need_answer(one.matches(notification))
     except Exception as problem:
-        raise GraphError(f"matches, of {name_of(one)}, {_failure(problem)}") from problem
+        raise GraphError(f"matches() of {name_of(one)} {_failure(problem)}") from problem
 
 
 class _NoAnswer(Exception):
-    """Something that is neither True nor False."""
+    """The method returned something other than True or False."""
 
 
 def _need_answer(answer: object) -> bool:
@@ -179,10 +181,10 @@ def _need_answer(answer: object) -> bool:
 
 def _failure(problem: Exception) -> str:
     if isinstance(problem, _NoAnswer):
-        return f"gave {problem}, expected True or False"
+        return f"returned {problem}, expected True or False"
     try:
         return f"raised {type(problem).__name__}: {problem}"
-    except Exception:  # its text is the application's too
+    except Exception:  # the application's `__str__` may raise too
         return f"raised {type(problem).__name__}"
 
 
@@ -197,7 +199,7 @@ def _key_of(interest: SubscriptionObject) -> Hashable:
         hash(key)
     except Exception as problem:
         raise GraphError(
-            f"key, of {name_of(interest)}, {_failure(problem)}; expected something hashable"
+            f"key() of {name_of(interest)} {_failure(problem)}; expected something hashable"
         ) from problem
     return key
 

@@ -1,7 +1,7 @@
-"""A content graph as a picture, in SVG, which every browser shows.
+"""A content graph as an SVG picture, for any browser.
 
 In a small graph, nodes are boxes with the beginning of their text; in a large one they are dots.
-Pointing at a node shows its whole text, and its edges to its children. An edge leads down, from
+Pointing at a node shows its text and highlights the edges to its children. An edge leads down, from
 the covering node to the covered one. The picture has no scripts, and all text in it is escaped.
 """
 
@@ -19,13 +19,13 @@ from tidings.graph.lattice import Lattice, Vertex
 from tidings.graph.layout import Layout, Style, lay_out
 from tidings.graph.node import Node
 
-LINE = 22.0  # between two texts at the side
-LONGEST = 1000  # characters that are shown when somebody points at a node
+LINE = 22.0  # the least distance between two layer names at the side
+LONGEST = 1000  # at most this many characters of text are shown for a node
 MARGIN, LEFT, TOP, BOTTOM = 24.0, 142.0, 92.0, 44.0
 
 
 class Look(NamedTuple):
-    """How nodes are drawn: at most so many lines of so many characters, or none."""
+    """How nodes are drawn: sizes, and the most lines and characters per line (0 lines: dots)."""
 
     style: Style
     lines: int
@@ -33,7 +33,7 @@ class Look(NamedTuple):
     font: float
 
 
-# Up to so many nodes, this look; beyond, dots.
+# (most nodes, look): the first that fits is used; larger graphs are drawn as dots.
 BOXES = (
     (40, Look(Style(186, 66, 20, 56, 16, 2), 3, 24, 11.5)),
     (160, Look(Style(106, 66, 10, 56, 6, 2), 4, 16, 9.5)),
@@ -60,7 +60,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-se
 
 
 def text_of(node: Vertex) -> str:
-    """What a node stands for."""
+    """The text of a node: its filter as SQL, or the name of its interest."""
     if isinstance(node, Node):
         return node.filter.sql()
     return name_of(node.interest) if isinstance(node, InterestNode) else ""
@@ -71,7 +71,7 @@ def draw(
     title: str = "Content graph",
     note: Callable[[Any], str] = lambda _: "",
 ) -> str:
-    """The picture of a graph. `note` gives further text to show when somebody points at a node."""
+    """The picture of a graph as SVG text. `note` returns more text to show on hover."""
     nodes = list(graph)
     places = {node.id: at for at, node in enumerate(nodes)}
     children = [[places[child.id] for child in graph.children(node)] for node in nodes]
@@ -94,7 +94,7 @@ class _Drawing:
         for a, b, points in layout.edges:
             self._ways.setdefault(a, []).append((b, points))
         self._depth = max(layout.layers, default=-1) + 1
-        # Many edges are drawn thinner, so that nodes are still seen.
+        # The more edges there are, the fainter they are drawn, so that nodes stay visible.
         self._opacity = max(0.08, min(0.75, 7 / (len(layout.edges) + 1) ** 0.5))
         self._most = max([len(below) for below in children], default=0)
         self._marks: list[tuple[float, float, str]] = []
@@ -112,7 +112,8 @@ class _Drawing:
             parts.append(
                 f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}"/>'
             )
-        # Edges lead down: drawn in this order they are never on top of a box that they pass.
+        # Marks are drawn from top to bottom. Edges lead down, so a box always hides the edges that
+        # pass it.
         self._marks.append((y, x, f'<g class="n">{"".join(parts)}</g>'))
 
     def _box(self, x: float, y: float, colour: str, number: int, text: str) -> str:
@@ -174,13 +175,13 @@ class _Drawing:
             *(mark for _, _, mark in sorted(self._marks)),
             "</g>",
             f'<text class="small faint" x="{MARGIN}" y="{height - 14:.0f}">A line leads down from '
-            "what covers to what is covered. Point at a node to read it.</text>",
+            "a covering node to a covered one. Point at a node to read it.</text>",
             "</svg>\n",
         ]
         return "\n".join(out)
 
     def _bands(self, width: float) -> list[str]:
-        """A strip behind each layer, with its depth and how many nodes it has."""
+        """A strip behind each layer, with its depth and its number of nodes."""
         layout = self._layout
         pairs = zip(layout.layers, layout.alone, strict=True)
         linked = Counter(layer for layer, single in pairs if not single)
@@ -197,7 +198,7 @@ class _Drawing:
                 f'height="{bottom - top + 2 * room:.1f}"/>'
             )
             if top - named < LINE:
-                continue  # layers so close that their names would overlap
+                continue  # the names of these layers would overlap
             named = top
             out.append(
                 f'<circle cx="{MARGIN + 4}" cy="{TOP + top + 7:.1f}" r="5" fill="{hue}"/>'
@@ -208,7 +209,7 @@ class _Drawing:
 
 
 def _hue(layer: int, depth: int) -> str:
-    """A colour between those of the top and the bottom."""
+    """The colour of a layer, between the colours of the top and the bottom."""
     at = layer / max(1, depth - 1) * (len(HUES) - 1)
     low = min(int(at), len(HUES) - 2)
     mixed = (a + (b - a) * (at - low) for a, b in zip(HUES[low], HUES[low + 1], strict=True))
@@ -224,5 +225,5 @@ def _cut(text: str, most: int) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text for XML: escaped, and without the characters that XML has no place for."""
+    """Text escaped for XML, with unprintable characters replaced."""
     return html.escape("".join(c if c == "\n" or c.isprintable() else "·" for c in text))

@@ -1,9 +1,9 @@
-"""Preprocessors: they look at content once, so that no router has to.
+"""Preprocessors look at content once, so that no router has to.
 
-Two verbs, whatever the kind: `subscribe` turns an interest into a node, `tag` turns a notification
-into the lowest nodes that cover it. The *dynamic* one here grows its graph with the filters it
-meets; topics.py has the static one, classes.py the type-based one, objects.py the one for objects
-that an application defines.
+Every kind has two methods: `subscribe` turns an interest into a node, `tag` turns a notification
+into the lowest nodes that match it. The *dynamic* preprocessor here adds each new filter to its
+graph. topics.py has the static one, classes.py the type-based one, and objects.py the one for
+objects that an application defines.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Notification_contra = TypeVar("Notification_contra", contravariant=True)
 
 
 class Preprocessor(Protocol[Interest_contra, Notification_contra]):
-    """What every kind can do."""
+    """The methods of every kind of preprocessor."""
 
     def subscribe(self, interest: Interest_contra, /) -> Vertex:
         """The node of an interest."""
 
     def tag(self, notification: Notification_contra, /) -> Sequence[Vertex]:
-        """The lowest nodes that cover a notification."""
+        """The lowest nodes that match a notification."""
 
 
 class DynamicPreprocessor:
-    """Takes any filter, as text or parsed, and finds or makes its node."""
+    """Accepts any filter, as text or parsed, and finds or creates its node."""
 
     def __init__(self, attributes: Attributes | None = None) -> None:
         self.attributes = attributes
@@ -47,5 +47,5 @@ class DynamicPreprocessor:
         return self.graph.lowest(self.graph.matching(self.read(notification)))
 
     def read(self, notification: Event) -> Event:
-        """The notification as its declared attributes have it."""
+        """The notification with its values converted to the declared types."""
         return notification if self.attributes is None else self.attributes.read(notification)

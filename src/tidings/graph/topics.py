@@ -1,11 +1,11 @@
-"""The *static* preprocessor: topics under topics, given once, before anyone subscribes.
+"""The *static* preprocessor: topics under topics, fixed before anyone subscribes.
 
-An ontology says which topic lies under which, and its topics are the nodes. Numbers are the topics'
-places in preorder, from 1: every process that reads the same ontology gives the same numbers, so
-such preprocessors are never behind each other. Two with equal `fingerprint` have the same ontology.
+An ontology says which topic lies under which, and its topics are the nodes. A node's number is its
+topic's position in preorder, from 1. Every process that reads the same ontology gives the same
+numbers, so static preprocessors never get out of step. Equal fingerprints mean equal ontologies.
 
-Cost: building walks once over the topics above each topic; `tag` walks over those above the topics
-of a notification.
+Cost: building visits the topics above each topic once; `tag` visits the topics above those of the
+notification.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Topics = str | Iterable[str]
 
 
 class TopicGraph(InterestGraph[str, Topics]):
-    """The topics of an ontology. It does not change."""
+    """The topics of an ontology as a graph that never changes."""
 
     def __init__(self, ontology: Ontology) -> None:
         super().__init__()
@@ -36,7 +36,8 @@ class TopicGraph(InterestGraph[str, Topics]):
         self._changed()
 
     def _over(self, topics: Iterable[str]) -> set[str]:
-        """What lies above these by the ontology; not all edges are there yet."""
+        """The topics above these in the ontology. The graph can't tell: its edges are not complete
+        yet."""
         seen: set[str] = set()
         stack = list(topics)
         while stack:
@@ -46,11 +47,11 @@ class TopicGraph(InterestGraph[str, Topics]):
         return seen
 
     def node(self, topic: object) -> InterestNode[str] | None:
-        """The node of a topic, if there is one."""
+        """The node of a topic, or None if the topic is unknown."""
         return self._by_key.get(topic) if isinstance(topic, str) else None
 
     def matching(self, notification: Topics) -> list[InterestNode[str]]:
-        """The topics of the notification, and all above them."""
+        """The topics of the notification, and all topics above them."""
         named = {self._node_of(topic) for topic in _each(notification)}
         return sorted(named | reach(named, up=True))
 
@@ -61,8 +62,8 @@ class TopicGraph(InterestGraph[str, Topics]):
         return [node for node in nodes if node in matched]
 
     def remove(self, node: InterestNode[str]) -> None:
-        """A static graph has no changes: GraphError."""
-        raise GraphError(f"{node!r} can't be removed: the topics of an ontology stay as they are")
+        """Always raise GraphError: a static graph never changes."""
+        raise GraphError(f"{node!r} can't be removed: the topics of an ontology are fixed")
 
     def _node_of(self, topic: object) -> InterestNode[str]:
         node = self.node(topic)
@@ -72,15 +73,15 @@ class TopicGraph(InterestGraph[str, Topics]):
 
 
 class StaticPreprocessor:
-    """Takes the topics of an ontology, and no others; a notification is a topic, or several."""
+    """Accepts only the topics of an ontology; a notification is one topic or several."""
 
     def __init__(self, ontology: Ontology | Mapping[str, str | Iterable[str] | None]) -> None:
-        """An ontology, or a mapping of each topic to its parent or parents."""
+        """`ontology` may also be a mapping from each topic to its parent or parents."""
         self.graph = TopicGraph(ontology if isinstance(ontology, Ontology) else Ontology(ontology))
 
     @property
     def fingerprint(self) -> str:
-        """The same for equal ontologies, whose nodes have equal numbers."""
+        """Equal for equal ontologies; their nodes then have equal numbers."""
         return self.graph.ontology.fingerprint
 
     def subscribe(self, interest: str) -> InterestNode[str]:
@@ -91,14 +92,14 @@ class StaticPreprocessor:
         return node
 
     def tag(self, notification: Topics) -> list[InterestNode[str]]:
-        """The lowest of the topics; NotificationError when one of them is not there."""
+        """The lowest topics of the notification; NotificationError if one of them is unknown."""
         return self.graph.lowest(self.graph.matching(notification))
 
 
 def unknown_topic_message(topic: object, ontology: Ontology) -> str:
-    """One sentence on a topic that is not there."""
+    """One sentence about an unknown topic."""
     if not isinstance(topic, str):
-        return f"found {type(topic).__name__}, expected a topic, which is a text"
+        return f"found {type(topic).__name__}, expected the name of a topic"
     near = ontology.near(topic)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "expected a known topic"
     return f"there is no topic '{topic}'; {hint}"

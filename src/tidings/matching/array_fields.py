@@ -1,11 +1,11 @@
-"""What the arrays of a named tuple hold, said once, where the tuple is defined:
+"""Declare the types of a named tuple's arrays once, where the tuple is defined:
 
     class Boxes(NamedTuple):
         slot: UInt32                                    one dimension
         tests: Annotated[Array, ArrayField(np.uint16, 3)]     rows of three
 
-Files, pointer tables and the views of kernels are made from that, by name and in the order of the
-fields. This module does not import Numba, which takes long to load.
+Files, pointer tables and the views in kernels are derived from this declaration, by name and in
+field order. This module does not import Numba, which is slow to load.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 
 class ArrayField(NamedTuple):
-    """The elements of an array: numbers of a type, or rows of `width` of them."""
+    """The elements of an array: numbers of one type, or rows of `width` such numbers."""
 
     dtype: type[np.generic]
     width: int = 0
@@ -32,6 +32,6 @@ Int64 = Annotated[Array, ArrayField(np.int64)]
 
 
 def fields_of(kind: Any) -> dict[str, ArrayField]:
-    """The fields of a kind of named tuple, in their order."""
+    """The array fields of a named tuple class, in order."""
     hints = get_type_hints(kind, include_extras=True)
     return {name: hints[name].__metadata__[0] for name in kind._fields}

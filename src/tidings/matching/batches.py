@@ -1,7 +1,7 @@
-"""A batch against all parts, in pieces and threads, with the matches grouped by event.
+"""Match a batch against all parts, in pieces and threads, and group the matches by event.
 
 With hundreds of matches per event, writing them costs as much as finding them. So every array is
-written once, in place, by the thread that has its piece.
+written once, in place, by the thread that handles the piece.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tidings.model import TidingsError
 Array = npt.NDArray[Any]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Lists = tuple[Array, Array]  # (starts, slots): of event i those at starts[i] to starts[i + 1]
+Lists = tuple[Array, Array]  # (starts, slots): event i has slots[starts[i] : starts[i + 1]]
 BATCH = 65536
-LEAST_PIECE = 8192  # events of a batch that one thread gets
+LEAST_PIECE = 8192  # the fewest events of a batch that one thread gets
 
 
 def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> list[Lists]:
-    """The slots of the filters that match, by event, piece by piece."""
+    """For each piece of the batch, the slots of the filters that match each event."""
     many = state.many(len(dead))
 
     def run(piece: pa.RecordBatch) -> Lists:
@@ -60,7 +60,7 @@ def starts_of(pieces: Sequence[Lists]) -> Array:
 
 
 def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
-    """The values of all slots, one after the other."""
+    """The values of the slots of all matches, concatenated."""
     out = array_pool.empty(sum(len(slots) for _, slots in pieces), values.dtype)
 
     def fill(item: tuple[int, Array]) -> None:
@@ -89,7 +89,7 @@ def _pieces(batch: pa.RecordBatch, threads: int) -> list[pa.RecordBatch]:
     if type(threads) is not int or threads < 1:
         raise TidingsError(f"threads is {threads!r}, expected a whole number from 1 up")
     size = BATCH
-    if threads > 1:  # a piece for each thread, unless pieces become so small that joins don't pay
+    if threads > 1:  # one piece per thread, unless pieces get too small for the join to pay
         size = max(min(BATCH, -(-batch.num_rows // threads)), LEAST_PIECE)
     return [batch.slice(at, size) for at in range(0, batch.num_rows, size)]
 
@@ -97,7 +97,7 @@ def _pieces(batch: pa.RecordBatch, threads: int) -> list[pa.RecordBatch]:
 def _run_in_threads(
     work: Callable[[Item], Result], items: Sequence[Item], threads: int
 ) -> list[Result]:
-    """The results in order, as many at once as there are threads."""
+    """The results in order; up to `threads` items are processed at once."""
     if threads > 1 and len(items) > 1:
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(work, items))
@@ -105,7 +105,7 @@ def _run_in_threads(
 
 
 def _with_offsets(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
-    """Each array with how much came before it."""
+    """Each array with the total length of the arrays before it."""
     out, before = [], 0
     for array in arrays:
         out.append((before, array))
@@ -125,7 +125,7 @@ def _chunks(
 
 
 def _group_by_event(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> Lists:
-    """(events, slots) of matches as one list of slots per event, without repeats."""
+    """Group (events, slots) of matches into one list of slots per event, without repeats."""
     starts = np.zeros(rows + 1, np.int64)
     for events, _ in chunks:
         join_kernels.count_events(events, starts)

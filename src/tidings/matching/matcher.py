@@ -1,18 +1,18 @@
-"""Matcher: many filters, exactly and fast. The public class of this room.
+"""Matcher, the public class of this room: it matches many filters exactly and fast.
 
-Filters live in *parts*, large immutable segments. A *write buffer* takes the filters added last;
-removed ones are marked dead until a merge drops them.
+Filters live in *parts*, which are large immutable segments. A *write buffer* takes newly added
+filters; removed filters are marked dead until a merge drops them.
 
-    add ----> write buffer (a dict index, searched at once)
-                |  sealed: when a batch comes, or when there are many
+    add ----> write buffer (a dict index, searched immediately)
+                |  sealed into a part when a batch arrives, or when it is full
                 v
     parts:  [ large ] [ small ] [ small ]   --merge, in the background-->   [ large ]
-              every part has its own rank space; a match asks all of them
+              every part has its own rank space; a match searches all of them
 
-Readers take the state as it is and never wait for a merge, which builds beside it and swaps a new
-state in. Sealing does the same; a batch waits for it when there are filters that it has to see.
-Three locks, always taken in this order: _merging (one merge at a time), _sealing (one new part at a
-time; slots keep their numbers meanwhile), _lock (the state, held for moments).
+Readers use the current state and never wait for a merge, which builds a new state and swaps it in.
+Sealing does the same, but a batch waits for it, because it must see all filters. Three locks are
+always taken in this order: _merging (one merge at a time), _sealing (one new part at a time, during
+which slots keep their numbers), _lock (the state, held only briefly).
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from tidings.model import Event, FilterError, NotificationError, TidingsError
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
-SEAL_AT = 1024  # fresh filters that are made a part of their own in the background
+SEAL_AT = 1024  # this many fresh filters are sealed into a part in the background
 MOST_PARTS = 4
-TRIES = 4  # looks without the lock, when filters change all the time
-WATCH_EVERY = 16  # single events of which one is counted
-CROWD = 64  # fresh filters that match one event: then a part is made of them before they are many
-YIELD_EVERY = 128  # single events after which background work gets a turn; counted ones
+TRIES = 4  # attempts without the lock before a reader takes it
+WATCH_EVERY = 16  # one of this many single events is counted for statistics
+CROWD = 64  # if more fresh filters than this match one event, they are sealed early
+YIELD_EVERY = 128  # background work gets a turn after this many single events
 
 
 class Matcher:
     """Finds every filter that matches an event.
 
-    `attributes`: those that a channel declares; filters are then checked against them.
-    `functions`: the application's own, by name. `background`: merge on a thread of its own (the
-    default) or only when `merge()` is called.
+    `attributes` are those that the channel declares; filters are then checked against them.
+    `functions` maps names to the application's own functions. With `background` (the default),
+    merges run on a separate thread; otherwise only when `merge()` is called.
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class Matcher:
         self._lock = threading.RLock()
         self._state = State((), (WriteBuffer(),), Register())
         self._dead_count = 0
-        self._changes = 0  # odd while one is being made
+        self._changes = 0  # odd while a change is in progress
         self._asked = 0
-        self._crowded = False  # an event matched very many fresh filters, each of which takes long
+        self._crowded = False  # an event matched many fresh filters, which are slow to match
         self._worker: threading.Thread | None = None
         self.set_aside: dict[str, str] = {}
-        """Filters of the snapshot that are refused now and match nothing, with the reason."""
+        """Filters of the snapshot that are now refused, with the reason. They match nothing."""
 
-    # -- changes -------------------------------------------------------------------------------
+    # -- add, remove, replace ------------------------------------------------------------------
 
     def add(self, id: Hashable, filter: Filter | str) -> None:
         """Add a filter under an id; the next match sees it."""
@@ -100,7 +100,7 @@ class Matcher:
     def add_many(
         self, pairs: Iterable[tuple[Hashable, Filter | str]] | Mapping[Any, Filter | str]
     ) -> int:
-        """Add (id, filter) pairs, or a mapping, in bulk; when one is refused, none is added."""
+        """Add (id, filter) pairs, or a mapping, in bulk. If one is refused, none is added."""
         taken: dict[Hashable, Filter | str] = {}
         forms = self._forms(pairs.items() if isinstance(pairs, Mapping) else pairs, taken)
         few = list(itertools.islice(forms, SEAL_AT))
@@ -132,8 +132,8 @@ class Matcher:
     def _forms(
         self, pairs: Iterable[tuple[Hashable, Filter | str]], taken: dict[Hashable, Filter | str]
     ) -> Iterator[Form]:
-        """The form of each filter, one at a time so that they need not be held; into `taken` goes
-        what was read."""
+        """Yield the form of each filter, so that not all are in memory at once. The pairs read so
+        far are put into `taken`."""
         for pair in pairs:
             try:
                 id_, filter_ = pair
@@ -142,7 +142,7 @@ class Matcher:
                     f"found {pair!r:.80}, expected a pair of id and filter"
                 ) from None
             if id_ in taken:
-                raise TidingsError(f"the id {id_!r} is there twice")
+                raise TidingsError(f"the id {id_!r} occurs twice, expected once")
             try:
                 form = self._parse(filter_).form
             except FilterError as problem:
@@ -160,7 +160,7 @@ class Matcher:
         self._tidy()
 
     def replace(self, id: Hashable, filter: Filter | str) -> None:
-        """Give an id another filter, in one step."""
+        """Give an id another filter, atomically."""
         form = self._parse(filter).form
         with self._changing():
             old = self._state.register.slot(id)
@@ -176,7 +176,7 @@ class Matcher:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Make the changes in the block one step: a reader that overlaps it looks again."""
+        """Make the changes in the block atomic: a reader that overlaps them starts again."""
         with self._lock:
             self._changes += 1
             try:
@@ -193,10 +193,10 @@ class Matcher:
         slots = self._state.register.slots
         for id_ in ids:
             if id_ in slots:
-                raise TidingsError(f"the id {id_!r} has a filter already; replace() changes it")
+                raise TidingsError(f"the id {id_!r} already has a filter; use replace() instead")
 
     def _forget(self, ids: Iterable[Hashable], start: int) -> None:
-        """Take back slots that were given and have no part."""
+        """Take back slots that were assigned but are in no part."""
         register = self._state.register
         for slot, id_ in enumerate(ids, start):
             if register.slots.get(id_) == slot:
@@ -213,7 +213,7 @@ class Matcher:
         for fresh in self._state.fresh:
             fresh.discard(slot)
 
-    # -- parts ---------------------------------------------------------------------------------
+    # -- seal and merge ------------------------------------------------------------------------
 
     def _seal_segment(self, segment: Segment) -> SealedPart:
         part = Part(segment)
@@ -222,12 +222,12 @@ class Matcher:
         return SealedPart.of(part)
 
     def _seal(self) -> tuple[State, Array]:
-        """Make a part of the fresh filters, so that batches can be joined with them.
+        """Seal the fresh filters into a part, so that batches can be joined with them.
 
-        Returns the state at the moment when this began, but with that part, and which slots were
-        dead then: so a batch sees every filter once, also one that is being replaced.
+        Returns the state as it was at the start, plus that part, and the slots that were dead then.
+        So a batch sees every filter exactly once, even one that is being replaced.
         """
-        with self._lock:  # most often there is nothing to do, and nobody to wait for
+        with self._lock:  # usually there is nothing to seal, and no lock to wait for
             state = self._state
             if len(state.fresh) == 1 and not state.fresh[0]:
                 return state, state.register.dead.copy()
@@ -248,10 +248,10 @@ class Matcher:
         return replace(state, parts=(*state.parts, sealed)), dead
 
     def _join_small(self) -> None:
-        """Have few parts without joining all of them each time: the last two are joined while they
-        are of one size, as a binary counter carries."""
+        """Keep the number of parts low without merging all of them each time: merge the last two
+        while they are of similar size, the way a binary counter carries."""
         if not self._merging.acquire(blocking=False):
-            return  # all of them are about to be one
+            return  # a full merge is already running
         try:
             while True:
                 with self._lock:
@@ -269,7 +269,7 @@ class Matcher:
             self._merging.release()
 
     def _tidy(self) -> None:
-        """Have a thread look after the parts when there is enough to do."""
+        """Start the background thread if there is enough to seal or merge."""
         if not self._background:
             return
         state = self._state
@@ -282,15 +282,15 @@ class Matcher:
                     self._worker.start()
 
     def _tend(self, due: bool) -> None:
-        """Make a part of the fresh filters, and join parts of one size: a filter is joined no more
-        often than a binary counter carries. All become one part when they are many, when much of
-        them is gone, or when it is `due`, as they may have been made for other events."""
+        """Seal the fresh filters and merge parts of similar size. Merge all parts if there are many
+        of them, if many filters are dead, or if it is `due`: access tests may no longer suit the
+        events."""
         with shorten_turns():
             self._crowded = False
             self._seal()
             self._join_small()
             with self._lock:
-                self._state.register.id_array()  # what is in parts is told by it
+                self._state.register.id_array()  # matches in parts look up their ids here
         if due or self._are_many(self._state):
             self.merge()
 
@@ -299,15 +299,15 @@ class Matcher:
 
     @staticmethod
     def _is_wasteful(register: Register) -> bool:
-        """Whether more than a quarter of the slots are of filters that are gone."""
+        """Whether more than a quarter of the slots belong to removed filters."""
         return register.gone > max(SEAL_AT, register.size // 4)
 
     def merge(self) -> None:
-        """Make one part of all, without what was removed. Matching goes on meanwhile."""
+        """Merge all parts into one, without removed filters. Matching continues meanwhile."""
         with self._merging, shorten_turns():
             self._crowded = False
             self._seal()
-            with self._sealing, self._lock:  # no part is under way that has slots of this moment
+            with self._sealing, self._lock:  # no part with current slots is being built
                 before = self._state
                 dead = before.register.dead[: before.register.size].copy()
                 count = self._dead_count
@@ -336,7 +336,7 @@ class Matcher:
     def _renumber(
         self, merged_parts: int, new: tuple[SealedPart, ...], register: Register, dead: Array
     ) -> None:
-        """Swap in parts and a register whose slots were numbered anew."""
+        """Swap in parts and a register whose slots were renumbered."""
         state = self._state
         number = register.catch_up(state.register, dead)
         for fresh in state.fresh:
@@ -344,17 +344,18 @@ class Matcher:
         newer = (sealed.renumber(number) for sealed in state.parts[merged_parts:])
         self._state = State((*new, *newer), state.fresh, register)
 
-    # -- snapshots -----------------------------------------------------------------------------
+    # -- save and open -------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write everything to a directory, in the place of what is there."""
+        """Write everything to a directory, and replace a snapshot that is already there."""
         with self._merging:
             self._seal()
             with self._sealing, self._lock:
                 state = self._state
                 since = [item for fresh in state.fresh for item in fresh.items()]
                 columns = state.register.columns
-                # as it was compiled or opened, and no events that ask for other access tests
+                # unchanged since it was compiled or opened, and no events to choose new access
+                # tests by
                 ready = len(state.parts) == 1 and not since and not state.parts[0].statistics.seen
                 if columns is None or not ready:
                     slots = dict(state.register.slots)
@@ -381,7 +382,7 @@ class Matcher:
         functions: Functions | None = None,
         background: bool = True,
     ) -> Matcher:
-        """A matcher over a snapshot, mapped into memory once its checksums were compared."""
+        """Open a saved matcher: compare its checksums and map it into memory."""
         found = matcher_folder.read(Path(path), attributes, functions)
         matcher = cls(attributes, functions=functions, background=background)
         matcher._hold(Part(found.segment, ready=found.probe), Register(found.ids, found.texts))
@@ -400,7 +401,7 @@ class Matcher:
         functions: Functions | None = None,
         background: bool = True,
     ) -> Matcher:
-        """A matcher over a segment. The ids of filters are their slots; they may be an Arrow
+        """A matcher over a segment. The id of a filter is its slot. `filters` may be an Arrow
         column of texts."""
         matcher = cls(attributes, functions=functions, background=background)
         if isinstance(filters, pa.ChunkedArray):
@@ -416,7 +417,7 @@ class Matcher:
     def _hold(self, part: Part, register: Register) -> None:
         self._state = State((SealedPart.of(part),), (WriteBuffer(),), register)
 
-    # -- matching ------------------------------------------------------------------------------
+    # -- match ---------------------------------------------------------------------------------
 
     def match(self, event: Event | str | bytes) -> list[Hashable]:
         """The ids of the filters that match one event: a mapping, or JSON text of an object."""
@@ -434,13 +435,13 @@ class Matcher:
                 ids = self._match_now(event)
                 if before == self._changes:
                     return ids
-            with self._lock:  # something is being changed: wait until that is done, look again
+            with self._lock:  # wait until the change in progress is done, then try again
                 pass
         with self._lock:
             return self._match_now(event)
 
     def _match_text(self, text: str | bytes) -> list[Hashable] | None:
-        """The short way for JSON text; None when it has to be decoded as a whole."""
+        """The fast path for JSON text; None if the whole text must be decoded."""
         before, state = self._changes, self._state
         plain = len(state.parts) == 1 and len(state.fresh) == 1 and not state.fresh[0]
         if not plain or before % 2 or self.attributes is not None:
@@ -459,7 +460,7 @@ class Matcher:
         fresh: list[int] = []
         state = self._state
         if len(state.fresh) > 1 or state.fresh[-1]:
-            with self._lock:  # so that no filter is between fresh and sealed
+            with self._lock:  # so that no filter is missed while it moves into a part
                 state = self._state
                 fresh = [slot for one in state.fresh for slot in one.match(event)]
             if len(fresh) > CROWD and not self._crowded:
@@ -475,12 +476,12 @@ class Matcher:
         return ids
 
     def _is_watched(self) -> bool:
-        """Whether this single event is one of those that are counted."""
+        """Whether to count this single event for statistics."""
         self._asked += 1
         return self._asked % WATCH_EVERY == 0
 
     def _after(self, state: State, watched: bool) -> None:
-        """What is done now and then between two single events."""
+        """Do occasional work after a single event."""
         if watched:
             state.register.keep_ids()
             self._tidy()
@@ -488,18 +489,18 @@ class Matcher:
                 yield_to_background()
 
     def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
-        """(event index, filter id) of every match, as two arrays, in the order of events.
+        """The event index and the filter id of every match, as two arrays, in the order of events.
 
-        Ids that are all integers of 64 bits come as such, others as objects.
+        If all ids are 64-bit integers, so is the array of ids; otherwise it has objects.
         """
         pieces, register = self._match_lists(events, threads)
         ids = batches.values_of(pieces, register.id_array(), threads)
         return batches.rows_of(pieces, threads), ids
 
     def match_batch(self, events: Any, *, threads: int = 1) -> Any:
-        """A ListArray: for each event of a RecordBatch, Table or DataFrame the ids that match.
+        """A ListArray with the ids that match each event of a RecordBatch, Table or DataFrame.
 
-        Ids that are strings come as a dictionary; what a dictionary holds is the id.
+        Ids that are strings are dictionary-encoded.
         """
         pieces, register = self._match_lists(events, threads)
         starts, ids = batches.starts_of(pieces), register.id_column()
@@ -514,7 +515,7 @@ class Matcher:
         return kind.from_arrays(offsets, values)
 
     def match_counts(self, events: Any, *, threads: int = 1) -> Array:
-        """How many filters match each event, without saying which: int64, by event."""
+        """How many filters match each event, as an int64 array."""
         batch, (state, dead) = self._as_batch(events), self._seal()
         found = batches.match_counts(state, dead, batch, threads)
         self._tidy()
@@ -530,7 +531,7 @@ class Matcher:
         batch = as_batch(events)
         return batch if self.attributes is None else conform(batch, self.attributes)
 
-    # -- looking at it -------------------------------------------------------------------------
+    # -- inspect -------------------------------------------------------------------------------
 
     def explain(self, id: Hashable, event: Event | str | bytes) -> Explanation:
         """Which tests of a filter passed and which failed."""
@@ -544,17 +545,18 @@ class Matcher:
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """What the first `count` filters cover and are covered by. They must all be in one part, as
-        they were compiled or opened, with their slots as ids."""
+        """Find what the first `count` filters cover and are covered by. They must all be in one
+        part, as compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def tested(self) -> Tested:
-        """The attributes that filters look at, by path, with what they are compared with."""
+        """The attributes that filters read, by path, with the kinds of values they are compared
+        with."""
         state, _ = self._seal()
         return tested(sealed.part.segment for sealed in state.parts)
 
     def stats(self) -> dict[str, int]:
-        """Numbers on what is held: filters, boxes, parts, bytes."""
+        """Counts of filters, parts, boxes and terms, and the size of the index."""
         state = self._state
         segments = [sealed.part.segment for sealed in state.parts]
         return {

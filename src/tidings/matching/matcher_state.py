@@ -1,6 +1,6 @@
-"""What a matcher holds at one moment: its parts, the filters that are not in one yet, the register.
+"""The state of a matcher: its parts, its write buffers, and the register of ids.
 
-A state is replaced, never changed; only its last write buffer grows, under the matcher's lock.
+A state is replaced, never changed. Only its last write buffer grows, under the matcher's lock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 class SealedPart(msgspec.Struct, frozen=True):
-    """A part with what was seen of events through it."""
+    """A part with statistics about the events it has matched."""
 
     part: Part
     statistics: Statistics
@@ -38,7 +38,7 @@ class SealedPart(msgspec.Struct, frozen=True):
         return seen > 0 and excess_work(self.part, self.statistics.counts) > DRIFT
 
     def renumber(self, number: Array) -> SealedPart:
-        """The same with other slots: it was sealed while the register was compacted."""
+        """The same part with new slots, for a part sealed while the register was compacted."""
         old = self.part.segment
         slots = number[old.arrays.box_slot].astype(np.uint32)
         count = int(slots.max()) + 1 if len(slots) else 0
@@ -49,10 +49,10 @@ class SealedPart(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """All that a reader needs."""
+    """Everything that a reader needs."""
 
     parts: tuple[SealedPart, ...]
-    fresh: tuple[WriteBuffer, ...]  # the last one grows, those before it are being made into parts
+    fresh: tuple[WriteBuffer, ...]  # the last one grows; those before it are being sealed
     register: Register
 
     @property
@@ -60,7 +60,7 @@ class State(msgspec.Struct, frozen=True):
         return sum(len(one) for one in self.fresh)
 
     def many(self, slots: int) -> Array:
-        """uint8 per slot: filters of several boxes, which may be found more than once."""
+        """uint8 per slot: 1 for filters of several boxes, which may be found more than once."""
         out = np.zeros(slots, np.uint8)
         for sealed in self.parts:
             out[: sealed.part.segment.slots] |= sealed.part.segment.many
@@ -68,10 +68,11 @@ class State(msgspec.Struct, frozen=True):
 
 
 def seal_tests(source: DisassembledSegment, parts: tuple[SealedPart, ...]) -> SealedPart:
-    """A part of these tests, with access tests chosen by what the old parts saw of events."""
+    """Build a part from these tests; the statistics of the old parts decide its access tests."""
     sizes = {term.text: len(term.ranks) for term in source.terms if not term.elements}
     counts: dict[str, Array] = {}
-    for sealed, moves in zip(parts, source.moves, strict=False):  # the last saw no events
+    # `moves` may have one more, for a segment that was never a part and saw no events
+    for sealed, moves in zip(parts, source.moves, strict=False):
         for at, term in enumerate(sealed.part.segment.terms, 1):
             if not term.elements and at in moves:
                 text = term.text

@@ -1,7 +1,7 @@
-"""The naive matcher: every filter on every event, straight from the reference semantics.
+"""The naive matcher: it evaluates every filter on every event by the reference semantics.
 
-It shares no code with the engine beyond the parser, and the engine is tested against it. It is slow
-and simple; use it when in doubt about a match.
+It shares only the parser with the engine, which is tested against it. It is slow and simple; use it
+when in doubt about a match.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tidings.model import Event
 
 
 class Oracle:
-    """Filters by id; a match asks all of them."""
+    """Filters by id; a match evaluates all of them."""
 
     def __init__(self) -> None:
         self.filters: dict[Hashable, Filter] = {}

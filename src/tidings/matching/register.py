@@ -1,6 +1,6 @@
-"""Which filter has which slot: ids and texts by slot, and slots by id.
+"""The slots of filters: ids and texts by slot, and slots by id.
 
-What came from a snapshot stays in its mapped Arrow columns; what was added since is in lists.
+Ids and texts from a snapshot stay in its mapped Arrow columns; later ones are in lists.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pyarrow as pa
 from tidings.filters import Filter
 from tidings.model import TidingsError
 
-FEW = 16  # ids that are found one by one as fast
+FEW = 16  # up to this many ids, looking them up one by one is as fast
 
 
 class Register:
-    """Slots are given in order; none is given twice until `compact` makes a new register."""
+    """Assigns slots in order. A slot is never reused; `compact` makes a new register."""
 
     def __init__(self, ids: Any = None, texts: Any = None) -> None:
         self._base_ids = ids  # an Arrow ChunkedArray, or None
@@ -33,28 +33,29 @@ class Register:
         self._array: npt.NDArray[Any] = np.empty(0, np.int64)
         self._seen_size = -1
         self.gone = 0
-        """How many slots are of filters that are gone."""
+        """The number of slots of removed filters."""
         self._column: Any = None
         self.dead = np.zeros(max(1024, self._base), np.uint8)
 
     @property
     def size(self) -> int:
-        """One more than the highest slot that was given."""
+        """One more than the highest assigned slot."""
         return self._base + len(self._ids)
 
     def __len__(self) -> int:
-        """How many filters there are."""
+        """The number of live filters."""
         return self._base if self._slots is None else len(self._slots)
 
     @property
     def columns(self) -> tuple[Any, Any] | None:
-        """(ids, texts) in Arrow memory, while that is all there is."""
+        """(ids, texts) in Arrow memory; None once filters were added or removed."""
         untouched = self._base and not self._ids and not self.gone
         return (self._base_ids, self._base_texts) if untouched else None
 
     @property
     def slots(self) -> dict[Hashable, int]:
-        """Live ids to slots. Made on first use: opening a snapshot to match needs none of it."""
+        """The slots of live ids. Built on first use, because matching a snapshot does not need
+        it."""
         with self._lock:
             if self._slots is None:
                 known = zip(self._base_ids.to_pylist(), range(self._base), strict=True)
@@ -62,7 +63,7 @@ class Register:
         return self._slots
 
     def give(self, id_: Hashable, filter_: Filter | str) -> int:
-        """A new slot for an id."""
+        """Assign a new slot to an id."""
         slot = self.size
         self.slots[id_] = slot
         self._append(id_, filter_)
@@ -95,22 +96,21 @@ class Register:
     def ids_of(self, slots: npt.NDArray[Any]) -> list[Hashable]:
         known = self._array
         if len(known) == self.size or (len(slots) > FEW and slots.max() < len(known)):
-            # here NumPy releases the GIL for a moment: a background thread that waits for it starts
-            # to wait again, and does not interrupt a match
+            # NumPy briefly releases the GIL here. A background thread that waits for it restarts
+            # its wait, and so does not interrupt a match.
             found: list[Hashable] = known[slots].tolist()
             return found
         return [self.id(slot) for slot in slots.tolist()]
 
     def keep_ids(self) -> None:
-        """Have ids ready for `ids_of`, unless they are still being added."""
+        """Prepare the array of ids for `ids_of`, unless ids are still being added."""
         size = self.size
         if size == self._seen_size:
             self.id_array()
         self._seen_size = size
 
     def id_array(self) -> npt.NDArray[Any]:
-        """All ids by slot: int64 if all are such integers, else objects. Kept until there are
-        more."""
+        """All ids by slot: int64 if all fit, else objects. Cached until ids are added."""
         size, known = self.size, self._array
         if len(known) != size:
             if not len(known) and self._base:
@@ -126,7 +126,7 @@ class Register:
         return known
 
     def id_column(self) -> Any:
-        """All ids by slot, as an Arrow array. Kept until there are more."""
+        """All ids by slot, as an Arrow array. Cached until ids are added."""
         column = self._column
         if column is None or len(column) != self.size:
             column = self._column = self._make_column()
@@ -138,7 +138,7 @@ class Register:
         kinds = {type(id_) for id_ in ids}
         if base is not None:
             kinds.add(int if pa.types.is_integer(base.type) else str)
-        if len(kinds) > 1:  # perhaps those of another type are gone, and anything may stand there
+        if len(kinds) > 1:  # ids of removed filters do not count, and may be replaced by anything
             alive = self.dead[self._base : self._base + len(ids)] == 0
             kinds = {type(id_) for id_, is_alive in zip(ids, alive, strict=True) if is_alive}
             if base is not None:
@@ -152,7 +152,7 @@ class Register:
             tail = pa.array(ids, base.type if base is not None else None)
         except (TypeError, OverflowError, UnicodeEncodeError, pa.ArrowException):
             raise TidingsError(
-                "the ids are of several types, or of one that Arrow can't hold; use match_pairs"
+                "the ids have several types, or a type that Arrow can't hold; use match_pairs"
             ) from None
         return tail if base is None else pa.concat_arrays([base, tail])
 
@@ -162,10 +162,10 @@ class Register:
         self.gone += 1
 
     def compact(self, dead: npt.NDArray[np.uint8]) -> Register:
-        """A register of the slots that were alive when these marks were copied.
+        """A register of only the slots that are alive according to `dead`, a copy of the marks.
 
-        Ids and texts are only ever appended, so this may run while others are added; `catch_up`
-        then brings in what happened since.
+        Ids and texts are only ever appended, so this may run while filters are added; `catch_up`
+        then applies the changes made since.
         """
         kept = np.nonzero(dead == 0)[0].tolist()
         new = Register()
@@ -176,8 +176,8 @@ class Register:
         return new
 
     def catch_up(self, old: Register, dead: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """Take over what was killed and given since `dead` was copied; the new number of every old
-        slot. The cost is that of what happened since, and of a look at all marks."""
+        """Apply what was removed and added in `old` since `dead` was copied, and return the new
+        number of every old slot. Cost: one pass over all marks, plus the changes."""
         before = len(dead)
         number = np.cumsum(np.append(dead == 0, np.ones(old.size - before, bool))) - 1
         for slot in range(before, old.size):

@@ -1,8 +1,8 @@
-"""Kernels made ready before they are needed.
+"""Load kernels before they are needed.
 
-The first single event of a machine that never matched one compiles the kernels for it, which takes
-six seconds; later processes load them from the cache. Code that matches where others wait, as in an
-event loop, loads them before it begins.
+The first single event ever matched on a machine compiles the kernels, which takes six seconds;
+later processes load them from the cache. Code that must not block, such as an event loop, loads
+them beforehand.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from functools import cache
 from tidings.filters import parse
 from tidings.matching.matcher import Matcher
 
-MANY = 500  # filters that are worth an index of pairs of tests
+MANY = 500  # enough filters that an index of pairs of tests is built
 FILTERS = ("n > 2.5 AND s = 'a'", "s > 'b' OR n < 0", "array_contains(l, 'x')", "n IN (3)")
 EVENT = {"n": 3, "m": 5, "s": "a", "l": ["x"]}
 
 
 @cache
 def load_kernels() -> None:
-    """Compile, or load, the kernels that single events need: once in a process."""
+    """Compile or load the kernels that single events need, once per process."""
     matcher = Matcher()
     pairs = (f"n > {number % 25} AND m < {number // 25}" for number in range(MANY))
     matcher.add_many((text, parse(text)) for text in (*FILTERS, *pairs))

@@ -1,4 +1,4 @@
-"""The write buffer: the filters added last, in a dictionary index until a part is made of them."""
+"""The write buffer: newly added filters, kept in a dictionary index until they are sealed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.model import Event
 class WriteBuffer:
     """Slots with the forms of their filters. Not safe without a lock.
 
-    Forms are filed under numbers of their own, so that slots can be numbered anew at once.
+    The index refers to forms by internal numbers, so that renumbering slots does not touch it.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class WriteBuffer:
         self._index.add(number, form)
 
     def discard(self, slot: int) -> None:
-        """Forget a slot, if it is here."""
+        """Remove a slot, if it is in this buffer."""
         number = self._by_slot.pop(slot, None)
         if number is not None:
             self._index.discard(number, self._forms.pop(number)[1])
@@ -46,10 +46,10 @@ class WriteBuffer:
         return [slot for slot, form in found if form.holds(event, values)]
 
     def items(self) -> list[tuple[int, Form]]:
-        """All slots and forms of this moment."""
+        """The current slots and forms."""
         return list(self._forms.values())
 
     def renumber(self, number: npt.NDArray[np.int64]) -> None:
-        """Give every slot the new number that it has there."""
+        """Replace every slot by `number[slot]`."""
         self._forms = {n: (int(number[slot]), form) for n, (slot, form) in self._forms.items()}
         self._by_slot = {slot: n for n, (slot, _) in self._forms.items()}

@@ -1,18 +1,18 @@
-"""Raw rows to typed batches: lines of JSON and columns of text, with a reason for each bad row.
+"""Decode raw rows into typed batches, from lines of JSON or columns of text.
 
     lines of JSON ──json_batch──┐             ┌──> good: Arrow columns of the declared types
                                 ├──> Decoded ─┤
-    columns of text ─text_batch─┘             └──> bad rows, a sentence for each
+    columns of text ─text_batch─┘             └──> bad rows, with a one-sentence reason for each
 
-Each row is in exactly one of the two, no row raises, and no row depends on its neighbours.
+Each row is either good or bad, no row raises, and no row depends on its neighbours.
 
     schema.py      the declaration: an Arrow schema of the types that filters know
     records.py     a schema compiled into classes that msgspec fills
-    json_rows.py   one line read with care, where msgspec refused it
+    json_rows.py   the careful reader, for a line that msgspec refused
     texts.py       a column of texts read as a type
 
-It reads text as declared attributes do, so it lies above `filters`. For other rooms (spark), not
-for users. Start at decoded.py, then json_batch.py.
+Texts are read by the rules of declared attributes, so this room lies above `filters`. It is for
+other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
 """
 
 from tidings.notifications.decoded import Decoded

@@ -1,6 +1,6 @@
-"""What decoding gives: the good rows in columns, and a reason for each of the others.
+"""The result of decoding: the good rows in columns, and a reason for each bad row.
 
-    input   0 1 2 3 4 5        good     the four rows, typed
+    input   0 1 2 3 4 5        good     four rows, typed
             . . x . x .        rows     0 1 3 5
                                bad_rows 2 4
                                reasons  "column 'delay': found \"late\", expected ..." ...
@@ -21,7 +21,7 @@ Positions = npt.NDArray[np.int64]
 
 
 class Decoded(msgspec.Struct, frozen=True, eq=False):
-    """A batch of good rows with the schema that was asked for, and an account of the bad ones."""
+    """The good rows as a batch with the declared schema, and the reasons for the bad rows."""
 
     good: pa.RecordBatch
     rows: Positions  # where each good row was in the input
@@ -30,7 +30,7 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
 
 
 def assemble(arrays: list[Any], schema: pa.Schema, length: int, bad: dict[int, str]) -> Decoded:
-    """Put the columns of the good rows together; `length` is the number of rows of the input."""
+    """Combine the columns of the good rows; `length` is the number of input rows."""
     positions = sorted(bad)
     bad_rows = np.array(positions, np.int64)
     rows = np.delete(np.arange(length, dtype=np.int64), bad_rows)

@@ -1,19 +1,19 @@
-"""Lines of JSON to columns.
+"""Decode lines of JSON into columns.
 
     lines ──msgspec, one by one──> records ──columns──> arrays ──> Decoded.good
               | refused               | a value that does not fit
               `──> json_rows.py <─────'
-                     | a record after all         | a reason
+                     | valid after all            | a reason
                      `──> records                 `──> Decoded.reasons
 
 Each line is parsed by itself, so that an unclosed bracket can't swallow the next line. A line that
-msgspec accepts costs nothing more; only a line that it refuses is read again, with care. The work
-is done in pieces of `PIECE` lines, whose records stay in the processor's cache until the columns
-are made.
+msgspec accepts costs nothing more; only a line that it refuses is read again by the careful reader.
+Lines are read in pieces of `PIECE`, whose records stay in the processor's cache until the columns
+are built.
 
-Lines of 20 fields, three of them times, 65,536 at once, on one core of a shared machine, by
-tests/notifications/test_speed.py, in thousands per second of processor time: 320 to 450 when all
-are good, and when one is bad; 140 when numbers are in quotes; 190 when every line is cut off.
+Speed, by tests/notifications/test_speed.py: 65,536 lines of 20 fields, three of them times, on one
+core of a shared machine, in thousands of lines per second of processor time. With no bad line, or
+one, 320 to 450; with numbers in quotes, 140; with every line truncated, 190.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tidings.notifications.schema import Unknown, is_closed, schema_of
 Decode = Callable[[Any], Any]
 
 PIECE = 4096
-# AttributeError and TypeError are those of null lines
+# null lines cause AttributeError or TypeError
 _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError, AttributeError, TypeError)
 
 
@@ -46,10 +46,10 @@ def decode_json(
     *,
     unknown: Unknown = "refuse",
 ) -> Decoded:
-    """A batch of the declared types from rows of JSON objects, which are strings or bytes.
+    """Decode JSON objects, given as strings or bytes, into a batch of the declared types.
 
-    A value is read as `Attributes.read` reads it; an absent field is null. A field that is not
-    declared makes its row bad, or is left out. No row raises: each is good or has a reason.
+    Values are read as by `Attributes.read`; an absent field is null. An undeclared field makes its
+    row bad, or is left out, as `unknown` says. No row raises: each is good or has a reason.
     """
     schema = schema_of(declared)
     reader = _reader_of(schema, is_closed(unknown))
@@ -78,7 +78,7 @@ def _to_bytes(lines: Any) -> Any:
 
 
 class _Reader:
-    """The record class and the decoder of a schema, made once."""
+    """The record class and the decoder of a schema, created once."""
 
     def __init__(self, schema: pa.Schema, closed: bool) -> None:
         self.closed = closed
@@ -86,9 +86,10 @@ class _Reader:
         self.decode: Decode = msgspec.json.Decoder(self.record.struct).decode
 
     def read(self, piece: Any, start: int, bad: dict[int, str]) -> list[Any]:
-        """The columns of the good lines; reasons for the others go to `bad`, from `start` on."""
+        """The columns of the good lines. Reasons for the others go into `bad`, under their
+        positions in the whole input; the piece begins at `start`."""
         lines = piece.to_pylist()
-        # msgspec does not decode the fields that it skips, so their bytes are checked here
+        # msgspec does not check that skipped fields are UTF-8, so that is done here
         decode = self.decode if self.closed or _is_utf8(piece) else self._decode_utf8
         records, refused = self._read_records(lines, decode)
         arrays, wrong = self.record.columns(records)
@@ -130,7 +131,7 @@ class _Reader:
             read_line(line, self.record, closed=self.closed)
         except BadLine as reason:
             return str(reason)
-        return "a value does not fit, expected those of the declared types"
+        return "a value does not fit its declared type"
 
 
 def _is_utf8(lines: Any) -> bool:

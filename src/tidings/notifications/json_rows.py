@@ -1,13 +1,13 @@
-"""One line of JSON, read with care: a record, or the sentence that says what is wrong with it.
+"""The careful reader of one line of JSON: it returns a record, or says what is wrong.
 
-This is the slow way, for lines that msgspec refused. It follows the schema down the line and keeps
-the parts that it has not reached as raw text, so that a reason can quote what was found:
+It is slow, and used only for lines that msgspec refused. It follows the schema into the line, and
+keeps the parts not yet reached as raw text, so that the reason can quote them:
 
     {"delay": "12", "user": {"city": 7}}
      delay ── "12" ── 12
      user ── {"city": 7} ── city ── 7          column 'user.city': found 7, expected a string
 
-A name that comes twice has its last value, as with Spark and with Python's own reader.
+If a name occurs twice, its last value counts, as in Spark and in Python's `json`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _NULL = msgspec.Raw(b"null")
 _AS_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _AS_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _AS_VALUE = msgspec.json.Decoder()
-_REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)  # msgspec's other errors are these
+_REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)  # all that msgspec raises
 
 
 class BadLine(Exception):
-    """The reason why a line is not a notification."""
+    """The reason why a line can't be decoded."""
 
 
 def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:
-    """The line as an instance of the record, or Refused. With `closed`, unknown names are refused.
+    """The line as an instance of the record, or BadLine. With `closed`, unknown names are refused.
 
-    Times are checked against their declared types, and stay texts.
+    Dates and timestamps are checked against their declared types, but stay texts.
     """
     if line is None:
         raise BadLine("the row is null, expected an object")
@@ -61,13 +61,13 @@ def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:
 
 def _describe_broken(line: bytes, problem: Exception) -> str:
     if isinstance(problem, RecursionError):
-        return f"found an object of {len(line):,} bytes, expected one that is less deeply nested"
+        return f"the object of {len(line):,} bytes is nested too deeply"
     text = str(problem).removeprefix("JSON is malformed: ")
     if text == "Input data was truncated":
         half = _HALF_PAIR.search(line)
-        if half and line.rstrip().endswith(b"}"):  # msgspec looks for the other half beyond
+        if half and line.rstrip().endswith(b"}"):  # msgspec looks for it past the end
             found = f"found {half.group().decode()} at byte {half.start()}"
-            return f"{found}, half of a character, expected both halves"
+            return f"{found}, half of a surrogate pair; expected both halves"
         text = f"the line ends after {len(line):,} bytes"
     return f"the line is not JSON: {text}, expected an object"
 

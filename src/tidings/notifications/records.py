@@ -1,15 +1,16 @@
-"""A compiled schema: one class per struct, which msgspec fills and columns are read from.
+"""A compiled schema: one class per struct. msgspec fills its instances; columns are read from them.
 
     schema   delay: int64     user: struct<city: string>     legs: list<struct<to: string>>
     Record   class(f0, f1, f2), of
              f0: int | whole | str | None   f1: class(f0) | None   f2: list[class(f0) | None] | None
 
-msgspec checks names and the families of values while it parses; a value may come as a text, and an
-integer as a double. Arrow then makes a column of the values, if all are native (to Arrow a whole
-double is an integer, too). Only if it refuses, the odd values are read one by one. *Rejected:*
-msgspec's reading of times, which accepts other texts than we do; Arrow's JSON reader, which is no
-faster and allows two objects on a line and an object on two lines; strict types, with which the
-lines of a producer that quotes its numbers take eight times as long.
+msgspec checks names and kinds of values while it parses; any value may be written as a text, and an
+integer as a double. Arrow then builds a column from the values, if all are native (it accepts a
+whole double as an integer). If Arrow refuses, the odd values are read one by one. *Rejected:*
+
+- msgspec's own reading of times: it accepts other texts than we do
+- Arrow's JSON reader: no faster, and it accepts two objects on a line and an object on two lines
+- strict types: lines with numbers in quotes would take eight times as long
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tidings.notifications.decoded import Positions
 from tidings.notifications.schema import type_name
 from tidings.notifications.texts import fit, read_texts
 
-_WHOLE = Annotated[float, msgspec.Meta(multiple_of=1.0)]  # Arrow would cut a fraction off
+_WHOLE = Annotated[float, msgspec.Meta(multiple_of=1.0)]  # Arrow would truncate fractions
 _HINTS: dict[str, Any] = {"boolean": bool | str, "integer": int | _WHOLE | str,
                           "double": float | str, "string": str, "date": str,
                           "timestamp": str}  # fmt: skip
@@ -46,7 +47,7 @@ class Slot:
         self.element = Slot(field.type.value_field, closed=closed) if self.name == "list" else None
 
     def hint(self) -> Any:
-        """The type that msgspec is told."""
+        """The type annotation for msgspec."""
         if self.record is not None:
             kind = self.record.struct
         elif self.element is not None:
@@ -69,7 +70,7 @@ class Slot:
             return self._read_mixed(values)
 
     def _read_mixed(self, values: list[Any]) -> tuple[Any, Positions]:
-        """Texts are read together, other values one by one."""
+        """Read texts together, and other values one by one."""
         is_text = np.array([type(value) is str for value in values])
         texts, bad_texts = read_texts(
             pa.array([value for value in values if type(value) is str], pa.string()), self.kind
@@ -109,12 +110,12 @@ class Slot:
 
 
 class Record:
-    """The class of a struct, and the way from its instances to columns."""
+    """The class of a struct; it turns instances into columns."""
 
     def __init__(self, fields: Iterable[Any], *, closed: bool) -> None:
         fields = list(fields)
         self.slots = {field.name: Slot(field, closed=closed) for field in fields}
-        names = [f"f{at}" for at in range(len(fields))]  # a column may have any name
+        names = [f"f{at}" for at in range(len(fields))]  # column names need not be identifiers
         hints = [(name, slot.hint()) for name, slot in zip(names, self.slots.values(), strict=True)]
         self._getters = [attrgetter(name) for name in names]
         self._names = names

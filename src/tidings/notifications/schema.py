@@ -1,12 +1,11 @@
-"""The declaration that rows are decoded by: an Arrow schema of our types.
+"""The schema by which rows are decoded: an Arrow schema restricted to our types.
 
     boolean  integer        double   string         date    timestamp   list            struct
     bool     int8 .. int64  float64  string, large  date32  us, a zone  list<>, large   struct<>
 
 A schema says more than `Attributes` can: the type of a list's elements, the width of an integer,
-and, with `nullable=False`, that a value is required. `arrow_schema` makes one from attributes that
-leave none of this open.
-A timestamp without a zone is given in UTC.
+and, with `nullable=False`, that a value is required. `arrow_schema` derives a schema from
+attributes, if they declare every type. A timestamp without a zone is in UTC.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from tidings.filters import Attributes
 from tidings.filters.language import Path, article, name_text
 from tidings.model import AttributesError, Type
 
-Unknown = Literal["refuse", "keep out"]  # what becomes of names that are not declared
+Unknown = Literal["refuse", "keep out"]  # how to treat undeclared names
 
 _ARROW = {"boolean": pa.bool_(), "integer": pa.int64(), "double": pa.float64(),
           "string": pa.string(), "date": pa.date32(),
@@ -31,9 +30,10 @@ _EXPECTED = "boolean, an integer, double, string, date32, timestamp[us], a list 
 
 
 def arrow_schema(attributes: Attributes) -> pa.Schema:
-    """The schema of declared attributes, with structs for dotted names, or AttributesError.
+    """The schema of declared attributes, with structs for dotted names.
 
-    A list has a type only where names below it are declared: it is a list of structs then.
+    A list must have declared names below it, and becomes a list of structs. AttributesError if the
+    type of a list's elements or a struct's fields is not declared.
     """
     below: dict[Path, list[str]] = {}
     for path in attributes:
@@ -46,9 +46,10 @@ def _arrow_type(attributes: Attributes, path: Path, below: dict[Path, list[str]]
     if kind not in ("list", "struct"):
         return _ARROW[str(kind)]
     if path not in below:
-        what = "list whose elements have" if kind == "list" else "struct whose fields have"
+        what = "the elements of this list" if kind == "list" else "the fields of this struct"
         raise AttributesError(
-            f"'{name_text(path)}' is a {what} no declared type, expected a pyarrow.Schema instead"
+            f"'{name_text(path)}' is declared without types for {what}; "
+            "pass a pyarrow.Schema instead of Attributes"
         )
     names = below[path]
     inner = pa.struct([(name, _arrow_type(attributes, (*path, name), below)) for name in names])
@@ -56,7 +57,7 @@ def _arrow_type(attributes: Attributes, path: Path, below: dict[Path, list[str]]
 
 
 def schema_of(declared: pa.Schema | Attributes) -> pa.Schema:
-    """The schema of a declaration, checked: every type is one of ours, and no name occurs twice."""
+    """The checked schema of a declaration: every type is one of ours, and no name occurs twice."""
     schema = arrow_schema(declared) if isinstance(declared, Attributes) else declared
     if not isinstance(schema, pa.Schema):
         raise AttributesError(
@@ -76,7 +77,7 @@ def _check_fields(path: Path, fields: Iterable[Any]) -> None:
     for field in fields:
         inner = (*path, field.name)
         if field.name in names:
-            raise AttributesError(f"there are two columns '{name_text(inner)}', expected one")
+            raise AttributesError(f"the column '{name_text(inner)}' is declared twice")
         names.add(field.name)
         _check_type(inner, field.type)
 
@@ -90,12 +91,14 @@ def _check_type(path: Path, kind: Any) -> None:
         )
     if pa.types.is_struct(kind):
         if kind.num_fields == 0:
-            raise AttributesError(f"'{name_text(path)}' is a struct of no fields, expected some")
+            raise AttributesError(
+                f"'{name_text(path)}' is a struct without fields, expected at least one"
+            )
         _check_fields(path, kind)
 
 
 def type_name(kind: Any) -> Type | None:
-    """Our name of an Arrow type; None for a type that we do not have."""
+    """Our name for an Arrow type, or None if we do not support it."""
     is_ = pa.types
     if is_.is_boolean(kind):
         return "boolean"
@@ -115,20 +118,20 @@ def type_name(kind: Any) -> Type | None:
 
 
 def is_closed(unknown: Unknown) -> bool:
-    """Whether undeclared names are refused; ValueError unless `unknown` is one of its two words."""
+    """Whether undeclared names are refused; ValueError if `unknown` has neither allowed value."""
     if unknown not in get_args(Unknown):
         raise ValueError(f"unknown is '{unknown}', expected 'refuse' or 'keep out'")
     return unknown == "refuse"
 
 
 def describe_type(kind: Any) -> str:
-    """An Arrow type in a sentence: `an integer of 32 bits`."""
+    """An Arrow type in words: `an integer of 32 bits`."""
     name = type_name(kind) or "value"
     return f"an integer of {kind.bit_width} bits" if name == "integer" else article(name)
 
 
 def describe_path(path: tuple[str | int, ...]) -> str:
-    """A path in a sentence; an integer in it is the position in a list: `legs[2].to`."""
+    """A path as text; an integer in it is a position in a list: `legs[2].to`."""
     text = ""
     for step in path:
         part = f"[{step}]" if isinstance(step, int) else name_text((step,))
@@ -137,7 +140,7 @@ def describe_path(path: tuple[str | int, ...]) -> str:
 
 
 def describe_unknown_column(path: tuple[str | int, ...], known: Iterable[str]) -> str:
-    """One sentence about a name that is not declared, with declared names of similar spelling."""
+    """One sentence about an undeclared name, with declared names of similar spelling."""
     above, name = path[:-1], str(path[-1])[:100]
     names = tuple(known)
     near = " or ".join(describe_path((*above, one)) for one in _find_near(name, names))
@@ -145,7 +148,7 @@ def describe_unknown_column(path: tuple[str | int, ...], known: Iterable[str]) -
     return f"there is no column '{describe_path((*above, name))}'; {hint}"
 
 
-@lru_cache(maxsize=1024)  # an unknown field usually comes with every row
+@lru_cache(maxsize=1024)  # an unknown field usually occurs in every row
 def _find_near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = {one.lower(): one for one in known}
     return tuple(names[one] for one in difflib.get_close_matches(name.lower(), names, n=3))

@@ -1,12 +1,12 @@
-"""Columns of text, as Spark's CSV reader gives them, to columns of the declared types.
+"""Decode columns of text, as Spark's CSV reader returns them, into columns of the declared types.
 
     batch     delay   day          _corrupt_record
               "12"    2013-01-31   null               12    2013-01-31
               "late"  2013-01-31   null               bad: column 'delay': found 'late', ...
               "3"     null         3,"x               bad: the row could not be split
 
-Spark splits a file into texts. They are read here, by the rules for JSON, so that a value means the
-same in either format. Where Spark read null, the value is null.
+Spark splits a file into texts. This module reads them by the rules for JSON, so that a value means
+the same in either format. Where Spark read null, the value is null.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def decode_text_columns(
     *,
     unknown: Unknown = "refuse",
 ) -> Decoded:
-    """A batch of strings as a batch of the declared types; a declared column may be missing.
+    """Decode a batch of strings into a batch of the declared types. A missing column is all null.
 
-    A column that is not declared concerns all rows: it raises NotificationError, or is left out.
-    Rows in which the column `corrupt` is set are bad; it has to be there. No row raises.
+    An undeclared column affects all rows: it raises NotificationError, or is left out, as `unknown`
+    says. Rows in which the column `corrupt` is not null are bad; that column must exist. No row
+    raises.
     """
     schema, closed = schema_of(declared), is_closed(unknown)
     names = [name for name in batch.schema.names if name != corrupt]
@@ -50,7 +51,7 @@ def decode_text_columns(
         if closed and name not in schema.names:
             raise NotificationError(describe_unknown_column((name,), schema.names))
         if names.count(name) > 1:
-            raise NotificationError(f"there are several columns '{name}', expected one")
+            raise NotificationError(f"the column '{name}' occurs more than once, expected once")
     bad = {} if corrupt is None else _find_corrupt_rows(batch, corrupt)
     arrays = []
     for field in schema:
@@ -87,8 +88,8 @@ def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]
     """The values of a column, and a reason for each row whose text can't be read."""
     if type_name(field.type) in ("list", "struct"):
         raise AttributesError(
-            f"'{field.name}' is {describe_type(field.type)}, expected a type that a text can be "
-            "read as"
+            f"'{field.name}' is {describe_type(field.type)}, expected a type that can be read "
+            "from text"
         )
     at = batch.schema.get_field_index(field.name)
     column = pa.nulls(batch.num_rows, pa.string()) if at < 0 else batch.column(at)
@@ -114,7 +115,7 @@ def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]
 
 
 def _decode_text(raw: Any) -> tuple[Any, Positions]:
-    """Bytes as strings, and the positions of those that are not UTF-8; they become null."""
+    """Bytes as strings. Bytes that are not UTF-8 become null, and their positions are returned."""
     try:
         return raw.cast(pa.large_string()), np.zeros(0, np.int64)
     except pa.ArrowInvalid:

@@ -1,12 +1,12 @@
-"""A column of texts read as a type, exactly as `Attributes.read` reads each of them.
+"""Read a column of texts as a type, exactly as `Attributes.read` would read each text.
 
-    texts ──shape──> of a plain shape ──Arrow's cast──> values
-               `───> of any other     ──read_value, once per distinct text──> values, or bad
+    texts ──shape──> plain shape      ──Arrow's cast──> values
+               `───> any other shape  ──fit, once per distinct text──> values, or bad
 
-A shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). It excludes texts
-that only Arrow accepts (hexadecimal, far zones) and texts that only we accept (blanks, short
-dates). A text of the right shape may still be no value (`2013-02-30`). Then the cast of the whole
-column fails, and the column is halved until reading one by one costs little.
+A plain shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). It excludes
+texts that only Arrow accepts (hexadecimal, far zones) and texts that only we accept (blanks, short
+dates). A text of the right shape may still be invalid (`2013-02-30`). Then the cast of the whole
+column fails, and the column is halved until it is small enough to read text by text.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SHAPES = {
     "timestamp": rf"\A{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?Z?\z",
 }
 _UTC = pa.timestamp("us", "UTC")
-_SMALL = 256  # texts that are read one by one sooner than halved
+_SMALL = 256  # parts of fewer texts than this are not halved again
 _NONE: Positions = np.zeros(0, np.int64)
 
 
 def fit(value: Any, kind: Any, name: str) -> Any:
-    """A value of JSON as the Arrow type `kind` of our type `name`, which is no list or struct.
+    """Convert a JSON value to our scalar type `name`, whose Arrow type is `kind`.
 
-    ValueError for one that does not fit: an integer that needs more bits is not rounded.
+    ValueError if it does not fit, for example an integer that needs more bits.
     """
     try:
         value = conform(value, cast(Type, name), ())
@@ -51,7 +51,7 @@ def fit(value: Any, kind: Any, name: str) -> Any:
 
 
 def read_texts(texts: Any, kind: Any) -> tuple[Any, Positions]:
-    """The values of texts, and the positions of texts that can't be read, where values are null."""
+    """The values of texts. A text that can't be read gives null, and its position is returned."""
     name = str(type_name(kind))
     if name == "string":
         return texts.cast(kind), _NONE

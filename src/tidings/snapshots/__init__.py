@@ -1,4 +1,4 @@
-"""The subscriptions of a channel at one version, compiled: content graph, members, and the index.
+"""The compiled subscriptions of a channel at one version: content graph, members and index.
 
     (id, text) ──building──> Snapshot, immutable, in a folder
                                 |  + changes since (incremental_edges)
@@ -7,13 +7,15 @@
 
     snapshot.py            the files: nodes, edges, ids, index
     building.py            subscriptions to arrays
-    versioned.py           a snapshot and what changed since, at any version
-    view.py                one version, ready to be asked; its tags are those of a fresh compilation
-    incremental_edges.py   new filters tied to the compiled graph, once each
-    identity.py, verifying.py, shape.py    which snapshot it is, whether it is right, its shape
+    versioned.py           a snapshot and later changes, at any version
+    view.py                one version, ready to match; it tags as a fresh compilation would
+    incremental_edges.py   new filters linked into the compiled graph, once each
+    identity.py            which snapshot a directory holds, and whether it is complete
+    verifying.py           checks coverings again for a sample of nodes
+    shape.py               depth and width of the graph
 
-Users get `Snapshot` (docs/spark.md); the rest is for spark, studies and cli. Start at snapshot.py,
-then view.py.
+Users import `Snapshot` (docs/spark.md); the rest is for spark, studies and cli. Start at
+snapshot.py, then view.py.
 """
 
 from tidings.snapshots.building import (

@@ -1,13 +1,13 @@
-"""From subscriptions to the arrays of a snapshot: nodes, edges, and who subscribed to what.
+"""Turn subscriptions into the arrays of a snapshot: nodes, edges and members.
 
     (id, text) ──parse──> form ──key──> distinct filters ──cover──> nodes and edges
                                               |
                                          index over them
 
-Filters that are equal, or that are written differently and cover each other, are one node, whose
-text is that of the first. Nodes lie in the order of their numbers; a node's place is its position.
-Of a filter, only its text and what was gathered of its form are kept; where the form is needed once
-more, the text is parsed again.
+Filters that are equal, or written differently but cover each other, share a node. Its text is that
+of the first filter. Nodes are sorted by number, and a node's place is its position in that order.
+Only a filter's text and the hull gathered from its form are kept; if the form is needed again, the
+text is parsed again.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from tidings.model import FilterError, Id, TidingsError, id_pairs, need_id
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
 Told = Callable[[int], None]
-REMEMBERED = 1 << 14  # forms that are kept when they were parsed again
+REMEMBERED = 1 << 14  # the most forms kept after parsing a text again
 
 
 class Nodes(msgspec.Struct, frozen=True):
-    """The nodes of a graph by place, and their members: the subscriptions, node by node."""
+    """The nodes of a graph by place, and their members, which are subscriptions, node by node."""
 
-    numbers: Array  # int64 [N], rising
-    keys: Any  # Arrow: of the filter that the node's text is of
+    numbers: Array  # int64 [N], ascending
+    keys: Any  # Arrow: the key of the filter that gave the node its text
     parent_starts: Array  # int64 [N + 1]
     parents: Array  # uint32: places
     member_starts: Array  # int64 [N + 1]
-    ids: Any  # Arrow: of the members
+    ids: Any  # Arrow: the ids of the members
 
 
 class Forms(Sequence[Form]):
-    """The forms of filters, made when they are asked for."""
+    """The forms of filters, computed on demand."""
 
     def __init__(
         self, filters: Any, attributes: Attributes | None, functions: Functions | None = None
@@ -88,7 +88,7 @@ class Forms(Sequence[Form]):
 class Graph(msgspec.Struct, frozen=True):
     """The nodes of n filters and the index over them."""
 
-    firsts: Array  # int64 [N]: by place, the filter that the node's text is of
+    firsts: Array  # int64 [N]: by place, the filter that gave the node its text
     place_of: Array  # int64 [n]: the place of each filter's node
     parent_starts: Array  # int64 [N + 1]
     parents: Array  # uint32: places
@@ -96,7 +96,7 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 class DistinctFilters:
-    """Subscriptions by filter: the first text of each, what is known of its form, its members."""
+    """Subscriptions grouped by filter: the first text of each filter, its hull, its members."""
 
     def __init__(
         self, attributes: Attributes | None = None, functions: Functions | None = None
@@ -111,10 +111,10 @@ class DistinctFilters:
         self._seen: set[Id] = set()
 
     def add(self, id_: Id, filter_: Filter | str) -> bytes:
-        """Add a subscription; gives the key of its filter."""
+        """Add a subscription and return the key of its filter."""
         need_id(id_)
         if id_ in self._seen:
-            raise TidingsError(f"the id {id_!r} is there twice")
+            raise TidingsError(f"the id {id_!r} occurs twice, expected once")
         try:
             if isinstance(filter_, Filter):
                 parsed = filter_
@@ -138,7 +138,7 @@ class DistinctFilters:
 def build_graph(
     gathered: GatheredHulls, forms: Sequence[Form], blocks: Blocks, progress: Told = lambda _: None
 ) -> Graph:
-    """The graph of what was gathered of distinct filters, and the index over its nodes."""
+    """The graph of distinct filters, built from their hulls, and the index over its nodes."""
     found = cover_hulls(gathered, forms, blocks, progress)
     firsts, place_of = np.unique(found.first, return_inverse=True)
     edges = _group(place_of[found.below], place_of[found.above], len(firsts))
@@ -161,10 +161,10 @@ def build_nodes(
     progress: Told = lambda _: None,
     threads: int | None = None,
 ) -> tuple[Nodes, Matcher]:
-    """The graph of distinct filters and the index over its nodes, whose ids are their places.
+    """The graph of distinct filters, and a matcher over its nodes whose ids are the nodes' places.
 
-    `numbers` has the number of the node of each key; without it they are counted from 1. What was
-    gathered is used up.
+    `numbers` maps the keys of filters to numbers of nodes; without it, nodes are numbered from 1.
+    This consumes `distinct.hulls`.
     """
     blocks = in_threads(threads)
     ids = pa.array(distinct.ids, id_type(distinct.ids))
@@ -197,18 +197,18 @@ def build_nodes(
 
 
 def _need_numbers(numbers: Mapping[bytes, int], keys: list[bytes]) -> None:
-    """TidingsError unless each filter has a number of its own."""
+    """Raise TidingsError unless each filter has its own number."""
     given = [numbers.get(key) for key in keys]
     if None in given:
         key = keys[given.index(None)]
         raise TidingsError(f"there is no number for the filter with the key {key.hex()}")
     if len(set(given)) < len(given):
-        raise TidingsError("two filters have one number, expected a number of its own for each")
+        raise TidingsError("two filters have the same number, expected a different one for each")
 
 
 def _hold_texts(filters: list[Filter | str]) -> list[Filter | str] | pa.ChunkedArray:
-    """Texts in Arrow memory. Filters that were made elsewhere stay: here it may not be known what
-    their text means."""
+    """Keep texts in Arrow memory. Parsed filters stay objects, because their text may need
+    attributes or functions that are not known here."""
     if all(isinstance(one, str) for one in filters):
         return pa.chunked_array([pa.array(filters, pa.large_string())])
     return filters
@@ -218,7 +218,7 @@ def id_type(ids: list[Id]) -> Any:
     """The Arrow type of ids."""
     kinds = {type(id_) for id_ in ids}
     if len(kinds) > 1:
-        raise SnapshotError("the ids are texts and integers; expected all texts or all integers")
+        raise SnapshotError("found texts and integers as ids, expected all texts or all integers")
     return pa.int64() if kinds == {int} else pa.string()
 
 

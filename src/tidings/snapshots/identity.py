@@ -1,6 +1,6 @@
-"""Which snapshot lies in a directory, and whether it is whole.
+"""The identity of the snapshot in a directory, and a check that its files are complete.
 
-A snapshot that replaces another of the same version has another identity.
+A snapshot that replaces another of the same version has a different identity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.snapshots.snapshot import FORMAT, VERSION
 
 
 def identity_of(path: str | Path) -> str:
-    """A digest of what the manifests say, with the digests of all files.
+    """A digest of the two manifests, which contain the digests of all files.
 
     Cost: two small files are read.
     """
@@ -34,9 +34,10 @@ def identity_of(path: str | Path) -> str:
 
 
 def need_whole(path: Path) -> Manifest:
-    """SnapshotError unless every byte is as it was written; the manifest.
+    """Check every byte against its digest, and return the manifest; SnapshotError on a mismatch.
 
-    Cost: all bytes are read, once in a process; after that, the manifests and the files' metadata.
+    Cost: the first call in a process reads all bytes; later calls read only the manifests and the
+    files' metadata.
     """
     manifest = read_manifest(path, FORMAT, VERSION)
     need_files(path, manifest)

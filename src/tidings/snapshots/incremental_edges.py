@@ -1,23 +1,23 @@
-"""New nodes linked into a compiled graph, each of them once, when it comes.
+"""Link each new node into a compiled graph, once, when it is added.
 
-    above    what covers the new node: dropped from a tag where the new one matches
-    below    what the new node covers
-    edges    from the new node to the lowest above it, from the highest below to the new node
+    above    nodes that cover the new node; a tag drops them if the new node matches too
+    below    nodes that the new node covers
+    edges    from the lowest nodes above to the new node, and from it to the highest below
 
-The boxes of compiled nodes say which ones those are (tidings.matching.covering.neighbours). Where
-they leave it open, and for new nodes that may be among them, the filters are compared. Everything
-above a node that is above is above too, so only what is not known yet is compared.
+For most compiled nodes, their boxes decide (tidings.matching.covering.neighbours). Undecided ones,
+and candidates among the new nodes, are compared by their filters. Every ancestor of a node above is
+above too, so it needs no comparison; likewise below.
 
-Nodes that cover each other lie in one line, the one with the lowest number at the bottom: "lower"
-here is a strict order, even among nodes that cover each other. Invariants: it has no cycles, and a
-known covering stays known, also when the node that showed it has no subscribers any more.
+Nodes that cover each other form a chain with the lowest number at the bottom: "lower" is a strict
+order even among them. Invariants: there are no cycles, and a known covering stays known, even when
+the node that revealed it has lost its subscribers.
 
-Honest cost of a new node: two passes over all compiled boxes (4 ms on 100,000 `mixed` filters, all
-in all; 20 for a new one of three boxes), the edges of what is above and below it, and 0.1 ms for
-each compiled filter that is compared, since it has to be parsed. The first new node disassembles
-the index (120 ms). An event pays nothing: one that matches 2,000 compiled nodes takes 0.11 ms with
-200 new ones and without; it took 226 ms when pairs were looked at event by event. Edges are those
-of a fresh compilation, and the compiled ones that they replace.
+Cost of a new node: two passes over all compiled boxes, the edges above and below it, and 0.1 ms to
+parse each compiled filter that is compared. On 100,000 `mixed` filters that is 4 ms in all, or
+20 ms for a filter of three boxes. The first new node disassembles the index (120 ms). Events pay
+nothing: an event that matches 2,000 compiled nodes takes 0.11 ms with or without 200 new nodes. It
+took 226 ms when pairs were compared for each event. The edges are those of a fresh compilation,
+plus compiled edges that they make redundant.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REMEMBERED = 1 << 12  # parsed filters: the next new node often needs the same o
 
 
 class IncrementalEdges:
-    """The edges of a snapshot and of the nodes that came since, which have the places after it."""
+    """The edges of a snapshot and of newer nodes, whose places follow the compiled ones."""
 
     def __init__(self, base: Snapshot) -> None:
         self._base = base
@@ -46,11 +46,11 @@ class IncrementalEdges:
         self._numbers = base.numbers
         self._graph: _Graph | None = None
         self._neighbours: Neighbours | None = None
-        self._index: HullIndex[int] = HullIndex()  # of the new ones
+        self._index: HullIndex[int] = HullIndex()  # of the new nodes
         self._linked: tuple[Array, Array] = base.view.parent_starts, base.view.parents
 
     def link_nodes(self, numbers: Sequence[int]) -> tuple[Array, Array]:
-        """(starts, parents) of all places, given the numbers of all new nodes, by place."""
+        """(starts, parents) of all places, given the numbers of all new nodes in order of place."""
         compiled = len(self._base.numbers)
         known = len(self._numbers) - compiled
         if known < len(numbers):
@@ -89,7 +89,7 @@ class IncrementalEdges:
         self._index.add(place, form)
 
     def _separate_equals(self, graph: _Graph, place: int, above: Array, below: Array) -> None:
-        """Of nodes that cover this one and are covered by it, leave each on one side only."""
+        """Leave each node that covers this one and is covered by it on one side only."""
         same = above & below
         if not same.any():
             return
@@ -106,8 +106,8 @@ def _grow(
     others: Sequence[int],
     ask: Callable[[int], bool],
 ) -> None:
-    """Add to the chosen nodes whatever lies beyond them, and the others that are said to belong
-    there, with whatever lies beyond those."""
+    """Extend the chosen nodes by all nodes beyond them. Do the same for each of the others for
+    which `ask` is true."""
     _reach(chosen, np.flatnonzero(chosen), next_to)
     for other in others:
         if not chosen[other] and ask(other):
@@ -123,7 +123,7 @@ def _reach(chosen: Array, edge: Array, next_to: Callable[[Array], Array]) -> Non
 
 
 class _Graph:
-    """Edges between places: the compiled ones, which stay, and those of new nodes."""
+    """Edges between places: the compiled edges, which are never removed, and those of new nodes."""
 
     def __init__(self, starts: Array, parents: Array) -> None:
         self._starts, self._parents = starts, parents
@@ -136,11 +136,11 @@ class _Graph:
         self._lower, self._upper = np.zeros(0, np.int64), np.zeros(0, np.int64)  # of new edges
 
     def up(self, places: Array) -> Array:
-        """What lies right above these nodes."""
+        """The parents of these nodes."""
         return self._next(places, self._starts, self._parents, self._lower, self._upper)
 
     def down(self, places: Array) -> Array:
-        """What lies right below them."""
+        """The children of these nodes."""
         return self._next(places, self._child_starts, self._children, self._upper, self._lower)
 
     def _next(self, places: Array, starts: Array, ends: Array, one: Array, other: Array) -> Array:
@@ -168,6 +168,6 @@ class _Graph:
         lower, upper = self._lower[order], self._upper[order]
         starts = np.append(self._starts, np.full(count - self._count, self._starts[-1]))
         parents = np.insert(self._parents, starts[lower + 1], upper.astype(np.uint32))
-        # kernels would be compiled once more for an array that differs in this
+        # Numba would compile the kernels again for arrays that differ in this flag
         parents.flags.writeable = self._parents.flags.writeable
         return starts + bounds(np.bincount(lower, minlength=count)), parents

@@ -1,8 +1,8 @@
-"""What the content graph of a snapshot looks like: how deep, how wide, what lies at its top.
+"""The shape of a snapshot's content graph: its depth, its roots, its largest nodes.
 
-Edges are stored from below, as the parents of each node. The depth of a node is the number of nodes
-on the longest path down to it, itself included. A node is visited after the last of its parents, so
-each edge is looked at once, however deep the graph is (2 ms for a line of 20,000 nodes).
+A snapshot stores the parents of each node. The depth of a node is the number of nodes on the
+longest path down to it, itself included. A node is visited after the last of its parents, so each
+edge is visited once, however deep the graph is (2 ms for a chain of 20,000 nodes).
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Shape:
         return depths
 
     def children(self, place: int) -> Array:
-        """The places of the nodes right below one, those with the most subscribers first."""
+        """The places of a node's children, those with the most subscriptions first."""
         found = self._children[self._starts[place] : self._starts[place + 1]]
         return self.ranked(found)
 
     def ranked(self, places: Array) -> Array:
-        """Places, those with the most subscribers first, then by number."""
+        """Sort places: those with the most subscriptions first, then by number."""
         found: Array = places[np.lexsort((places, -self.members[places]))]
         return found
 
@@ -62,6 +62,6 @@ class Shape:
         return [int(self.numbers[place]) for place in reversed(path)]
 
     def largest(self, most: int) -> list[int]:
-        """The places of the nodes with the most subscribers."""
+        """The places of the nodes with the most subscriptions."""
         found: list[int] = self.ranked(np.arange(len(self.numbers)))[:most].tolist()
         return found

@@ -1,17 +1,17 @@
-"""A snapshot: the subscriptions of a channel at one version, compiled; immutable.
+"""A snapshot: the subscriptions of a channel at one version, compiled and immutable.
 
     manifest.json          number of the version, counts, declared attributes, digests
     nodes.arrow            number, key, parents (places of nodes), first member
-    subscriptions.arrow    id of each, node by node
-    index/                 the matcher over the nodes; their texts are in there
+    subscriptions.arrow    ids, node by node
+    index/                 the matcher over the nodes, with their texts
 
 A notification is tagged with the *lowest* nodes that match it; subscribers to such a node, or to
 one above it, get the notification. Files are mapped, so processes on one machine share their pages.
-Opening costs no more than comparing digests, once in a process: 0.5 s on two busy cores for the
-270 MB of 1,000,000 `mixed` filters.
+Opening only compares digests, once per process: 0.5 s on two busy cores for the 270 MB of 1,000,000
+`mixed` filters.
 
-Honest cost: 8 bytes per node for its number, 4 per edge, 16 for starts, a key of 32, and the index
-(100 bytes per `mixed` filter).
+Memory: per node 8 bytes for its number, 16 for starts and 32 for its key; 4 bytes per edge; and the
+index (100 bytes per `mixed` filter).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Snapshot:
         self.number = number
         self.matcher = matcher
         self.path: Path | None = None
-        """The directory that it was opened from."""
+        """The directory from which it was opened, or None if it was built here."""
         self._nodes = nodes
         self._ids = nodes.ids
         self.view = View(
@@ -61,7 +61,7 @@ class Snapshot:
             (nodes.member_starts, self._ids),
         )
 
-    # -- making, saving, opening ---------------------------------------------------------------
+    # -- build, save, open ---------------------------------------------------------------------
 
     @classmethod
     def build(
@@ -77,15 +77,15 @@ class Snapshot:
     ) -> Snapshot:
         """Compile (id, filter) pairs, or a mapping. Ids are all texts, or all integers.
 
-        `number` is the version; `numbers` are the numbers of nodes by the keys of filters, where
-        they were given before.
+        `number` is the version. `numbers` maps keys of filters to node numbers that were assigned
+        earlier.
         """
         distinct = gather(subscriptions, DistinctFilters(attributes, functions))
         return cls(number, *build_nodes(distinct, numbers, progress, threads))
 
     def save(self, path: str | Path, beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-        """Write everything to a directory, in the place of a snapshot that is there. `beside` are
-        further files, with their columns."""
+        """Write everything to a directory, and replace a snapshot that is already there. `beside`
+        maps the names of additional files to their columns."""
         nodes = self._nodes
         attributes = self.matcher.attributes
         with replacing(Path(path)) as folder:
@@ -119,9 +119,9 @@ class Snapshot:
         *,
         functions: Functions | None = None,
     ) -> Snapshot:
-        """A snapshot from a directory, mapped into memory once its checksums were compared.
+        """Open a snapshot from a directory: compare its checksums and map it into memory.
 
-        Attributes that were declared are known from the snapshot; functions must be given again.
+        Declared attributes are read from the snapshot; functions must be passed again.
         """
         snapshot = read_whole(Path(path), lambda folder: cls._read(folder, attributes, functions))
         snapshot.path = Path(path).absolute()
@@ -151,10 +151,10 @@ class Snapshot:
         manifest.need(folder, nodes=len(nodes.numbers))
         return cls(manifest.count("number"), nodes, matcher)
 
-    # -- what is in it -------------------------------------------------------------------------
+    # -- contents ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many subscriptions there are."""
+        """The number of subscriptions."""
         return len(self._ids)
 
     @property
@@ -163,7 +163,7 @@ class Snapshot:
 
     @property
     def numbers(self) -> Array:
-        """The numbers of all nodes, rising."""
+        """The numbers of all nodes, ascending."""
         return self._nodes.numbers
 
     @property
@@ -182,7 +182,7 @@ class Snapshot:
         return list(nodes.numbers[found].tolist())
 
     def members(self, node: int) -> list[Id]:
-        """The subscriptions of a node."""
+        """The ids of the subscriptions of a node."""
         starts, place = self._nodes.member_starts, self._place(node)
         found = self._ids.slice(starts[place], starts[place + 1] - starts[place])
         return list(found.to_pylist())
@@ -199,7 +199,7 @@ class Snapshot:
         return self._ids
 
     def stats(self) -> dict[str, int]:
-        """Numbers on what is held."""
+        """Counts of subscriptions, nodes and edges, and the size of the index."""
         nodes = self._nodes
         return {
             "version": self.number,
@@ -216,12 +216,12 @@ class Snapshot:
             raise GraphError(f"there is no node {node} in this snapshot")
         return place
 
-    # -- notifications -------------------------------------------------------------------------
+    # -- match ---------------------------------------------------------------------------------
 
     def nodes(self, events: Any, *, threads: int = 1) -> Any:
-        """A ListArray: for each event of a batch the numbers of the lowest nodes that match it."""
+        """A ListArray with the numbers of the lowest nodes that match each event of a batch."""
         return self.view.nodes(events, threads=threads)
 
     def subscriptions(self, events: Any, *, threads: int = 1) -> Any:
-        """A ListArray: for each event of a batch the ids of the subscriptions that match it."""
+        """A ListArray with the ids of the subscriptions that match each event of a batch."""
         return self.view.subscriptions(events, threads=threads)

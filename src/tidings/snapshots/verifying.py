@@ -1,8 +1,8 @@
-"""Whether a snapshot agrees with its filters: coverings are worked out again for a sample.
+"""Check a snapshot against its filters: coverings are computed again for a sample of nodes.
 
-For each node of the sample: its filter is the one that its key is of; each of its parents covers it
-and is not covered by it; a few other nodes, its parents' other children first, cover it only if
-they lie above it.
+For each node of the sample: its key is the key of its filter; each of its parents covers it and is
+not covered by it; a few other nodes cover it only if they lie above it. Those are siblings first,
+then nodes chosen at random.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tidings.filters.canonical import covers_among
 from tidings.snapshots.shape import Shape
 from tidings.snapshots.snapshot import Snapshot
 
-OTHERS = 8  # nodes that each node of the sample is compared with, beside its parents
+OTHERS = 8  # each node of the sample is compared with this many nodes besides its parents
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """What was looked at, and the first problems, a sentence each."""
+    """How much was checked, and the first problems, one sentence each."""
 
     nodes: int
     edges: int
@@ -31,7 +31,7 @@ class Verification(msgspec.Struct, frozen=True):
 def verify_nodes(
     snapshot: Snapshot, sample: int = 200, seed: int = 1, most: int = 10
 ) -> Verification:
-    """Look at a sample of nodes; all of them if there are no more."""
+    """Check a sample of nodes, or all of them if there are no more than `sample`."""
     draw = random.Random(seed)
     shape = Shape(snapshot)
     count, keys = len(shape.numbers), snapshot.keys
@@ -49,7 +49,7 @@ def verify_nodes(
     for place in places:
         number, mine = int(shape.numbers[place]), filter_at(place)
         if mine.key != keys[place]:
-            problems.append(f"node {number} has the key of another filter than {mine.sql()}")
+            problems.append(f"the key of node {number} is not the key of its filter {mine.sql()}")
         above = parents[starts[place] : starts[place + 1]].tolist()
         for parent in above:
             edges += 1

@@ -1,13 +1,13 @@
-"""Subscriptions that change: a snapshot with what happened since, at any version.
+"""Subscriptions that change: a snapshot and the changes since, at any version.
 
-Changes come in the order of their versions. A new filter gets a place after the compiled ones and
-is added to the index, where it stays; which nodes are alive, and who subscribes to them, is worked
-out anew for each version that is asked for. So an older version can be asked again: its view has
-other members over the same index.
+Changes arrive in the order of their versions. A new filter gets a place after the compiled ones and
+is added to the index, where it stays. Which nodes are alive, and which members they have, is
+computed for each requested version. So older versions remain available: their views have other
+members over the same index.
 
-Cost: a view of S subscriptions is a pass over their ids (some 20 ms per million); a new filter is
+Cost: a view takes one pass over all subscription ids (about 20 ms per million). A new filter takes
 one `Matcher.add`, and is linked into the graph once (4 ms on 100,000 nodes, see
-incremental_edges.py). Past a few thousand changes it is time for a new snapshot.
+incremental_edges.py). After a few thousand changes, compile a new snapshot.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 class ChangeLike(Protocol):
-    """A subscription that began or changed (`filter` is its text), or ended (None)."""
+    """A subscription that was added or changed (`filter` is its text), or removed (None)."""
 
     @property
     def version(self) -> int: ...
@@ -43,22 +43,22 @@ class ChangeLike(Protocol):
 
 
 class VersionedSnapshot:
-    """A snapshot and the changes since; `view(version)` is what subscribers want at a version."""
+    """A snapshot and the changes since; `view(version)` gives the subscriptions at a version."""
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
         self.version = base.number
-        """The latest version that is known here."""
+        """The latest known version."""
         self._changes: list[ChangeLike] = []
         self._numbers: list[int] = []  # of new nodes, by place
-        self._place: dict[int, int] = {}  # of nodes that changes name, by number
+        self._place: dict[int, int] = {}  # by number, for nodes named in changes
         self._lock = threading.Lock()
         self._views: dict[int, View] = {}
         self._edges = IncrementalEdges(base)
         self._positions: dict[Id, int] | None = None
 
     def apply(self, changes: Iterable[ChangeLike]) -> None:
-        """Take in what happened after the latest version that is known."""
+        """Apply changes in order; those up to the latest known version are skipped."""
         with self._lock:
             for change in changes:
                 if change.version <= self.version:
@@ -89,12 +89,12 @@ class VersionedSnapshot:
         return place if place < len(numbers) and numbers[place] == node else None
 
     def view(self, version: int | None = None) -> View:
-        """What subscribers want at a version; the last few views are kept."""
+        """The subscriptions at a version; the last few views are kept."""
         with self._lock:
             version = self.version if version is None else version
             if not self.base.number <= version <= self.version:
                 raise TidingsError(
-                    f"version {version} is not known here, expected {self.base.number} to "
+                    f"version {version} is unknown, expected one from {self.base.number} to "
                     f"{self.version}"
                 )
             view = self._views.get(version)
@@ -122,7 +122,7 @@ class VersionedSnapshot:
         order = np.argsort(owners, kind="stable")
         added = [change.id for change in now]
         ids = base.ids.filter(pa.array(stay))
-        # of the ids that are left: removed ones may have been of the other type
+        # only remaining ids count: removed ones may have been of the other type
         kind = id_type([*added, *ids[:1].to_pylist()])
         ids = pa.concat_arrays([ids if len(ids) else pa.array([], kind), pa.array(added, kind)])
         return View(

@@ -1,16 +1,16 @@
-"""What subscribers want at one version, ready to be asked: nodes, edges, members, and an index.
+"""The subscriptions at one version, ready to match: nodes, edges, members and an index.
 
     places     0 ... N-1 | N ... N+D-1
-    nodes      compiled  | new since, linked by incremental_edges.py
+    nodes      compiled  | newer, linked by incremental_edges.py
 
-A notification is tagged with the *lowest* living nodes that match it: a matched node that covers
-another is dropped; of two that cover each other, the one with the higher number is. A node is alive
-when someone subscribes to it; dead ones stay in the graph, and the walk goes through them. So the
-tag is the one that a fresh compilation would give. One thing differs: where filters that were
-written differently share a compiled node, the node keeps the number of the first until the next
-compilation, even when only the others still have subscribers.
+A notification is tagged with the *lowest* living nodes that match it. A matched node that covers
+another is dropped; of two that cover each other, the one with the higher number is dropped. A node
+is alive if it has subscriptions. Dead nodes stay in the graph, and the search passes through them.
+So the tag is the one that a fresh compilation would give, with one exception. If filters that are
+written differently share a compiled node, it keeps the number of the first until the next
+compilation, even if only the others still have subscriptions.
 
-Cost: one look per edge between the nodes that match an event, be they compiled or new.
+Cost: one step per edge between the nodes that match an event, compiled or new.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tidings.matching.jit import array_pool
 from tidings.matching.tallies import tag_kernels
 
 Array = npt.NDArray[Any]
-MOST_BYTES = 128 << 20  # of the ids in one piece
-MOST_TEXT = 2**31 - 2**20  # bytes of texts that positions of 32 bits reach
-_POSITIONS = 16  # bytes beside each id, while lists are made
+MOST_BYTES = 128 << 20  # the most bytes of ids in one piece
+MOST_TEXT = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
+_POSITIONS = 16  # extra bytes per id while lists are built
 
 
 class View:
-    """The nodes of one version and who subscribes to them. Safe to use from several threads."""
+    """The nodes of one version and their members. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class View:
         members: tuple[Array, Any],
     ) -> None:
         self.matcher = matcher
-        self.numbers = numbers  # int64 [N + D]: of the node at each place
+        self.numbers = numbers  # int64 [N + D]: the number of the node at each place
         self.parent_starts, self.parents = parents  # int64 [N + D + 1], uint32
         self.member_starts, self.ids = members  # int64 [N + D + 1], an Arrow array
         self._alive = (np.diff(self.member_starts) > 0).astype(np.uint8)
@@ -54,17 +54,17 @@ class View:
         return bool(pa.types.is_integer(self.ids.type))
 
     def nodes(self, events: Any, *, threads: int = 1) -> Any:
-        """A ListArray: for each event of a batch the numbers of the lowest nodes, rising."""
+        """A ListArray with the numbers of the lowest nodes for each event of a batch, ascending."""
         return self.node_lists(*self.matched(events, threads=threads))
 
     def subscriptions(self, events: Any, *, threads: int = 1) -> Any:
-        """A ListArray: for each event of a batch the ids of the subscriptions that match it."""
+        """A ListArray with the ids of the subscriptions that match each event of a batch."""
         return self.subscription_lists(*self.matched(events, threads=threads))
 
     def matched(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
         """(starts, places): event i matches the nodes at places[starts[i] : starts[i + 1]].
 
-        The index may know nodes of later versions; here they are left out.
+        The index may contain nodes of later versions; they are left out.
         """
         found = self.matcher.match_batch(events, threads=threads)
         starts = found.offsets.to_numpy().astype(np.int64)
@@ -83,8 +83,8 @@ class View:
         return as_lists(starts, pa.array(numbers))
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
-        """All at once, so that a batch of many matches may take more memory than there is: `pieces`
-        divides it. Texts of over 2 GB come with positions of 64 bits."""
+        """The ids for all events at once. With very many matches that may exceed memory; use
+        `pieces` to divide the batch. Texts of more than 2 GB get 64-bit offsets."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = array_pool.empty(int(out_starts[-1]), np.int64)
@@ -99,10 +99,10 @@ class View:
     def pieces(
         self, starts: Array, places: Array, each: int = 0
     ) -> Iterator[tuple[int, int, tuple[Array, Array]]]:
-        """What matched a batch as (first event, one after the last, its part of what matched), such
-        that the ids of each piece take no more than MOST_BYTES, or it is a single event.
+        """Divide the matches of a batch into pieces: (first event, end event, its matches).
 
-        `each`: further bytes that go with each id. A batch of no events is one piece.
+        The ids of a piece take at most MOST_BYTES, unless it is a single event. `each` is the
+        number of extra bytes per id. An empty batch is one piece.
         """
         size = np.zeros(len(starts), np.int64)
         weights = self._id_bytes + (_POSITIONS + each) * self.member_starts
@@ -117,7 +117,7 @@ class View:
 
     @cached_property
     def _id_bytes(self) -> Array:
-        """int64 [N + D + 1]: the bytes of the texts of all members before those of each place."""
+        """int64 [N + D + 1]: for each place, the bytes of the ids of all members before it."""
         if self.has_integer_ids or not len(self.ids):
             return np.zeros(len(self.member_starts), np.int64)
         kind = np.int64 if pa.types.is_large_string(self.ids.type) else np.int32
@@ -136,13 +136,13 @@ class View:
 
 
 def as_lists(starts: Array, values: Any) -> Any:
-    """A ListArray, a large one where positions take more than 32 bits."""
+    """A ListArray, or a LargeListArray if offsets need more than 32 bits."""
     if starts[-1] >= 2**31:
         return pa.LargeListArray.from_arrays(pa.array(starts), values)
     return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), values)
 
 
 def _keep(starts: Array, values: Array, keep: Array) -> tuple[Array, Array]:
-    """Lists without some of their values."""
+    """Drop the values of lists that are not marked in `keep`."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     return before[starts], values[keep]

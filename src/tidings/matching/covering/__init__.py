@@ -1,12 +1,12 @@
-"""Which filters cover which, for very many at once: the batch join on filters instead of events.
+"""Find which filters cover which, in bulk: the batch join with filters in place of events.
 
     forms ──hull_gathering──> hulls ──cover_join──> candidates ──by_boxes, undecided──> coverings
                                                                                        |
                                   edges of a content graph <──coverage: block by block─┘
 
-A hull is the box around a filter. A covering filter's hull is at least as wide, so the join over
-hulls finds all candidates; boxes decide most of them, and the filters themselves are asked for the
-rest.
+A hull is the box around a filter. A covering filter's hull is at least as wide, so the join of
+hulls finds all candidates. Their boxes decide most of them; for the rest, the filters themselves
+are compared.
 
     coverage.py     the whole computation, in blocks      cover_folder.py   across processes
     hulls.py        hulls as flat arrays                  hull_segment.py   hulls to a segment

@@ -1,12 +1,12 @@
-"""Coverings between filters of several boxes, or with computed terms, box by box.
+"""Decide box by box whether filters of several boxes, or with computed terms, cover each other.
 
-    A covers B if each box of B lies in one box of A;
-    A does not cover B if some box of B lies in none, and each box of A that meets it ends inside it
-    on a column of its own: the part of the box outside all of these columns is in no box of A
+    A covers B if each box of B lies in one box of A.
+    A does not cover B if some box b of B lies in no box of A, and each box of A that overlaps b
+    fails to span b on a different column: some corner of b is then outside all boxes of A.
 
-Otherwise the answer is left open. It is also left open, instead of "does not cover", where a box of
-B leaves few values to the attributes that a computed term of A reads; and for wide filters, of
-which only the hulls are known.
+Otherwise the answer is MAYBE. It is also MAYBE instead of NO if a box of B leaves few values to the
+attributes that a computed term of A reads. For wide filters it is MAYBE too, because only their
+hulls are known.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tidings.matching.covering.hulls import Boxes
 from tidings.matching.jit.compiling import kernel
 
 Array = npt.NDArray[Any]
-MOST_NEAR = 64  # boxes that meet another for which columns of their own are looked for
+MOST_NEAR = 64  # with more overlapping boxes than this, the answer is MAYBE
 
 
 class Decider:
-    """Answers for pairs of forms, from the boxes inside their hulls."""
+    """Decides pairs of forms by the boxes inside their hulls."""
 
     def __init__(self, boxes: Boxes) -> None:
         self._boxes = boxes
@@ -48,7 +48,7 @@ class Decider:
 
 @kernel
 def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
-    """Whether two tests have a code in common."""
+    """Whether two tests share a code."""
     spans, low, high = hulls.spans, hulls.low, hulls.high
     at, beside = spans[one], spans[other]
     while at < spans[one + 1] and beside < spans[other + 1]:
@@ -65,8 +65,8 @@ def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
 def decide_pairs(above, below, boxes, hulls, most, out):  # type: ignore[no-untyped-def]
     """Whether above[i], which is not wide, covers below[i]. above, below uint32 [P]; out uint8 [P].
 
-    boxes int64 [n + 1]: the rows of the boxes of each form; a form that is its hull has none, and
-    is a row itself. More comparisons of boxes than `most` are left open.
+    boxes int64 [n + 1]: where the boxes of each form begin; a form that is its own hull has none,
+    and the hull is its box. A pair that needs more than `most` comparisons of boxes is MAYBE.
     """
     one_box, starts, column = hulls.one_box, hulls.starts, hulls.column
     left = np.empty(MOST_NEAR, np.int64)

@@ -1,13 +1,13 @@
-"""A join of filters on disk: its arrays, mapped by every process that takes part, and what they
-found, a file for each block of places.
+"""A join of filters on disk: arrays that all participating processes map, and their results, one
+file per block of places.
 
     hulls/, boxes/, prepared/    NAME.npy for each of their arrays
     order.npy, first.npy         the filters of the join; starts.npy: where the boxes of each begin
     FIRST-LAST.pairs             an Arrow stream: above and below, one batch for each piece of the
-                                 block; with each batch go the first and last place of the piece,
-                                 and how many candidates were looked at
+                                 block; the metadata of each batch has the first and last place of
+                                 the piece, and the number of candidates
 
-A file of pairs is there whole or not at all.
+Files of pairs are written atomically.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What goes with the pairs of some places."""
+    """The metadata of the pairs of some places."""
 
     first: int
     last: int
     looked_at: int
-    seen: int  # candidates
+    seen: int  # number of candidates
 
 
 def write_finder(folder: Path, finder: Finder) -> None:
-    """Write all that is needed to find coverers, but for the filters, to a new folder."""
+    """Write everything needed to find coverers, except the filters, to a new folder."""
     folder.mkdir(0o700)
     _write_arrays(folder / "hulls", finder.join.hulls)
     _write_arrays(folder / "prepared", finder.join.prepared)
@@ -53,11 +53,11 @@ def write_finder(folder: Path, finder: Finder) -> None:
 
 
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
-    """What was written to a folder, mapped into memory.
+    """Map a folder written by `write_finder` into memory.
 
-    These are the only files that kernels run on without a digest: the folder is its owner's alone,
-    and belongs to one compilation, which writes it, has its tasks read it, and removes it. Nothing
-    is kept from one compilation to the next.
+    Kernels use these files without comparing digests; that is true of no other files. The folder is
+    private to its owner and to one compilation, which writes it, lets its tasks read it, and
+    removes it. Nothing is kept for the next compilation.
     """
     join = CoverJoin(
         _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", Prepared)
@@ -80,7 +80,7 @@ def _open_arrays(folder: Path, kind: type[Arrays]) -> Arrays:
 
 
 def _array(path: Path) -> Any:
-    # "c", copy on write: kernels would be compiled once more for arrays that are read-only
+    # "c", copy on write: Numba would compile the kernels again for read-only arrays
     return np.asarray(np.load(path, mmap_mode="c"))
 
 
@@ -89,7 +89,7 @@ def pairs_path(folder: Path, first: int, last: int) -> Path:
 
 
 def write_pairs(path: Path, finder: Finder, first: int, last: int) -> int:
-    """Find the coverers of a block of places, and write them; how many pairs there are."""
+    """Find the coverers of a block of places and write them; return the number of pairs."""
     count, seen = 0, finder.join.seen
     with (
         placing(path) as begun,
@@ -106,7 +106,7 @@ def write_pairs(path: Path, finder: Finder, first: int, last: int) -> int:
 
 
 def read_pairs(path: Path, join: CoverJoin) -> Iterator[Block]:
-    """What was found for a block, piece by piece; candidates are added up in the join."""
+    """Read the pairs of a block, piece by piece, and add their candidates to `join.seen`."""
     with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source) as reader:
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The join of hulls with hulls: the kernels of cover_kernels.py, and what they need."""
+"""The join of hulls with hulls: it prepares arrays for cover_kernels.py and runs its kernels."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tidings.matching.covering.hulls import Hulls
 from tidings.matching.segments.join_kernels import sort_by_code
 
 Array = npt.NDArray[Any]
-BITS = 16  # of a code in the matrix of a join
+BITS = 16  # per code in the matrix of a join
 
 
 class Found(msgspec.Struct, frozen=True):
-    """above[i] covers below[i], at least by their hulls; `sure` where that decides it."""
+    """The hull of above[i] contains that of below[i]; `sure` if that proves a covering."""
 
     above: Array  # uint32
     below: Array  # uint32
@@ -32,22 +32,22 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class CoverJoin:
-    """Which hulls hold which. Safe to use from several threads.
+    """Finds which hulls contain which. Safe to use from several threads.
 
-    A hull that tests computed terms and no attribute has no slice to look in, and is held against
-    all others, at some 10 nanoseconds each. One that tests nothing holds all, and is left out.
+    A hull that tests only computed terms has no slice to search. It is compared with all others, at
+    about 10 nanoseconds each. A hull that tests nothing contains all others, and is left out.
     """
 
     def __init__(self, hulls: Hulls, prepared: Prepared | None = None) -> None:
-        """`prepared`: where the same hulls were joined before, perhaps by another process."""
+        """Pass `prepared` if it is known for these hulls, perhaps from another process."""
         self.hulls = hulls
         self.prepared = prepared or _prepare(hulls)
         self.seen = 0
         self._lock = threading.Lock()
 
     def pairs(self, first: int, last: int, room: int) -> Found | None:
-        """The coverers of hulls `first` up to `last`, given that no hull covers one before it; None
-        when there are more than `room`, or than there are hulls if that is more."""
+        """The coverers of hulls [first, last), provided that no hull covers an earlier one. None if
+        there are more than the larger of `room` and the number of hulls."""
         out = _make_room(max(room, self.hulls.hull_count))
         seen = np.zeros(1, np.int64)
         count = join_rows(self.hulls, self.prepared, first, last, out, seen)
@@ -63,7 +63,7 @@ class CoverJoin:
 
 
 def hulls_alike(hulls: Hulls, outers: Array) -> Found:
-    """Which of some hulls hold which of all."""
+    """Which of the hulls `outers` contain which of all hulls."""
     out = _make_room(len(outers) * hulls.hull_count)
     count = scan_rows(hulls, outers, 0, hulls.hull_count, out, 0)
     return Found(*(array[:count] for array in out))
@@ -94,8 +94,8 @@ def _prepare(hulls: Hulls) -> Prepared:
 
 
 def _undecided(hulls: Hulls, shift: Array) -> Array:
-    """Which hulls hold others for certain only after an exact look: those with sets of several
-    spans or shifted codes, with computed terms, or of several boxes."""
+    """Which hulls need an exact check as the outer one: those with sets of several spans, shifted
+    codes, computed terms, or several boxes."""
     rough = (np.diff(hulls.spans) > 1) | (shift[hulls.column] > 0)
     rough |= hulls.column >= hulls.attributes
     total = np.concatenate([[0], np.cumsum(rough)])
@@ -105,7 +105,7 @@ def _undecided(hulls: Hulls, shift: Array) -> Array:
 
 
 def _entries(hulls: Hulls, order: Array) -> Array:
-    """The hulls that test attributes, by the column and first code of their access tests."""
+    """The hulls that test attributes, sorted by column and first code of their access tests."""
     numbers = np.nonzero(hulls.computed > hulls.starts[:-1])[0]
     access = order[hulls.starts[numbers]]
     place = hulls.base[hulls.column[access]] + hulls.low[hulls.spans[access]]

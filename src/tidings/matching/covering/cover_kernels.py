@@ -1,7 +1,7 @@
 """The hot loops of covering in bulk.
 
-`hulls` is the named tuple of hulls.py, with n hulls, T tests and C columns. A join needs more:
-`Prepared` beside it, and `PairRoom` for what it finds.
+`hulls` is the named tuple of hulls.py, with n hulls, T tests and C columns. A join also needs
+`Prepared`, and `PairRoom` for its output.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from tidings.matching.jit.simd import inside, lowest_bit
 
 NO, MAYBE, YES = 0, 1, 2
 LANES = 64
-MOST_COLUMNS = 256  # of the matrix of a join, or a few more: this bounds its size
+MOST_COLUMNS = 256  # approximate limit of columns in the matrix of a join, to bound its size
 Array = npt.NDArray[Any]
 
 
 class Prepared(NamedTuple):
-    """What a join needs beside its hulls."""
+    """What a join needs besides its hulls."""
 
-    entries: Array  # uint32 [E]: hulls that may cover, by the place of their access test
+    entries: Array  # uint32 [E]: hulls that may cover others, sorted by place of the access test
     order: Array  # uint32 [T]: the attribute tests of each hull; the first is its *access* test
-    shift: Array  # uint8 [C]: how far codes are shifted to fit 16 bits; 0 for nearly all columns
-    exact: Array  # uint8 [n]: shifted codes or outer ends do not decide whether it holds another
-    bare: Array  # int64: hulls that test computed terms and no attribute
+    shift: Array  # uint8 [C]: by how many bits codes are shifted to fit in 16; usually 0
+    exact: Array  # uint8 [n]: as the outer hull it needs an exact check by `holds`
+    bare: Array  # int64: hulls that test only computed terms
 
 
 class PairRoom(NamedTuple):
-    """Room for pairs of hulls of which one holds the other."""
+    """Output buffers for pairs of hulls of which one contains the other."""
 
     above: Array  # uint32
     below: Array  # uint32
-    sure: Array  # uint8: whether the hulls decide it
+    sure: Array  # uint8: whether the hulls prove a covering
 
 
 @kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
-    """Fill `order`: those tests of a hull first in which the fewest tests of all hulls begin."""
+    """Fill `order`: sort the tests of each hull by how many tests of all hulls begin inside."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)
@@ -63,7 +63,7 @@ def order_tests(hulls, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def spans_hold(hulls, outer, inner):  # type: ignore[no-untyped-def]
-    """Whether each span of one test lies in a span of another."""
+    """Whether each span of the inner test lies in a span of the outer one."""
     spans, low, high = hulls.spans, hulls.low, hulls.high
     at, end = spans[outer], spans[outer + 1]
     for span in range(spans[inner], spans[inner + 1]):
@@ -76,7 +76,7 @@ def spans_hold(hulls, outer, inner):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
-    """Whether a row leaves few values to all that a computed column is computed from."""
+    """Whether a row leaves only few values to every attribute that a computed column reads."""
     for source in range(hulls.reads[wanted], hulls.reads[wanted + 1]):
         found = False
         for test in range(hulls.starts[row], hulls.starts[row + 1]):
@@ -89,11 +89,10 @@ def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
-    """Whether the filter of one hull covers that of another: NO, MAYBE or YES, exactly.
+    """Whether the filter of the outer hull covers that of the inner one: NO, MAYBE or YES.
 
-    A computed term that the inner filter does not test may still be decided by it. If the inner
-    one is one box, only where it pins everything that the term is computed from; otherwise its
-    boxes may decide it.
+    The inner filter may decide a computed term without testing it. If it is a single box, it does
+    so only if it pins every attribute that the term reads; otherwise its boxes may decide it.
     """
     starts, column = hulls.starts, hulls.column
     sure = hulls.one_box[outer] != 0
@@ -114,10 +113,10 @@ def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
 
 @kernel
 def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untyped-def]
-    """Which of these hulls hold which of the hulls [first, last), each other one, looking at all.
+    """Which of the hulls `outers` contain which other hulls of [first, last), comparing all pairs.
 
-    outers int64; `pairs` are in `out` already. Returns how many there are then, or -1 when there is
-    no room for them.
+    outers int64. `out` already has `pairs` pairs. Returns the new number of pairs, or -1 if `out`
+    is too small.
     """
     room = out.above.shape[0]
     for outer in outers:
@@ -138,20 +137,20 @@ def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untype
 
 @kernel
 def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyped-def]
-    """Which entries before `last` cover which of the hulls [first, last), each other one.
+    """Which entries before `last` cover which other hulls of [first, last).
 
-    The hulls that pass an entry's access test begin inside one of its spans, so they are slices of
-    all tests in the order of (column, first code). The other tests run over a slice 64 at a time,
-    on a matrix with two rows, lowest and highest code, for each column that matters there. Entries
-    are taken in runs that share a matrix: those of one access column, until MOST_COLUMNS matter.
+    Hulls that pass an entry's access test begin inside one of its spans. So they are slices of all
+    tests, sorted by (column, first code). The other tests run over a slice 64 hulls at a time, on a
+    matrix with two rows per relevant column, lowest and highest code. Entries are handled in runs
+    that share a matrix: those of one access column, until there are MOST_COLUMNS relevant columns.
 
-    seen int64 [1]: candidates, added up. Returns the number of pairs in `out`, or -1 when there is
-    no room for them.
+    seen int64 [1]: the number of candidates is added. Returns the number of pairs in `out`, or -1
+    if it is too small.
     """
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base, attributes = hulls.low, hulls.high, hulls.base, hulls.attributes
     entries, order, shift, exact = prepared.entries, prepared.order, prepared.shift, prepared.exact
-    # all attribute tests of these hulls, in their order on the line of codes
+    # all attribute tests of these hulls, sorted by column and first code
     zero = base[attributes]
     begins = np.zeros(zero + 2, np.int64)
     for hull in range(first, last):
@@ -226,10 +225,10 @@ def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyp
                 here = local[column[wanted]]
                 down = low[spans[wanted]] >> shift[column[wanted]]
                 up = high[spans[wanted + 1] - 1] >> shift[column[wanted]]
-                if wanted != lead:  # the low end is in the slice already
+                if wanted != lead:  # the slice already guarantees its low end
                     line[tests], least[tests], width[tests] = 2 * here, down, up - down
                     tests += 1
-                if is_wide[here] != 0:  # where all are single codes, the low end says it all
+                if is_wide[here] != 0:  # if all are single codes, the low end suffices
                     line[tests], least[tests], width[tests] = 2 * here + 1, down, up - down
                     tests += 1
             for span in range(spans[lead], spans[lead + 1]):
@@ -271,15 +270,15 @@ def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyp
 def find_parents(  # type: ignore[no-untyped-def]
     first, last, above, below, top, parent_starts, parents, here, over, queue
 ):  # fmt: skip
-    """The parents of the hulls [first, last), from those of all hulls before.
+    """Find the parents of the hulls [first, last), given those of all earlier hulls.
 
-    A coverer is a parent unless it is the parent of another coverer. Everything above a coverer is
-    a coverer too, even where no pair says so. Linear in the coverers and their edges.
+    A coverer is a parent unless it lies above another coverer. Everything above a coverer is a
+    coverer too, even if no pair says so. Cost: linear in the coverers and their edges.
 
-    above, below uint32 [P]: pairs of these hulls; top: what covers everything, or -1. parent_starts
-    int64 [n + 1], filled up to `first`, and parents uint32, with room for as many as there are
-    pairs, are extended. here, over int64 [n], filled with -1 before the first call; queue uint32
-    [n], scratch.
+    above, below uint32 [P]: the pairs of these hulls; top: the hull that covers everything, or -1.
+    parent_starts int64 [n + 1], filled up to `first`, and parents uint32, large enough for all
+    pairs, are extended. here, over int64 [n]: scratch, filled with -1 before the first call; queue
+    uint32 [n]: scratch.
     """
     begins = np.zeros(last - first + 2, np.int64)
     for i in range(below.shape[0]):

@@ -1,21 +1,21 @@
-"""Which filters cover which, for very many at once: the batch join on filters instead of events.
+"""Find which filters cover which, in bulk: the batch join with filters in place of events.
 
-A filter is an event whose every attribute is an interval instead of a point. A test of another
-filter covers it when both ends of that interval lie inside:
+A filter is like an event whose attributes are intervals instead of points. Another filter covers it
+if both ends of each interval pass:
 
-    A covers B when, for every test of A, A.low <= B.low <= A.high and A.low <= B.high <= A.high
+    A covers B if, for every test of A, A.low <= B.low <= A.high and A.low <= B.high <= A.high
 
-1. Forms to hulls, in arrays (hull_gathering.py).
-2. Among filters of one hull, those that cover each other, and an order (undecided.py). Equal ones
-   are one *place* from here on.
-3. Places in an order in which a covering filter comes before those that it covers.
-4. Block by block of that order, in several threads or processes: the join finds the hulls around
-   the block's hulls; where hulls do not decide it, boxes do, or else the filters are compared.
-5. Block after block: coverers to parents, which needs the parents of all blocks before.
+1. Turn forms into hulls, in arrays (hull_gathering.py).
+2. Among filters with the same hull, find those that cover each other, and an order (undecided.py).
+   Filters that cover each other are called equal, and share one *place* from here on.
+3. Sort the places so that a covering filter comes before those that it covers.
+4. For each block of places, in threads or processes: join its hulls with all hulls around them. If
+   hulls do not decide a pair, its boxes do; otherwise the filters are compared.
+5. Block after block, reduce coverers to parents, which needs the parents of all earlier blocks.
 
-Only edges are kept, so memory is bounded by the blocks that are under way, however many filters
-cover one another; a block that finds more pairs than it has room for is cut in two. The exception
-is step 2, for filters of one hull that cover each other, or nearly.
+Only edges are kept. So memory is bounded by the blocks in progress, however many filters cover one
+another; a block that finds more pairs than it has room for is split. The exception is step 2, for
+groups of filters with the same hull that cover each other, or nearly do.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from tidings.matching.covering.hulls import Boxes
 from tidings.model import TidingsError
 
 Array = npt.NDArray[Any]
-BLOCK, SMALLEST = 1 << 17, 1 << 12  # hulls that are joined at once
-ROOM = 1 << 22  # pairs that one block may find
+BLOCK, SMALLEST = 1 << 17, 1 << 12  # the largest and smallest number of hulls in a block
+ROOM = 1 << 22  # the most pairs that one block may find
 MOST_THREADS = 4
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """Numbers are places in the sequence of forms.
+    """The coverings among forms, which are numbered by position.
 
-    `first` has for each form the first of those that are equal to it, itself if there is none;
-    above[i] is a parent of below[i], and both are first ones.
+    `first` has, for each form, the first form that is equal to it (perhaps itself). above[i] is a
+    parent of below[i], and both are first forms.
     """
 
     first: Array
     above: Array
     below: Array
-    candidates: int  # pairs of hulls that the joins looked at
-    pairs: int  # coverings that they found
+    candidates: int  # the number of pairs of hulls that the joins compared
+    pairs: int  # the number of coverings that they found
 
 
 def cover(
@@ -65,9 +65,10 @@ def cover(
     threads: int | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Coverage:
-    """The coverings among forms, reduced to edges; the same with any number of threads.
+    """The coverings among forms, reduced to edges; the result does not depend on `threads`.
 
-    `progress` is told how many more forms have their place, `note` what is done next.
+    `progress` is called with the number of forms placed since the last call, `note` with the name
+    of the next step.
     """
     blocks = in_threads(threads)
     note("hulls")
@@ -81,9 +82,9 @@ def cover_hulls(
     progress: Callable[[int], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Coverage:
-    """The same for hulls that were gathered; `forms` gives the few filters that are compared again.
+    """The same for gathered hulls. `forms` provides the few filters that must be compared.
 
-    `blocks` finds the coverers of all places, and gives them block by block, in order.
+    `blocks` finds the coverers of all places, and yields them block by block, in order.
     """
     hulls, never = gathered.hulls, gathered.never
     note("doubts")
@@ -120,12 +121,12 @@ class Pairs(msgspec.Struct, frozen=True):
 
     above: Array
     below: Array
-    looked_at: int  # pairs of hulls that they were found among
+    looked_at: int  # the number of pairs of hulls among which they were found
 
 
 class Finder:
-    """The coverers of places: of each filter that has a place, by each. What one of several equal
-    filters is not shown to cover, another may be, so all of them take part in the join."""
+    """Finds the coverers of places. All filters of a place take part in the join, because a
+    covering that is missed for one of several equal filters may be found for another."""
 
     def __init__(
         self,
@@ -135,23 +136,23 @@ class Finder:
         boxes: Boxes,
         resolver: undecided.Resolver,
     ) -> None:
-        self.join = join  # of the hulls of the filters, in an order ...
-        self.order = order.astype(np.uint32)  # ... which this is
-        self.first = first  # of those that are equal, by this order
+        self.join = join  # of the hulls of the filters, in the order of ...
+        self.order = order.astype(np.uint32)  # ... these positions of forms
+        self.first = first  # the first equal form of each, in the same order
         self.boxes = boxes
         self._resolver = resolver
         fresh = np.ones(len(order), bool)
         fresh[1:] = first[1:] != first[:-1]
         self.firsts = first[fresh]
-        self._starts = np.append(np.nonzero(fresh)[0], len(order))  # of places, among the filters
+        self._starts = np.append(np.nonzero(fresh)[0], len(order))  # of each place
         self._place = (np.cumsum(fresh) - 1).astype(np.uint32)
 
     def __len__(self) -> int:
         return len(self.firsts)
 
     def pieces(self, first: int, last: int) -> Iterator[Block]:
-        """The coverers of places `first` up to `last`: in one piece or, where there are very many,
-        in several."""
+        """The coverers of places [first, last): in one piece, or in several if there are very
+        many."""
         found = self.find(first, last)
         if found is not None:
             yield first, last, found
@@ -161,7 +162,7 @@ class Finder:
         yield from self.pieces(middle, last)
 
     def find(self, first: int, last: int) -> Pairs | None:
-        """The coverers of places `first` up to `last`; None when there are too many."""
+        """The coverers of places [first, last); None if there are too many."""
         begin, end = int(self._starts[first]), int(self._starts[last])
         if last - first > 1:
             found = self.join.pairs(begin, end, ROOM)
@@ -174,7 +175,8 @@ class Finder:
         )
 
     def _rows(self, first: int, last: int) -> Iterator[Found]:
-        """The same for filters; there is always room for those of one."""
+        """The coverers of the filters [first, last), split until they fit. A single filter always
+        fits."""
         found = self.join.pairs(first, last, ROOM)
         if found is not None:
             yield found
@@ -188,7 +190,7 @@ class Finder:
         if not found.sure.all():
             forms = Found(self.order[found.above], self.order[found.below], found.sure)
             found = _keep(found, self._resolver.confirm(forms))
-        if len(self.firsts) < len(self.order):  # some are equal
+        if len(self.firsts) < len(self.order):  # some filters are equal
             found = Found(self._place[found.above], self._place[found.below], found.sure)
             found = _keep(found, found.above != found.below)
         return Pairs(found.above, found.below, looked_at)
@@ -198,12 +200,12 @@ def _keep(found: Found, chosen: Array) -> Found:
     return Found(found.above[chosen], found.below[chosen], found.sure[chosen])
 
 
-Block = tuple[int, int, Pairs]  # the first place, one more than the last, and their coverers
+Block = tuple[int, int, Pairs]  # places [first, last), and their coverers
 Blocks = Callable[[Finder], Iterator[Block]]
 
 
 def in_threads(threads: int | None) -> Blocks:
-    """Blocks whose coverers are found in this process."""
+    """A function that finds the coverers of all blocks in threads of this process."""
     if threads is None:
         threads = min(MOST_THREADS, os.cpu_count() or 1)
     if type(threads) is not int or threads < 1:
@@ -212,7 +214,7 @@ def in_threads(threads: int | None) -> Blocks:
 
 
 def _blocks(finder: Finder, threads: int) -> Iterator[Block]:
-    """The blocks of places in their order, a few of them found ahead."""
+    """The blocks of places in order; a few are computed ahead."""
     count = len(finder)
     size = min(BLOCK, max(SMALLEST, -(-count // threads)))
     at = 0
@@ -239,7 +241,7 @@ def _blocks(finder: Finder, threads: int) -> Iterator[Block]:
 
 
 class _Linker:
-    """The parents of places, block after block."""
+    """Computes the parents of places, block after block."""
 
     def __init__(self, count: int, top: int) -> None:
         self.top = top
@@ -263,7 +265,7 @@ class _Linker:
         )  # fmt: skip
 
     def edges(self) -> tuple[Array, Array]:
-        """(above, below)"""
+        """All edges, as (above, below)."""
         count = np.diff(self.starts)
         above = self.parents[: self.starts[-1]].astype(np.int64)
         return above, np.repeat(np.arange(len(count)), count)

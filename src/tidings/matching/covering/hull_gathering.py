@@ -1,15 +1,15 @@
-"""Forms to hulls, one after the other, none of them kept.
+"""Turn forms into hulls, one after the other, without keeping the forms.
 
-While forms come in, the rank of a cut is not known yet, so cuts are numbered in the order in which
-they are first met, and a test is a few small integers in flat arrays. All of it can be packed and
-sent to another process, which appends it to what it gathered itself: so the work is divided.
+While forms are added, the rank of a cut is not known yet. So cuts are numbered in order of first
+occurrence, and a test is a few small integers in flat arrays. To divide the work, a process can
+pack what it gathered and send it to another process, which appends it to its own.
 
     form       rows                                kind       boxes
     one box    its hull                            ONE_BOX    0
-    several    its hull, and each of its boxes     0          how many
+    several    its hull, and each of its boxes     0          their number
     wide       its hull                            0          0
 
-Honest cost, one test of an interval: 16 bytes while they are gathered, and the distinct cuts.
+Cost while gathering: 16 bytes for a test of one interval, and the distinct cuts.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from tidings.matching.rank_space.gathering import order_of_cuts
 from tidings.matching.segments.join_kernels import sort_by_code
 
 Array = npt.NDArray[Any]
-ONE_BOX, NEVER = 1, 2  # kinds of form, added up
-_END: Cut = (99,)  # after all cuts: where a set without an upper end ends
+ONE_BOX, NEVER = 1, 2  # bits of the kind of a form
+_END: Cut = (99,)  # sorts after all cuts: the end of a set without an upper bound
 
 
 class Column(msgspec.Struct, frozen=True):
-    """What a column of hulls is about."""
+    """The term of a column of hulls."""
 
     text: str
     node: Expression
-    cuts: list[Cut]  # in order; the code of a value is the number of cuts before it
-    ordered: bool  # a set has a range or prefix of strings, so their order matters
+    cuts: list[Cut]  # sorted; the code of a value is the number of cuts before it
+    ordered: bool  # some set has a range or prefix of strings, so their order matters
 
     def values(self, low: Array, high: Array) -> ValueSet:
-        """The set that spans of codes stand for."""
+        """The set of values for spans of codes."""
         cuts: list[Cut] = []
         for first, last in zip(low.tolist(), high.tolist(), strict=True):
             cuts.append(self.cuts[first - 1])
@@ -55,7 +55,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class GatheredHulls(msgspec.Struct, frozen=True):
-    """All that is known of n forms, except trees."""
+    """Everything gathered from n forms; trees are not kept."""
 
     hulls: Hulls
     boxes: Boxes
@@ -67,7 +67,7 @@ class GatheredHulls(msgspec.Struct, frozen=True):
 
 
 class PackedTerm(msgspec.Struct, array_like=True):
-    """The tests of one term, as bytes of arrays."""
+    """The tests of one term, with arrays as bytes."""
 
     text: str
     cuts: list[tuple[Any, ...]]
@@ -77,7 +77,7 @@ class PackedTerm(msgspec.Struct, array_like=True):
 
 
 class Packed(msgspec.Struct, array_like=True):
-    """What was gathered, as it is sent to another process."""
+    """The contents of a gathering, to be sent to another process."""
 
     kinds: bytes
     boxes: bytes
@@ -85,8 +85,8 @@ class Packed(msgspec.Struct, array_like=True):
 
 
 class TermRows:
-    """The tests of one term: for each its row, how many cuts its set has, and the numbers of those;
-    a set without an upper end has the end of the line as its last one."""
+    """The tests of one term: for each its row, the number of cuts of its set, and the numbers of
+    those cuts. If a set has no upper bound, its last cut is _END."""
 
     __slots__ = ("flat", "node", "numbers", "rows", "sizes")
 
@@ -105,7 +105,7 @@ class TermRows:
 
 
 class HullGathering:
-    """Takes forms in, one by one or many at once, and makes hulls of them."""
+    """Gathers forms, one by one or packed, and turns them into hulls."""
 
     def __init__(self) -> None:
         self.kinds = array("B")
@@ -133,7 +133,7 @@ class HullGathering:
             self._rows = row + 1
 
     def pack(self) -> bytes:
-        """All of it as bytes."""
+        """Everything gathered, as bytes."""
         terms = [
             PackedTerm(text, list(t.numbers), t.rows.tobytes(), t.sizes.tobytes(), t.flat.tobytes())
             for text, t in self.by_term.items()
@@ -141,7 +141,7 @@ class HullGathering:
         return msgspec.msgpack.encode(Packed(self.kinds.tobytes(), self.boxes.tobytes(), terms))
 
     def add_packed(self, packed: bytes, node_of: Callable[[str], Expression]) -> None:
-        """Append what another process gathered; `node_of` reads a term."""
+        """Append what another process gathered; `node_of` parses the text of a term."""
         found = msgspec.msgpack.decode(packed, type=Packed)
         for term in found.terms:
             tests = self.by_term.get(term.text)
@@ -160,7 +160,7 @@ class HullGathering:
         self._rows += len(boxes) + int(boxes.sum())
 
     def finish(self, order: Array | None = None) -> GatheredHulls:
-        """The hulls of all forms, in this order if one is given. It empties the gathering."""
+        """The hulls of all forms, in the given order. This empties the gathering."""
         kinds, boxes = np.array(self.kinds, np.uint8), np.array(self.boxes, np.int64)
         if order is None:
             order = np.arange(len(kinds))
@@ -173,8 +173,8 @@ class HullGathering:
 
     @staticmethod
     def _number_rows(boxes: Array, order: Array) -> tuple[Array, Array]:
-        """The number of each row that was gathered: hulls come first, in the order that is asked
-        for, then all boxes; and where the boxes of each form begin."""
+        """The final number of each gathered row, and where the boxes of each form begin. Hulls come
+        first, in the given order, then all boxes."""
         starts = len(boxes) + bounds(boxes[order])
         row = bounds(boxes + 1)
         number = np.empty(int(row[-1]), np.uint32)
@@ -185,13 +185,13 @@ class HullGathering:
 
 
 def gather_hulls(forms: Iterable[Form]) -> tuple[Hulls, Boxes]:
-    """The hulls of forms, and with the boxes of those that have several."""
+    """The hulls of forms, and the boxes of forms that have several."""
     found = gather(forms)
     return found.hulls, found.boxes
 
 
 def gather(forms: Iterable[Form]) -> GatheredHulls:
-    """Gather the hulls of forms; some 3 microseconds for each test."""
+    """Gather the hulls of forms; about 3 microseconds per test."""
     gathering = HullGathering()
     for form in forms:
         gathering.add(form)
@@ -199,7 +199,7 @@ def gather(forms: Iterable[Form]) -> GatheredHulls:
 
 
 class _Coded(msgspec.Struct, frozen=True):
-    """The tests of one column: `row`, `pinned`, `size` of each, `low`, `high` of each span."""
+    """The tests of one column: `row`, `pinned` and `size` per test, `low` and `high` per span."""
 
     row: Array
     pinned: Array
@@ -284,8 +284,8 @@ def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[
 
 
 def _asks_order(cuts: list[Cut], codes: Array, sizes: Array) -> bool:
-    """`ranks.asks_order` of any of these sets: whether one has only one of the two cuts around a
-    string. Those are neighbours, in the column and in the set."""
+    """Whether `ranks.asks_order` is true of any of these sets. It is true if a set has only one of
+    the two cuts around a string. Those two are adjacent in the column and in a set."""
     inner = [cut[0] == STRING and len(cut) > 1 and cut[1] != "" for cut in cuts]
     if not any(inner):
         return False

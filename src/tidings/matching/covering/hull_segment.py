@@ -1,7 +1,7 @@
-"""The segment of forms that were gathered as hulls: what the join of filters used, now for events.
+"""Build a segment, which matches events, from the hulls gathered for the join of filters.
 
-The codes of hulls are those of a rank space, so the tests of boxes are taken over as they are. Only
-what has no column, elements of lists and residuals, becomes values again.
+The codes of hulls are those of a rank space, so the tests of boxes are reused unchanged. Only tests
+without a column (elements of lists and residuals) are turned back into sets of values.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Array = npt.NDArray[Any]
 
 
 def segment_of_hulls(gathered: GatheredHulls, chosen: Array, forms: Sequence[Form]) -> Segment:
-    """The segment of the chosen forms, whose slots are their places among these.
+    """The segment of the chosen forms. The slot of a form is its position in `chosen`.
 
-    `forms` is asked for those that are wide.
+    `forms` provides the wide forms.
     """
     slots = np.nonzero(~gathered.never[chosen])[0]
     rows, sizes, is_wide = _rows_of(gathered, chosen[slots])
@@ -47,8 +47,8 @@ def segment_of_hulls(gathered: GatheredHulls, chosen: Array, forms: Sequence[For
 
 
 def _rows_of(gathered: GatheredHulls, forms: Array) -> tuple[Array, Array, Array]:
-    """The rows of the boxes of forms, how many each form has, and which rows are the hulls of wide
-    ones."""
+    """The rows of the boxes of forms, the number of boxes per form, and which rows are hulls of
+    wide forms."""
     starts = gathered.boxes.starts
     several = starts[forms + 1] > starts[forms]
     first = np.where(several, starts[forms], forms)
@@ -58,11 +58,11 @@ def _rows_of(gathered: GatheredHulls, forms: Array) -> tuple[Array, Array, Array
 
 
 def _terms(gathered: GatheredHulls, columns: Array) -> tuple[list[Term], Array]:
-    """The terms of the columns that are tested, by text, and the number of each column, from 1; 0
-    for one that has none."""
+    """The terms of the tested columns, sorted by text, and the new number of each column, from 1; 0
+    if it is not indexed."""
     count = np.bincount(columns, minlength=len(gathered.columns))
     used = [at for at in np.nonzero(count)[0].tolist() if is_indexed(gathered.columns[at].node)]
-    if len(used) > segments.MOST_TERMS:  # those that are tested least are evaluated
+    if len(used) > segments.MOST_TERMS:  # the least tested terms are evaluated
         used = sorted(used, key=lambda at: -count[at])[: segments.MOST_TERMS]
     used.sort(key=lambda at: gathered.columns[at].text)
     number = np.zeros(len(gathered.columns), np.uint32)
@@ -80,7 +80,7 @@ def _others(
     is_wide: Array,
     forms: Sequence[Form],
 ) -> UnindexedTests:
-    """The tests of terms that have no column, and the wide forms."""
+    """The tests of terms without a column, and the wide forms."""
     others = UnindexedTests()
     hulls = gathered.boxes.rows
     left: dict[int, list[tuple[str, ValueSet]]] = {}

@@ -1,13 +1,13 @@
 """Hulls: the box around each of many filters, as flat arrays in rank space.
 
-    hull      its tests lie side by side, by column; attributes are the first columns, computed
-              terms the rest
-    test      a column, and the *spans* of codes that its set is: one for an interval, several for
+    hull      its tests are contiguous, sorted by column; attributes are the first columns, computed
+              terms the others
+    test      a column, and its set as *spans* of codes: one for an interval, several for
               `x IN (1, 3)` or `x != 2`
-    code      of one column as in ranks.py, 0 for "not tested"; the codes of column c are
-              base[c] .. base[c + 1] of one line, so that a test has one place among all tests
+    code      as in ranks.py, with 0 for "not tested"; on one line of all codes, column c has
+              base[c] .. base[c + 1], so that tests of all columns can be sorted together
 
-Honest cost, one hull of k tests: 8 bytes, and 21 for each test, 8 more for each further span.
+Cost of one hull: 8 bytes, 21 for each test, and 8 for each span after the first.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Array = npt.NDArray[Any]
 
 
 class Hulls(NamedTuple):
-    """n hulls with T tests of S spans in all, over C columns. Kernels read it by its fields."""
+    """n hulls with T tests and S spans in all, over C columns."""
 
-    starts: Array  # int64 [n + 1]: the tests of a hull
+    starts: Array  # int64 [n + 1]: where the tests of a hull begin
     computed: Array  # int64 [n]: where its tests of computed terms begin
     column: Array  # uint32 [T]
-    pinned: Array  # uint8 [T]: whether the set is a few points; said of what computed terms read
-    spans: Array  # int64 [T + 1]: the spans of a test
+    pinned: Array  # uint8 [T]: the set is a few points; only known if a computed term reads it
+    spans: Array  # int64 [T + 1]: where the spans of a test begin
     low: Array  # uint32 [S], from 1
     high: Array  # uint32 [S]
-    one_box: Array  # uint8 [n]: the filter is its hull, so what the hull holds it covers
+    one_box: Array  # uint8 [n]: the filter equals its hull, so it covers all that the hull contains
     base: Array  # int64 [C + 1]
-    reads: Array  # int64 [C + 1]: the attributes that a column is computed from ...
-    read: Array  # int64: ... as columns; -1 for one that no hull tests
-    attributes: int  # how many columns are attributes
+    reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in ...
+    read: Array  # int64: ... this list of columns; -1 for an attribute that no hull tests
+    attributes: int  # the number of columns that are attributes
 
     @property
     def hull_count(self) -> int:
@@ -58,7 +58,7 @@ class Hulls(NamedTuple):
         )
 
     def part(self, count: int) -> Hulls:
-        """The first of these."""
+        """The first `count` hulls."""
         tests = self.starts[count]
         spans = self.spans[tests]
         return self._replace(
@@ -73,9 +73,9 @@ class Hulls(NamedTuple):
         )
 
     def sizes(self, computed: bool = False) -> tuple[Array, Array]:
-        """Two measures of the attributes of each hull, or of its computed terms too: how many are
-        tested, and how many codes the tests leave. Of two hulls that differ, the one around the
-        other has fewer tests, or as many and more codes."""
+        """Two sizes of each hull: its number of tests, and the number of codes that they allow.
+        Computed terms count only if `computed`. If a hull contains a different one, it has fewer
+        tests, or equally many and more codes."""
         ends = self.starts[1:] if computed else self.computed
         widths = self.high.astype(np.int64) - self.low + 1
         total = np.concatenate([[0], np.cumsum(widths)])
@@ -84,14 +84,14 @@ class Hulls(NamedTuple):
 
 
 class Boxes(msgspec.Struct, frozen=True):
-    """The hulls of n forms, and behind them the boxes of those that have several."""
+    """The hulls of n forms, followed by the boxes of forms that have several."""
 
     rows: Hulls
-    starts: Array  # int64 [n + 1]: the boxes of a form; none if it is its hull, or is wide
+    starts: Array  # int64 [n + 1]: where the boxes of a form begin; none if it is one box or wide
 
 
 def bounds(sizes: Array) -> Array:
-    """Where each of these begins, one after the other, and where the last one ends."""
+    """The start of each run, given the sizes of consecutive runs, and the end of the last."""
     out = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
     return out

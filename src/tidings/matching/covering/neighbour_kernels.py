@@ -1,6 +1,7 @@
-"""Whether a new filter and compiled ones cover each other, from their boxes alone.
+"""Decide whether a new filter and compiled ones cover each other, from their boxes alone.
 
-YES and NO are certain, given that the covering of filters says yes whenever one box holds another.
+YES and NO are what a comparison of the filters would say, since it always finds a covering if one
+box contains another.
 """
 
 from __future__ import annotations
@@ -13,32 +14,32 @@ import numpy.typing as npt
 from tidings.matching.covering.cover_kernels import MAYBE, NO, YES
 from tidings.matching.jit.compiling import kernel
 
-MOST_NEAR = 64  # boxes that meet another for which columns of their own are looked for
+MOST_NEAR = 64  # with more overlapping boxes than this, the answer is MAYBE
 Array = npt.NDArray[Any]
 
 
 class Boxed(NamedTuple):
-    """B boxes with T tests of S spans, of compiled filters or of a new one."""
+    """B boxes with T tests and S spans in all, of compiled filters or of a new one."""
 
-    tests: Array  # int64 [B + 1]: the tests of a box, by rising column
+    tests: Array  # int64 [B + 1]: where the tests of a box begin, sorted by column
     column: Array  # uint32 [T]
-    spans: Array  # int64 [T + 1]: the spans of a test; none where its set is not known
+    spans: Array  # int64 [T + 1]: where the spans of a test begin; none if its set is not known
     low: Array  # int32 [S]
-    high: Array  # int32 [S]: both ends inside; low - 1 between two cuts
+    high: Array  # int32 [S]: both ends included; low - 1 if both new cuts share a position
     pinned: Array  # uint8 [T]: the set may be a few points
 
 
 class ColumnReads(NamedTuple):
-    """What columns are computed from."""
+    """The attributes that computed columns read."""
 
-    computed: Array  # uint8 [C]: whether it is
-    reads: Array  # int64 [C + 1]: the sources of a column ...
-    read: Array  # int64: ... as columns; -1 for an attribute that has none
+    computed: Array  # uint8 [C]: whether a column is computed
+    reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in ...
+    read: Array  # int64: ... this list of columns; -1 for an attribute without a column
 
 
 @kernel
 def spans_hold(outer, test, inner, other):  # type: ignore[no-untyped-def]
-    """Whether each span of a test of the inner boxes lies in one of a test of the outer ones."""
+    """Whether each span of the inner test lies in a span of the outer one."""
     at, end = outer.spans[test], outer.spans[test + 1]
     for span in range(inner.spans[other], inner.spans[other + 1]):
         while at < end and outer.high[at] < inner.high[span]:
@@ -50,7 +51,7 @@ def spans_hold(outer, test, inner, other):  # type: ignore[no-untyped-def]
 
 @kernel
 def spans_meet(outer, test, inner, other):  # type: ignore[no-untyped-def]
-    """Whether two tests have something in common."""
+    """Whether two tests share a position."""
     at, beside = outer.spans[test], inner.spans[other]
     while at < outer.spans[test + 1] and beside < inner.spans[other + 1]:
         if outer.high[at] < inner.low[beside]:
@@ -70,7 +71,7 @@ def has_no_spans(boxed, test):  # type: ignore[no-untyped-def]
 
 @kernel
 def decides(boxed, box, columns, wanted):  # type: ignore[no-untyped-def]
-    """Whether the points of a box may say what a computed column is worth."""
+    """Whether the points of a box may determine the value of a computed column."""
     for source in range(columns.reads[wanted], columns.reads[wanted + 1]):
         found = False
         for test in range(boxed.tests[box], boxed.tests[box + 1]):
@@ -83,8 +84,9 @@ def decides(boxed, box, columns, wanted):  # type: ignore[no-untyped-def]
 
 @kernel
 def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-def]
-    """(answer, meets, leaves, decided): whether a box holds another; whether they have anything in
-    common; a column on which the inner one reaches beyond; whether points of it decide a term."""
+    """Whether the outer box contains the inner one: (answer, meets, leaves, decided). `meets`: they
+    overlap; `leaves`: a column on which the inner box extends beyond the outer one; `decided`: the
+    inner box's points may decide a computed term."""
     answer, leaves, decided = YES, np.int64(-1), False
     at, end = inner.tests[other], inner.tests[other + 1]
     for test in range(outer.tests[box], outer.tests[box + 1]):
@@ -111,10 +113,11 @@ def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-de
 
 @kernel
 def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore[no-untyped-def]
-    """Whether the outer boxes [first, last) hold another box, one of them or all together.
+    """Whether the outer boxes [first, last) contain the inner box, one alone or all together.
 
-    They do not where those that meet it each leave it on a column of their own: what it has outside
-    each of them, on these columns, is in none. left int64 [MOST_NEAR], scratch.
+    They do not if each outer box that overlaps the inner one fails to span it on a different
+    column: some corner of the inner box is then outside all of them. left int64 [MOST_NEAR]:
+    scratch.
     """
     near, apart, open_ = 0, True, False
     for box in range(first, last):
@@ -136,7 +139,7 @@ def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore
 
 @kernel
 def hull_allows(outer, box, inner, other, columns):  # type: ignore[no-untyped-def]
-    """Whether a box holds another as far as attributes go."""
+    """Whether a box contains another, judging only by attributes."""
     at, end = inner.tests[other], inner.tests[other + 1]
     for test in range(outer.tests[box], outer.tests[box + 1]):
         wanted = outer.column[test]
@@ -157,9 +160,9 @@ def hull_allows(outer, box, inner, other, columns):  # type: ignore[no-untyped-d
 def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
     """Which compiled filters cover the new one: out uint8 [n], NO, MAYBE or YES.
 
-    slots int64 [n + 1]: the boxes of a filter, none if it matches nothing; wide uint8 [n]: its one
-    box is the hull of a tree. The new filter has this many boxes, or is wide if it has none; behind
-    them is its hull. More comparisons of boxes than `most` are left open.
+    slots int64 [n + 1]: where the boxes of a filter begin; it has none if it matches nothing. wide
+    uint8 [n]: its only box is the hull of a tree. `new` has the new filter's `boxes` boxes (none if
+    it is wide), then its hull. A pair that needs more than `most` comparisons of boxes is MAYBE.
     """
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
@@ -185,7 +188,7 @@ def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: 
 
 @kernel
 def find_below(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
-    """Which compiled filters the new one covers; arguments as before."""
+    """Which compiled filters the new one covers; arguments as in `find_above`."""
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
         if (slots[slot + 1] - slots[slot]) * boxes > most:

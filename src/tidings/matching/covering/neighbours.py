@@ -1,18 +1,19 @@
-"""Which compiled filters a new one covers, and which cover it, without parsing any of them again.
+"""Find which compiled filters a new filter covers, and which cover it, without parsing them again.
 
-The boxes of a segment are compared with those of the new filter, all of them, in one pass. Its cuts
-need no place in the segment's rank spaces. Seen from the compiled cuts, a new one is one of them or
-lies between two, so positions are counted twice:
+All boxes of a segment are compared with those of the new filter in one pass. The new filter's cuts
+are not added to the segment's rank spaces. A new cut equals a compiled cut or lies between two, so
+there are two positions per compiled cut:
 
-    compiled cuts          0       1       2          cut i is 2 i + 1
-    positions          0   1   2   3   4   5   6      between cuts i - 1 and i is 2 i
+    compiled cuts          0       1       2          cut i has position 2 i + 1
+    positions          0   1   2   3   4   5   6      between cuts i - 1 and i is position 2 i
 
-Two new cuts may share a position; they are never compared with each other. A test of elements of a
-list, and one that is evaluated, has a column here too, but no spans: its set is not looked at.
+Two new cuts may share a position; they are never compared with each other. Tests on elements of
+lists, and tests that must be evaluated, have a column here too, but no spans: their sets are not
+compared.
 
-Honest cost: 21 bytes per compiled test of one span, and for each new filter two passes of some 15
-nanoseconds per box (3 ms on 100,000 of the `mixed` ones; 20 for a new one of three boxes that have
-no test in common). For a wide new filter, all filters of several boxes stay open (MAYBE).
+Cost: 21 bytes per compiled test of one span; for each new filter, two passes of about 15
+nanoseconds per box (3 ms on 100,000 `mixed` filters; 20 ms if the new filter has three boxes with
+no test in common). For a wide new filter, the answer for all filters of several boxes is MAYBE.
 """
 
 from __future__ import annotations
@@ -42,27 +43,29 @@ from tidings.matching.segments.segment_builder import is_element
 __all__ = ["MAYBE", "NO", "YES", "Neighbours"]
 
 Array = npt.NDArray[Any]
-MOST_CODES = 4  # that points without anything between them can be: null, false, true, -Infinity
+MOST_CODES = 4  # the most points that can be adjacent: null, false, true, -Infinity
 
 
 class Neighbours:
-    """The filters of a segment, ready to be compared with new ones. Safe to use from threads."""
+    """The filters of a segment, ready to be compared with new ones. Safe to use from several
+    threads."""
 
     def __init__(self, segment: Segment, count: int) -> None:
-        """`count`: of slots; those that the segment has no box of match nothing."""
+        """`count` is the number of slots; a slot without a box in the segment matches nothing."""
         source = disassemble(segment)
-        self._columns: dict[tuple[bool, str], int] = {}  # by whether it is of elements, and text
+        self._columns: dict[tuple[bool, str], int] = {}  # by (elements, text)
         self._cuts: list[list[Cut]] = []
         self._nodes: list[tuple[bool, Expression]] = []
         for term in source.terms:
             self._column(term.elements, term.text, term.node, term.ranks.cuts)
         for text, node in source.opaque.items():
             self._column(False, text, node, [])
-        for _, node in list(self._nodes):  # what computed terms read, which a new filter may pin
+        # attributes that computed terms read: a new filter may pin them
+        for _, node in list(self._nodes):
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
         self._reads = self._read_by(self._columns, self._nodes)
-        # boxes lie by slot, and slots may have several
+        # boxes are sorted by slot; a slot may have several
         order = np.argsort(source.slots, kind="stable")
         self._slots = bounds(np.bincount(source.slots, minlength=count))
         number = np.empty(len(order), np.int64)
@@ -76,8 +79,8 @@ class Neighbours:
         return len(self._wide)
 
     def of(self, form: Form) -> tuple[Array, Array]:
-        """(above, below), uint8 by slot: whether that filter covers the form, and the other way
-        round. MAYBE: the filters have to be compared. A form that matches nothing has neither."""
+        """(above, below), uint8 by slot: whether that filter covers the form, and vice versa. MAYBE
+        means that the filters must be compared. A form that matches nothing has neither."""
         above, below = np.zeros(len(self), np.uint8), np.zeros(len(self), np.uint8)
         if form.never:
             return above, below
@@ -111,7 +114,7 @@ class Neighbours:
         )
 
     def _compiled(self, source: DisassembledSegment, number: Array) -> Boxed:
-        """The tests of a segment. Of one box and column there is one, or several without spans."""
+        """The tests of a segment. A box has one test per column, or several without spans."""
         tests = source.tests
         others = [(box, column - 1) for box, column, *_ in source.elements]
         others += [
@@ -148,7 +151,7 @@ class Neighbours:
     def _new(
         self, boxes: Iterable[Box], terms: Mapping[str, Expression]
     ) -> tuple[Boxed, ColumnReads]:
-        """The boxes of a new filter, and what columns read when its own are among them."""
+        """The boxes of a new filter, and what all columns read, including its new ones."""
         foreign: dict[tuple[bool, str], int] = {}
         nodes: list[tuple[bool, Expression]] = []
         of: dict[str, int] = {}
@@ -188,7 +191,7 @@ class Neighbours:
         return boxed, known
 
     def _spans(self, column: int, values: ValueSet) -> list[tuple[int, int]]:
-        """A set as spans of positions; none in a column that has none."""
+        """A set as spans of positions; none in a column without cuts."""
         if column >= len(self._cuts) or not self._cuts[column] or self._nodes[column][0]:
             return []
         cuts = self._cuts[column]

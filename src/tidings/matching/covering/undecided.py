@@ -1,9 +1,9 @@
-"""What hulls alone do not decide: filters of several boxes, with computed terms, or of a tree.
+"""Filters that hulls alone do not decide: those of several boxes, with computed terms, or trees.
 
 A covering filter's hull on attributes is at least as wide. So filters that cover each other have
-the same hull, and only filters of one hull need an order beside that of the hulls. They are looked
-at here, before the join. Among them, a filter that is its hull, over plain attributes, is
-*certain*: it covers all others.
+the same hull, and only filters with the same hull need a further order. It is found here, before
+the join. Among such filters, one that equals its hull and tests only plain attributes is *certain*:
+it covers all others.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tidings.matching.covering.cover_kernels import MAYBE, YES
 from tidings.matching.covering.hulls import Boxes, Hulls
 
 Array = npt.NDArray[Any]
-ROOM = 1 << 20  # pairs of one hull that are looked at together
-KEPT = 1 << 20  # answers that are kept for the join
+ROOM = 1 << 20  # the most pairs with the same hull that are compared together
+KEPT = 1 << 20  # the most answers that are kept for the join
 
 
 class Resolver:
-    """Whether filters cover others that lie in their hulls: box by box where that decides it
-    (by_boxes.py), else by comparing the filters one by one."""
+    """Decides whether filters cover others inside their hulls: by boxes if possible (by_boxes.py),
+    else by comparing the filters."""
 
     def __init__(self, forms: Sequence[Form], boxes: Boxes) -> None:
         self._forms = forms
@@ -36,8 +36,8 @@ class Resolver:
         self._known: dict[int, bool] = {}
 
     def confirm(self, found: Found, keep: bool = False) -> Array:
-        """Which of the pairs are coverings. With `keep`, answers are remembered; several threads
-        may not do so."""
+        """Which of the pairs are coverings. With `keep`, answers are remembered; then only one
+        thread may call this."""
         answers = self._decider.decide(found)
         kept: Array = answers == YES
         for at in np.nonzero(answers == MAYBE)[0].tolist():
@@ -53,20 +53,20 @@ class Resolver:
 
 
 class HullOrder(msgspec.Struct, frozen=True):
-    """Which of n forms are equal, and the order of those that have one hull."""
+    """Which of n forms are equal, and the order of those with the same hull."""
 
-    first: Array  # int64 [n]: the first of those that are equal
-    hull: Array  # int64 [n]: the same number for those of one hull; -1 for one that is alone
-    rank: Array  # int64 [n]: of those of one hull; lower ones cover higher ones, equals have one
+    first: Array  # int64 [n]: the first equal form
+    hull: Array  # int64 [n]: one number per group with the same hull; -1 for forms in no group
+    rank: Array  # int64 [n]: within a group; lower ranks cover higher ones, equal forms share one
     candidates: int
 
 
 def order_by_hull(hulls: Hulls, boxes: Boxes, never: Array, resolver: Resolver) -> HullOrder:
-    """Order the filters that have the same hull, if one of them is not certain.
+    """Order the filters of each group with the same hull, if one of them is not certain.
 
-    Nearly always the sizes of filters give an order in which none covers one before it, and no pair
-    needs to be kept. Otherwise the filters between the pairs that go against the order are searched
-    for equals, which takes memory for all coverings among them.
+    Nearly always, sorting filters by size gives an order in which none covers an earlier one, and
+    no pair needs to be kept. Otherwise, the range of filters in which pairs violate the order is
+    searched for equals, which takes memory for all coverings among them.
     """
     certain = (hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])
     first, rank = np.arange(hulls.hull_count), np.zeros(hulls.hull_count, np.int64)
@@ -91,8 +91,8 @@ def order_by_hull(hulls: Hulls, boxes: Boxes, never: Array, resolver: Resolver) 
 
 
 def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
-    """Sort keys, the last one first, that mostly put covering filters first: certain ones, then
-    those with few tests in each box, then those with many codes in all."""
+    """Sort keys for `lexsort`, the most significant last, that mostly put covering filters first:
+    certain ones, then those with few tests per box, then those with many codes."""
     tests, codes = boxes.rows.sizes(computed=True)
     count = len(certain)
     own = np.arange(count)
@@ -108,8 +108,8 @@ def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
 
 
 def _of_one_hull(hulls: Hulls, asked: Array, chosen: Array) -> Iterator[Array]:
-    """The chosen filters in groups that have the same hull on attributes: groups of several members
-    of which at least one is asked."""
+    """Groups of chosen filters with the same hull on attributes, if a group has several members and
+    one of them is in `asked`."""
     tests, codes = hulls.sizes()
     size = tests.astype(np.int64) << 40 | codes
     groups: dict[tuple[bytes, ...], list[int]] = {}
@@ -133,7 +133,7 @@ def _attribute_tests(hulls: Hulls, number: int) -> tuple[bytes, ...]:
 
 
 class _SameHull:
-    """Filters of one hull: the coverings among them, by their places."""
+    """Filters with the same hull; finds the coverings among them, by position."""
 
     def __init__(self, hulls: Hulls, members: Array, asked: Array, resolver: Resolver) -> None:
         self.seen = 0
@@ -143,8 +143,8 @@ class _SameHull:
         self._resolver = resolver
 
     def find_disorder(self) -> tuple[int, int]:
-        """The first and the last place of the pairs that go against the order; (n, -1) if there
-        are none."""
+        """The first and the last position in pairs that violate the order; (n, -1) if there are
+        none."""
         low, high = len(self._members), -1
         for above, below in self._each_block():
             against = above > below
@@ -154,7 +154,7 @@ class _SameHull:
         return low, high
 
     def pairs(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """The coverings between these places."""
+        """The coverings among the positions from `low` to `high`."""
         for above, below in self._each_block():
             between = (above >= low) & (above <= high) & (below >= low) & (below <= high)
             yield from zip(above[between].tolist(), below[between].tolist(), strict=True)
@@ -173,7 +173,7 @@ class _SameHull:
 def _order_equals(
     pairs: Iterable[tuple[int, int]], low: int, high: int, certain: Array
 ) -> list[list[int]]:
-    """The places from `low` to `high` in groups that are equal, those that cover first."""
+    """The positions from `low` to `high` in groups of equals, covering groups first."""
     groups = list(_groups(pairs, certain))[::-1]
     groups.sort(key=lambda group: not certain[group].any())
     alone = set(range(low, high + 1)).difference(*groups)
@@ -181,8 +181,8 @@ def _order_equals(
 
 
 def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[int]]:
-    """The forms of these pairs, all within one hull, in groups that are equal; a group comes after
-    all that it covers. (Tarjan's strongly connected components, without recursion.)"""
+    """Groups of equal forms among these pairs, which all have the same hull; a group comes after
+    all groups that it covers. (Tarjan's strongly connected components, without recursion.)"""
     below: dict[int, list[int]] = {}
     above: dict[int, list[int]] = {}
     for one, other in pairs:
@@ -222,7 +222,7 @@ def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[i
 
 
 def _reach(one: int, above: dict[int, list[int]]) -> list[int]:
-    """All that lead to this one. They have its hull, so it covers them if it is certain."""
+    """All forms above this one. They have the same hull, so it covers them if it is certain."""
     seen = {one}
     stack = [one]
     while stack:

@@ -1,13 +1,13 @@
 """Matchers and snapshots on disk: folders of Arrow files with a manifest, mapped when opened.
 
     FOLDER/manifest.json    format, version, notes, size and digest of every file, its own digest
-    FOLDER/NAME.arrow       a table each
+    FOLDER/NAME.arrow       one table per file
 
-    snapshot_folder.py   such a folder, written and mapped; files/atomic_folder.py replaces it whole
-    manifest.py          what a folder says of itself; nothing is used before digests were compared
+    snapshot_folder.py   writes and maps a folder; files/atomic_folder.py replaces it atomically
+    manifest.py          describes a folder; its digests are compared before any file is used
     matcher_folder.py    the files of a matcher
 
-For snapshots, spark and cli, not for users: they have `Matcher.save` and `Matcher.open`. Start at
+For snapshots, spark and cli, not for users, who have `Matcher.save` and `Matcher.open`. Start at
 snapshot_folder.py.
 """
 

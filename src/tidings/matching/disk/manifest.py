@@ -1,18 +1,18 @@
-"""What a directory of Arrow files says of itself: format, counts, and the digest of every file.
+"""The manifest of a directory of Arrow files: format, counts, and the digest of every file.
 
     {"format": ..., "version": ..., "notes": {...},
      "files": {NAME: [bytes, SHA-256], ...},
-     "digest": SHA-256 of all that stands above it}
+     "digest": SHA-256 of everything above}
 
-Nothing of a directory is used before its digests were compared: kernels run on mapped files and
-trust every offset and every rank in them. A process compares a file once, for as long as it is the
-same to the file system; bytes that a disk alters later, in pages that were dropped from memory, are
-not noticed before the next process comes.
+The digests are compared before any file is used, because kernels run on mapped files and trust
+every offset and every rank in them. A process compares a file once, and again only if its metadata
+changes. If the disk later corrupts pages that are no longer in memory, only the next process
+notices.
 
-The format before had no digest of the manifest, and is still read: its files are compared, and its
-counts with what is in them.
+The previous format had no digest of the manifest. It is still read: the files are compared with
+their digests, and the counts with the contents.
 
-Cost: 1.3 GB/s for each core on the machine where it was measured, two files at a time or more.
+Cost: 1.3 GB/s per core where it was measured; several files are read at a time.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from tidings.files import write_file
 from tidings.model import TidingsError
 
 MANIFEST = "manifest.json"
-REMEMBERED = 64  # directories that this process compared
+REMEMBERED = 64  # the most directories for which a comparison is remembered
 _compared: dict[str, tuple[Any, ...]] = {}
 
 
 class SnapshotError(TidingsError):
-    """A snapshot that can't be read: missing, cut short, altered, or of another version."""
+    """A snapshot can't be read or written: it is missing, corrupt, cut off, or of another
+    version."""
 
 
 class Manifest(msgspec.Struct):
@@ -46,25 +47,25 @@ class Manifest(msgspec.Struct):
     digest: str = ""
 
     def count(self, name: str) -> int:
-        """A number that was noted."""
+        """A number from the notes."""
         found = self.notes.get(name)
         if type(found) is not int:
-            raise SnapshotError(f"the manifest has {found!r:.40} for {name}, expected a number")
+            raise SnapshotError(f"the manifest says {name} = {found!r:.40}, expected a number")
         return found
 
     def need(self, path: Path, **counts: int) -> None:
-        """SnapshotError unless what was noted is what is there."""
+        """Raise SnapshotError unless the counts in the notes are these."""
         for name, there in counts.items():
             if self.count(name) != there:
                 raise SnapshotError(
-                    f"snapshot '{path}': {MANIFEST} has {self.count(name):,} for {name}, but "
-                    f"there are {there:,}; build it anew"
+                    f"snapshot '{path}': {MANIFEST} says {name} = {self.count(name):,}, but "
+                    f"the files have {there:,}; rebuild it"
                 )
 
 
 def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
-    """Write the manifest of all files in a directory, the last of them. It speaks for directories
-    within by their manifests."""
+    """Write the manifest of a directory, after all its other files. It covers subdirectories by the
+    digests of their manifests."""
     paths = sorted((*folder.glob("*.arrow"), *folder.glob(f"*/{MANIFEST}")))
     names = [str(path.relative_to(folder)) for path in paths]
     sums = _digests(paths)
@@ -75,8 +76,8 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 
 
 def read_manifest(path: Path, kind: str, version: int) -> Manifest:
-    """The manifest, of this version or the one before, once it is whole; its files are left to
-    `need_files`."""
+    """The manifest, of this version or the previous one, checked against its own digest. The files
+    are checked by `need_files`."""
     try:
         raw = (path / MANIFEST).read_bytes()
     except OSError:
@@ -87,17 +88,18 @@ def read_manifest(path: Path, kind: str, version: int) -> Manifest:
         raise SnapshotError(f"snapshot '{path}': {MANIFEST} can't be read: {problem}") from None
     if manifest.format != kind or manifest.version not in (version, version - 1):
         raise SnapshotError(
-            f"snapshot '{path}': {MANIFEST} is of {manifest.format} version {manifest.version}, "
-            f"expected {kind} version {version}"
+            f"snapshot '{path}': found format {manifest.format} version {manifest.version}, "
+            f"expected {kind} version {version}; rebuild it"
         )
-    # one of the format before has none, and one that was altered to look like that has
+    # The previous format has no digest. A digest in it means that the version number is corrupt,
+    # and does not match.
     if (manifest.digest or manifest.version == version) and manifest.digest != _digest_of(manifest):
         raise SnapshotError(_altered_message(path, MANIFEST))
     return manifest
 
 
 def need_files(path: Path, manifest: Manifest) -> None:
-    """SnapshotError unless all files are there as the manifest says, byte for byte."""
+    """Raise SnapshotError unless every file exists with the size and digest in the manifest."""
     found: list[tuple[Any, ...]] = []
     for name, (size, _) in manifest.files.items():
         try:
@@ -107,7 +109,7 @@ def need_files(path: Path, manifest: Manifest) -> None:
         if seen.st_size != size:
             raise SnapshotError(
                 f"snapshot '{path}': {name} has {seen.st_size:,} bytes, expected {size:,}; "
-                f"it was cut short or altered; build it anew"
+                f"it is corrupt or cut off; rebuild it"
             )
         found.append((name, seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns))
     key, there = str(path.absolute()), (*manifest.files.values(), *found)
@@ -124,7 +126,7 @@ def need_files(path: Path, manifest: Manifest) -> None:
 
 
 def _altered_message(path: Path, name: str) -> str:
-    return f"snapshot '{path}': {name} was altered, its checksum differs; build it anew"
+    return f"snapshot '{path}': {name} is corrupt: its checksum differs; rebuild it"
 
 
 def _digest_of(manifest: Manifest) -> str:
@@ -138,6 +140,6 @@ def _digest(path: Path) -> str:
 
 
 def _digests(paths: Sequence[Path]) -> list[str]:
-    """Of several files at once: hashing leaves Python's lock alone."""
+    """Hash several files in parallel; hashing releases the GIL."""
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         return list(pool.map(_digest, paths))

@@ -1,10 +1,10 @@
-"""A matcher on disk: a directory of Arrow files, memory mapped when it is opened.
+"""A matcher on disk: a directory of Arrow files, memory-mapped when it is opened.
 
-manifest.json    see manifest.py; notes how many filters and slots there are
-NAME.arrow       one file per array of the segment and of its probe, one column each
-terms.arrow      text, rank space (its cuts as MessagePack) of each term
-rest.arrow       what is left to evaluate: box, tests (MessagePack) or the number of a filter
-filters.arrow    id, text of every filter
+manifest.json    see manifest.py; its notes are the numbers of filters and slots
+NAME.arrow       one file with one column per array of the segment and of its probe
+terms.arrow      text and rank space (its cuts as MessagePack) of each term
+rest.arrow       conditions to evaluate: box, and tests (MessagePack) or the slot of a wide filter
+filters.arrow    id and text of every filter
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from tidings.matching.segments.segment import REST, Arrays, Rest, Segment, Term
 from tidings.model import LimitError
 
 FORMAT, VERSION = "tidings-matcher", 4
-MOST_BYTES = 2**31 - 2**20  # of texts that positions of 32 bits reach
+MOST_BYTES = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # the same for texts
 
 
 class OpenedMatcher(msgspec.Struct, frozen=True):
-    """What a snapshot holds; ids and texts stay in Arrow memory until they are asked for."""
+    """The contents of an opened matcher; ids and texts stay in Arrow memory until needed."""
 
     segment: Segment
     probe: Probe
     ids: Any
     texts: Any
-    aside: Mapping[int, str] = {}  # by slot, why a filter is refused now
+    aside: Mapping[int, str] = {}  # by slot, why a filter is now refused
 
 
 def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
-    """Write a snapshot in the place of whatever is at the path."""
+    """Write a matcher to a directory, and replace a snapshot that is already there."""
     with replacing(path) as folder:
         _write_files(folder, segment, probe, ids, texts)
 
@@ -94,7 +94,7 @@ def _write_files(folder: Path, segment: Segment, probe: Probe, ids: Ids, texts: 
 
 
 def _text_column(texts: Texts) -> Any:
-    """One array, with positions of 64 bits where 32 do not reach."""
+    """One array, with 64-bit offsets if 32 bits are not enough."""
     if isinstance(texts, pa.ChunkedArray):
         kind = pa.large_string() if texts.nbytes >= MOST_BYTES else pa.string()
         return texts.cast(kind).combine_chunks()
@@ -111,7 +111,7 @@ def _id_column(ids: Ids) -> Any:
         if kinds <= {int} or kinds <= {str}:
             return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
     except (OverflowError, UnicodeEncodeError):
-        found = "int beyond 64 bits" if kinds == {int} else "str that is no valid Unicode"
+        found = "int beyond 64 bits" if kinds == {int} else "str that is not valid Unicode"
     raise SnapshotError(f"ids of {found} can't be saved; expected all texts or all 64-bit integers")
 
 
@@ -120,7 +120,7 @@ def read(
     attributes: Attributes | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> OpenedMatcher:
-    """Open a snapshot, once its digests were compared."""
+    """Compare the digests of a saved matcher, then open it."""
     context = Context(attributes, functions or {})
     return read_whole(path, lambda folder: _read_files(folder, context))
 
@@ -145,7 +145,7 @@ def _read_files(path: Path, context: Context) -> OpenedMatcher:
 
 
 def _read_arrays(path: Path, kind: type[Arrays | Probe]) -> dict[str, Any]:
-    """The arrays of a kind of named tuple, each from the file of its name."""
+    """The arrays of a named tuple class, each from the file with its name."""
     found = {}
     for name, field in fields_of(kind).items():
         array = _array(path / f"{name}.arrow")
@@ -158,7 +158,7 @@ def _array(path: Path) -> Any:
 
 
 def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[int, str]]:
-    """The terms, and by column why one is refused now; in its place stands null."""
+    """The terms, and by column why a term is now refused; null replaces such a term."""
     found: list[Term] = []
     refused: dict[int, str] = {}
     for row in read_table(path / "terms.arrow").to_pylist():
@@ -173,7 +173,7 @@ def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[in
 
 
 def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, str]:
-    """By slot, why the filters that test these columns are refused."""
+    """By slot, why filters that test these columns are refused."""
     source = disassemble(segment)
     tests = zip(source.tests.box.tolist(), source.tests.column.tolist(), strict=True)
     elements = ((box, column) for box, column, *_ in source.elements)
@@ -185,13 +185,12 @@ def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, 
 
 
 def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
-    """The segment where no box of these slots holds anything: each has something left to evaluate,
-    which nothing passes."""
+    """The segment with all boxes of these slots disabled: each gets a rest that no event passes."""
     arrays = segment.arrays
     flags = arrays.box_flags.copy()
     boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))
     flags[boxes] |= REST
-    flags.flags.writeable = arrays.box_flags.flags.writeable  # else kernels are compiled once more
+    flags.flags.writeable = arrays.box_flags.flags.writeable  # else Numba compiles again
     rest = {**segment.rest, **dict.fromkeys(boxes.tolist(), Rest(form=NEVER))}
     arrays = arrays._replace(box_flags=flags)
     return msgspec.structs.replace(segment, arrays=arrays, rest=rest)
@@ -200,8 +199,8 @@ def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
 def _read_rest(
     path: Path, texts: Any, context: Context
 ) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
-    """What is left to evaluate, its terms, and by slot why a filter is set aside: the language has
-    become stricter since it was compiled."""
+    """The rest of each box, the terms in all rests, and by slot why a filter is set aside. That
+    happens if the language has become stricter since the filter was compiled."""
     rest: dict[int, Rest] = {}
     opaque: dict[str, Any] = {}
     aside: dict[int, str] = {}

@@ -1,14 +1,14 @@
-"""A directory of Arrow files with a manifest: written whole or not at all, mapped when it is read.
+"""A directory of Arrow files with a manifest, written atomically and mapped when it is read.
 
-    manifest.json    format, version, whatever the owner notes, size and digest of every file
-    NAME.arrow       a table each
+    manifest.json    format, version, notes, size and digest of every file
+    NAME.arrow       one table per file
 
-It is replaced as files/atomic_folder.py says. Files are opened one after the other, so a reader
-looks afterwards whether it is still the same directory, and otherwise begins anew. Every process
-that opens it maps the same pages, once their digests were compared (manifest.py): kernels follow
-the offsets in them without a look.
+files/atomic_folder.py describes how it is replaced. Files are opened one after the other, so a
+reader checks afterwards that it is still the same directory, and otherwise starts again. All
+processes that open it map the same pages, after comparing digests (manifest.py): kernels follow
+the offsets in them unchecked.
 
-Files say who wants what, so they are made for their owner alone.
+The files reveal who wants what, so only their owner can read them.
 """
 
 from __future__ import annotations
@@ -31,51 +31,53 @@ from tidings.files import (
 from tidings.matching.disk.manifest import MANIFEST, SnapshotError
 from tidings.model import TidingsError
 
-TRIES = 20  # at a snapshot that is replaced while it is opened
+TRIES = 20  # attempts to open a snapshot that is replaced meanwhile
 Made = TypeVar("Made")
 
 
 def need_place(path: Path) -> None:
-    """SnapshotError where something is that is not a snapshot."""
+    """Raise SnapshotError if the path exists but is not a snapshot."""
     if path.exists() and not (path / MANIFEST).exists():
-        raise SnapshotError(f"'{path}' is there and is not a snapshot; it is left alone")
+        raise SnapshotError(f"'{path}' exists but is not a snapshot; it was not replaced")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new directory to write to; at the end of the block it takes the place of the path."""
+    """A new directory to write to; at the end of the block it replaces the one at `path`."""
     need_place(path)
     with replacing_folder(path) as folder:
         yield folder
 
 
 def read_whole(path: Path, read: Callable[[Path], Made]) -> Made:
-    """What `read` makes of the snapshot at a path, all of it from one and the same."""
+    """Call `read` on the snapshot at a path, and again if it was replaced meanwhile. So the result
+    comes from a single snapshot."""
     for _ in range(TRIES):
         folder = current_folder(path, MANIFEST)
         before = folder_identity(folder, MANIFEST)
         try:
             found = read(folder)
         except Exception as problem:
-            # one that was moved aside loses its files one by one, and its manifest perhaps last
+            # a replaced snapshot loses its files one by one, perhaps its manifest last
             now = current_folder(path, MANIFEST)
             if now != folder or folder_identity(now, MANIFEST) != before:
                 continue
             if isinstance(problem, TidingsError | OSError | MemoryError):
                 raise
-            # digests agree, so it was written like this: by the format before, whose manifest has
-            # no digest of its own, or by a program that was not well
+            # The digests agree, so it was written like this: by a faulty program, or in the
+            # previous format, whose manifest has no digest of its own.
             raise SnapshotError(
-                f"snapshot '{path}' can't be read: {type(problem).__name__}: {problem}; "
-                f"build it anew"
+                f"snapshot '{path}' can't be read: {type(problem).__name__}: {problem}; rebuild it"
             ) from problem
         if before is not None and folder_identity(folder, MANIFEST) == before:
             return found
-    raise SnapshotError(f"snapshot '{path}' was replaced again and again while it was opened")
+    raise SnapshotError(
+        f"snapshot '{path}' was replaced during each of {TRIES} attempts to open it; try again"
+    )
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
-    """Write one file, of one record batch."""
+    """Write one file with one record batch."""
     table = pa.table(dict(columns))
     make_private(path)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
@@ -84,7 +86,7 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 def read_table(path: Path) -> Any:
-    """A file as a table that is mapped into memory."""
+    """A file as a memory-mapped table."""
     try:
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
     except (pa.ArrowInvalid, OSError) as problem:

@@ -1,15 +1,15 @@
-"""How kernels are compiled by Numba, cached, and handed their arrays; nothing here knows filters.
+"""Compile kernels with Numba, cache them, and pass them arrays; nothing here knows filters.
 
     compiling.py       decorators for kernels; the cache is named by a digest of the room's sources
     simd.py            sixty-four comparisons at a time, written as LLVM vector instructions
-    pointer_table.py   many arrays for a kernel as one table of addresses
-    array_pool.py      memory for large results, used again when nobody holds it
-    gil.py             how background work and matching share the interpreter's lock
+    pointer_table.py   passes many arrays to a kernel as one table of addresses
+    array_pool.py      memory for large results, reused once no array refers to it
+    gil.py             how background work and matching share the GIL
 
 A new kernel is a free function over arrays in a module `*_kernels.py` beside its caller, with the
-dtype and shape of each argument in the docstring. The digest covers `matching` alone, and Numba
-looks only at the file of a kernel: constants from anywhere else are arguments of it, or cached code
-keeps old ones.
+dtype and shape of each argument in the docstring. The digest covers only `matching`, and Numba
+checks only the file of the kernel itself. So pass constants from other rooms as arguments;
+otherwise cached code keeps their old values.
 
 For matching, network, snapshots and spark, not for users. Start at compiling.py.
 """

@@ -1,17 +1,17 @@
 """Memory for large arrays, reused as soon as no array refers to it.
 
 A batch of 65,536 events against a million filters writes 200 MB of matches. If each batch took this
-memory from the system, all those pages would have to be found and zeroed again. That costs between
-a tenth of the join and more than all of it (on virtual machines that hand freed memory back to
-their host). So memory of results is kept:
+memory from the system, the system would have to allocate and zero all those pages again. That takes
+a tenth of the join's time, or even longer than the whole join (on virtual machines that return
+freed memory to their host). So the memory of results is kept:
 
     empty(n) -> array -> base: Lease -> memory
-                          | when the last array over it is gone
+                          | when the last array over it is deleted
                           v
                   kept, by size, for the next empty(n)
 
-Invariant: memory is either lent (one Lease lives) or kept, never both. Costs: at most MOST bytes
-are kept. Sizes are rounded up by an eighth at most, and pages that nobody wrote to cost nothing.
+Invariant: memory is either lent (one Lease exists) or kept, never both. Cost: at most MOST bytes
+are kept. Sizes are rounded up by at most an eighth, and pages that were never written cost nothing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-LEAST = 1 << 20  # bytes from which on arrays are worth keeping
+LEAST = 1 << 20  # arrays of fewer bytes are not worth keeping
 MOST = 1 << 30
 WIDER = 4
 
 
 class _Lease:
-    """Memory in use. It goes back to the pool when the last array over it is gone."""
+    """Memory in use. It returns to the pool when the last array over it is deleted."""
 
     __slots__ = ("__array_interface__", "memory", "pool")
 
@@ -47,18 +47,18 @@ class _Lease:
 
 
 class ArrayPool:
-    """The memory that is kept, by size. Lists are changed by single appends and pops alone, so
-    that threads, and collections of garbage in the midst of a call, need no lock."""
+    """The kept memory, by size. Lists change only by single appends and pops. So no lock is needed,
+    even when another thread or the garbage collector interrupts a call."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
         self._kept: dict[int, list[Array]] = {}
-        self._asked: dict[int, int] = {}  # at which of all calls each size was asked for last
+        self._asked: dict[int, int] = {}  # for each size, the call that last requested it
         self._calls = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are kept."""
+        """The number of bytes that are kept."""
         return sum(size * len(kept) for size, kept in list(self._kept.items()))
 
     def empty(self, count: int, kind: npt.DTypeLike) -> Array:
@@ -76,7 +76,8 @@ class ArrayPool:
         return np.asarray(_Lease(memory, self, count, kind))
 
     def take_back(self, memory: Array) -> None:
-        """Keep memory that no array refers to; above the limit, free the size not used longest."""
+        """Keep memory that no array refers to. Above the limit, free the least recently used
+        size."""
         if memory.nbytes > self.most:
             return
         self._kept.setdefault(memory.nbytes, []).append(memory)
@@ -85,7 +86,7 @@ class ArrayPool:
             self._pop(min(sizes, key=self._asked.__getitem__, default=0))
 
     def _take(self, size: int) -> Array | None:
-        """The smallest kept memory of this size or of one up to WIDER times as large."""
+        """The smallest kept memory that fits and is at most WIDER times as large."""
         for larger in sorted(self._kept):
             if size <= larger <= size * WIDER and (memory := self._pop(larger)) is not None:
                 return memory
@@ -94,12 +95,12 @@ class ArrayPool:
     def _pop(self, size: int) -> Array | None:
         try:
             return self._kept[size].pop()
-        except LookupError:  # none, or another thread was first
+        except LookupError:  # nothing is kept, or another thread took it
             return None
 
 
 def _round_up(size: int) -> int:
-    """Up to an eighth more, so that there are few sizes."""
+    """Round up by at most an eighth, so that there are few different sizes."""
     step = 1 << (size.bit_length() - 4)
     return -(-size // step) * step
 

@@ -1,8 +1,8 @@
-"""How kernels are compiled: cached on disk in a folder of the user's, and without the GIL.
+"""Compile kernels that run without the GIL, and cache them in the user's cache folder.
 
-Numba looks at the file of a kernel to see whether its cached code is still valid, but not at the
-files of the kernels that it calls. So each state of the sources of this room has a folder of its
-own, named by their digest; one that was not used for long is removed when a new one is made.
+Numba checks the file of a kernel to see whether its cached code is still valid, but not the files
+of the kernels that it calls. So each version of this room's sources has its own folder, named by
+their digest. Folders that were not used for a long time are removed when a new one is created.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 from tidings.files import copy_missing, open_cache_folder, user_cache_folder
 
-KEPT = 30 * 24 * 3600.0  # seconds after which a folder that nobody used may go
+KEPT = 30 * 24 * 3600.0  # seconds after which an unused folder may be removed
 SHIPPED = "TIDINGS_KERNELS"
-"""The variable that names a folder of kernels that came from another machine."""
+"""The environment variable that names a folder of kernels from another machine."""
 
 
 def sources_digest(folder: Path) -> str:
-    """A name for what the Python files of a folder, and of those in it, say."""
+    """A digest of all Python files in a folder and its subfolders."""
     digest = hashlib.blake2b(digest_size=6)
     for file in sorted(folder.rglob("*.py")):
         text = file.read_bytes()
@@ -43,14 +43,14 @@ def cache_folder() -> Path:
 
 
 def open_cache(folder: Path) -> None:
-    """Make the folder, or note that it is in use; a new one removes old ones beside it. Where
-    nothing can be written, Numba looks for another place by itself."""
+    """Create the folder, or mark it as used; creating one removes old ones beside it. If nothing
+    can be written there, Numba picks another place itself."""
     open_cache_folder(folder, "[0-9a-f]{12}", KEPT)
 
 
 def _choose_folder() -> None:
-    """Tell Numba where to keep kernels, unless the user has. If the variable names a folder of
-    ours, a parent process set it, perhaps one with other sources."""
+    """Tell Numba where to keep kernels, unless the user did. If the variable names one of our
+    folders, a parent process set it, perhaps with different sources; then set it again."""
     ours = cache_folder()
     given = os.environ.get("NUMBA_CACHE_DIR")
     if not given or Path(given).parent == ours.parent:
@@ -58,19 +58,19 @@ def _choose_folder() -> None:
         os.environ["NUMBA_CACHE_DIR"] = str(ours)
 
 
-# Numba reads this once, when it is imported, and otherwise writes beside the source, which an
-# installed package may not be allowed to do.
+# Numba reads the variable once, on import. Without it, Numba writes beside the sources, which may
+# be read-only in an installed package.
 _choose_folder()
 
 import numba  # noqa: E402
 from numba.core.caching import _CacheLocator  # noqa: E402
 
-KERNELS = "*.nb?"  # the names of the files that Numba keeps kernels in
+KERNELS = "*.nb?"  # the files in which Numba keeps kernels
 
 
 def kernel_folders() -> dict[str, Path]:
-    """Where Numba keeps the kernels of each folder of this room, by the name of the folder: the
-    place depends on where the sources are."""
+    """Where Numba keeps the kernels of each folder of this room, by the name of the folder. The
+    paths depend on where the sources are."""
     found = {}
     for sources in sorted({file.parent for file in ROOM.rglob("*.py")}):
         name = _CacheLocator.get_suitable_cache_subpath(str(sources / "kernel.py"))  # type: ignore[no-untyped-call]
@@ -79,8 +79,8 @@ def kernel_folders() -> dict[str, Path]:
 
 
 def _adopt(shipped: Path) -> None:
-    """Take over kernels that came from another machine, those that are not there yet. Numba checks
-    that they are of these sources and for this processor."""
+    """Copy kernels from another machine, except those already in the cache. Numba checks that they
+    belong to these sources and this processor."""
     for name, folder in kernel_folders().items():
         copy_missing(shipped / name, KERNELS, folder)
 
@@ -90,15 +90,15 @@ if os.environ.get(SHIPPED):
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first use for the types it is called with."""
+    """Compile a function on its first call, for the types of that call's arguments."""
     return _name_files_uniquely(
         numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
     )
 
 
 def short_kernel(function: Callable[..., Any]) -> Any:
-    """The same, but it keeps the GIL: for work so short that getting the lock back would take
-    longer, above all while a background thread wants it too."""
+    """The same, but the kernel keeps the GIL: for work so short that taking the lock again would
+    take longer, above all while a background thread wants it too."""
     return _name_files_uniquely(
         numba.njit(cache=True, boundscheck=False, error_model="numpy")(function)
     )
@@ -108,7 +108,7 @@ def _name_files_uniquely(compiled: Any) -> Any:
     """Give the cache files of each process unique names.
 
     Numba names them by the next free number. Two processes that compile one kernel for different
-    types at the same time take the same number, and the index then has the code of one under the
+    types at the same time pick the same number. The index then lists the code of one under the
     types of the other: 64-bit integers were sorted as if they had 32 bits, without any error.
     """
     file = compiled._cache._cache_file

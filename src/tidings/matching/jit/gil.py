@@ -1,9 +1,9 @@
-"""Background work beside matching: who has the interpreter's lock (GIL), and for how long.
+"""Share the interpreter's lock (GIL) between matching and background work.
 
-Python lets a thread run for five milliseconds before another one gets its turn, which is a hundred
-times as long as a match takes. During background work, turns are made short. A thread that matches
-without pause is hardly ever interrupted (register.py says why), so it yields to the background
-thread now and then: seldom enough that 99 of 100 matches do not notice.
+Python lets a thread run for five milliseconds before another gets its turn, a hundred times as long
+as a match takes. During background work, turns are made shorter. A thread that matches without
+pause is hardly ever interrupted (register.py says why), so it sometimes yields to the background
+thread: rarely enough that 99 of 100 matches are not delayed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TURN = 500e-6  # seconds
-PAUSE = 20e-6  # seconds, and what it takes to wake up
+PAUSE = 20e-6  # seconds, not counting the time to wake up
 
 _lock = threading.Lock()
 _count = 0

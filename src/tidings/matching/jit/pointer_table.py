@@ -1,15 +1,15 @@
-"""Many arrays for a kernel as one: the address and the length of each.
+"""Pass many arrays to a kernel as one table: the address and the length of each.
 
-Numba takes a tenth of a microsecond to unpack an array that Python hands it, and the kernel for
-single events needs thirty of them that never change. It gets one table of addresses instead and
-makes its views itself. Both sides go through the fields of the same named tuples (array_fields.py),
-so no place in the table is written down anywhere:
+Numba takes a tenth of a microsecond to unpack each array argument, and the kernel for single events
+needs thirty arrays that never change. It gets one table of addresses instead, and creates the views
+itself. Both sides iterate over the fields of the same named tuples (array_fields.py), so positions
+in the table are never written by hand:
 
     table = pointer_table(boxes, probe)     in Python: int64 [n, 2]
     views = views_of(Boxes, Probe)          beside the kernel
     boxes, probe = views(table)             in the kernel
 
-Whoever makes a table keeps the arrays as long as the table.
+The code that creates a table must keep the arrays alive as long as the table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numba.np.numpy_support import from_dtype
 from tidings.matching.array_fields import ArrayField, fields_of
 
 Array = npt.NDArray[Any]
-# They have no types.
+# Numba has no type annotations for these.
 _make_array: Any = arrayobj.make_array
 _populate_array: Any = arrayobj.populate_array
 _tuple_of: Any = types.BaseTuple.from_types
@@ -36,8 +36,8 @@ _LONG = ir.IntType(64)
 
 
 def pointer_table(*tuples: Any) -> Array:
-    """int64 [n, 2]: address and number of rows of each array, which must be as its field says and
-    lie in memory row after row."""
+    """int64 [n, 2]: address and number of rows of each array. Arrays must be C-contiguous and match
+    their declared fields."""
     found: list[tuple[int, int]] = []
     for one in tuples:
         for name, field in fields_of(type(one)).items():
@@ -47,14 +47,14 @@ def pointer_table(*tuples: Any) -> Array:
             if not is_right or not array.flags.c_contiguous:
                 raise TypeError(
                     f"{name} is an array of {array.dtype} of shape {array.shape}, expected "
-                    f"{np.dtype(field.dtype)} of shape {('n', *width)} in rows"
+                    f"{np.dtype(field.dtype)} of shape {('n', *width)}, C-contiguous"
                 )
             found.append((array.ctypes.data, len(array)))
     return np.array(found, np.int64)
 
 
 def views_of(*kinds: type) -> Any:
-    """A function for kernels: from the table of named tuples of these kinds to the tuples."""
+    """A function for kernels that turns a pointer table into named tuples of these classes."""
     fields = [list(fields_of(kind).values()) for kind in kinds]
     tuples = [
         _tuple_of([_array_type(one) for one in members], kind)
@@ -89,7 +89,7 @@ def _array_type(field: ArrayField) -> Any:
 
 
 def _view(context: Any, builder: Any, field: ArrayField, address: Any, count: Any) -> Any:
-    """An array over memory that nobody counts references to."""
+    """An array over memory without reference counting."""
     array = _make_array(_array_type(field))(context, builder)
     size = np.dtype(field.dtype).itemsize
     _populate_array(

@@ -1,9 +1,9 @@
-"""Sixty-four comparisons at a time: the only module that writes LLVM instructions itself.
+"""Sixty-four comparisons at a time, written as LLVM instructions.
 
-`inside(column, at, low, width)` compares `column[at : at + 64]` with an interval and gives the
-answers as the bits of one integer, lowest bit first. Numba does not turn such a loop into vector
-compares with mask results by itself; written as LLVM vector instructions it becomes two AVX-512
-compares, or four times as many AVX2 ones, or NEON, whatever the machine has.
+`inside(column, at, low, width)` compares `column[at : at + 64]` with an interval and returns the
+results as the bits of one integer, lowest bit first. Numba does not turn such a loop into vector
+compares with mask results by itself. Written as LLVM vector instructions, it becomes two AVX-512
+compares, eight AVX2 ones, or NEON, depending on the machine.
 """
 
 from __future__ import annotations

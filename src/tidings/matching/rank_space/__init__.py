@@ -1,13 +1,13 @@
 """Rank space: the values of one term as small integers, so that each test is an interval of codes.
 
-    cuts        (2,)      (2, 5, 0)   (2, 5, 1)    (4,)       of all sets that test the term, sorted
-    codes    0   |    1       |    2      |    3     |    4   of a value: how many cuts before it
+    cuts        (2,)      (2, 5, 0)   (2, 5, 1)    (4,)       ends of all sets that test the term
+    codes    0   |    1       |    2      |    3     |    4   the number of cuts before a value
              absent   below 5      5         above 5    strings
 
-    ranks.py          one rank space; gathering.py collects the cuts while filters come in
+    ranks.py          one rank space; gathering.py collects the cuts while filters are added
     encoder.py, lookup.py, lists.py      Arrow columns to codes, in bulk
-    columns.py        the column of a term; computed terms are computed, once per distinct value
-    columnar.py, arrow_functions.py      what Arrow computes exactly as the reference does
+    columns.py        the column of a term; a computed term is computed once per distinct value
+    columnar.py, arrow_functions.py      expressions that Arrow computes exactly like the reference
     event_coder.py    one event to codes
 
 Used only inside `matching`. Start at ranks.py.

@@ -1,8 +1,8 @@
-"""Functions of the language over columns: those that Arrow computes with the very same meaning.
+"""Functions of the filter language over columns, where Arrow computes exactly the same result.
 
-The reference is filters/language/functions.py; strictness needs no care, as Arrow's functions of
-null are null. Where a body can't give the same result it raises NotColumnar, or Arrow raises
-ArrowInvalid.
+The reference is filters/language/functions.py. Nulls need no special handling, because Arrow's
+functions of null are null. If a function can't give the same result, it raises NotColumnar, or
+Arrow raises ArrowInvalid.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tidings.model import INT_MAX
 TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
     pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(),
 )  # fmt: skip
-LONGEST_LIKE = 256  # characters of a pattern: Python's walk takes no longer for a longer one
-_EXACT = 2**53  # up to here every integer is a double
+LONGEST_LIKE = 256  # patterns of more characters are left to Python, which is no slower for them
+_EXACT = 2**53  # up to this, every integer is exactly a double
 
 
 class NotColumnar(Exception):
@@ -30,7 +30,7 @@ class NotColumnar(Exception):
 
 
 def as_double(value: Any, *, exact: bool = False) -> Any:
-    """A number as a double, the nearest one; `exact`: the very one."""
+    """A number as the nearest double; with `exact`, NotColumnar unless all are exactly doubles."""
     if value.type == DOUBLE:
         return value
     if exact:
@@ -89,7 +89,7 @@ def _round(down: Callable[..., Any]) -> Callable[..., Any]:
 def _change_case(
     ascii_only: Callable[..., Any], change: Callable[[str], str]
 ) -> Callable[..., Any]:
-    """Letters beyond ASCII have rules that Arrow does not follow; Python has the reference."""
+    """Arrow changes the case of ASCII letters; Python handles all others by the reference rules."""
 
     def body(text: Any) -> Any:
         odd = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
@@ -142,7 +142,7 @@ def _rlike(text: Any, pattern: str) -> Any:
 
 
 def _find(text: Any, pattern: str, compiled: regular.Regular) -> Any:
-    """By RE2, of which Arrow has its own; null on texts that are too long, as in Python."""
+    """Search with Arrow's RE2. The result is null for texts that are too long, as in Python."""
     lengths = pc.binary_length(text)
     longest = pc.max(lengths).as_py()
     if longest is None or longest <= compiled.longest:
@@ -156,13 +156,14 @@ def _concatenate(*texts: Any) -> Any:
     size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
     longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
     if longest is not None and longest > MOST_TEXT:
-        raise NotColumnar  # null there, and the text is not built
+        raise NotColumnar  # the result is null for such a text, which must not be built
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 
 _NUMBERS, _TEXTS, _WHOLES = (WHOLE, DOUBLE), (TEXT,), (WHOLE,)
 
-# Body, and the types that each argument may have; the last stands for all that follow.
+# For each function, its body and the types that each argument may have. The last entry also stands
+# for all further arguments.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[Any, ...], ...]]] = {
     "+": (_arithmetic(pc.add_checked, pc.add), (_NUMBERS,)),
     "-": (_arithmetic(pc.subtract_checked, pc.subtract), (_NUMBERS,)),

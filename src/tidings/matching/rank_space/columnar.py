@@ -1,12 +1,11 @@
-"""Expressions over whole columns, computed by Arrow exactly as `evaluate` computes one event.
+"""Compute expressions over whole columns with Arrow, exactly as `evaluate` does for one event.
 
-Nothing here decides what an expression means. Where Arrow has no function with exactly the meaning
-that filters/language/functions.py defines (remainders of doubles, regular expressions), or where it
-would fail instead of giving null (overflow), NotColumnar is raised, and the caller evaluates row by
-row.
+This module does not define what an expression means. Arrow may lack a function with exactly the
+meaning in filters/language/functions.py (remainders of doubles, regular expressions), or fail where
+the result is null (overflow). Then NotColumnar is raised, and the caller evaluates row by row.
 
-Columns are of five types: large_string, int64, double, bool, and null for what has no value at
-all. A function gives null for a type that it is not defined for; the column's type decides that.
+Columns have five types: large_string, int64, double, bool, and null if there are no values. A
+function is null on a column whose type it is not defined for.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from tidings.matching.rank_space.arrow_functions import (
 
 
 class Columnar:
-    """Expressions over some rows; what several expressions share is computed once."""
+    """Computes expressions over some rows; shared subexpressions are computed once."""
 
     def __init__(self, columns: Mapping[tuple[str, ...], Any], count: int) -> None:
         self._columns = columns
@@ -55,18 +54,17 @@ class Columnar:
         self._known: dict[str, Any] = {}
 
     def condition(self, node: Expression) -> Any:
-        """The array of a condition, which is not kept; NotColumnar when it can't be had."""
+        """The array of a condition, not cached; NotColumnar if Arrow can't compute it."""
         try:
             found = self._compute(node)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # Arrow refuses an overflow, a pattern that it finds too long, or types that it has no
-            # kernel for. The language gives all of these a meaning, so nothing is left out: such a
-            # condition is evaluated event by event.
+            # Arrow refuses overflows, patterns that are too long, and types without a kernel. The
+            # language defines all of these, so such a condition is evaluated event by event.
             raise NotColumnar from None
         return found if isinstance(found, pa.Array) else pa.repeat(found, len(self._nothing))
 
     def value(self, node: Expression) -> Any:
-        """The same for a part of a condition, kept; a constant is a scalar."""
+        """The value of a subexpression, cached; a constant is a scalar."""
         if isinstance(node, Literal):
             return _constant(node.value)
         name = text_of(node)
@@ -80,7 +78,7 @@ class Columnar:
         return self._known[name]
 
     def truth(self, node: Expression) -> Any:
-        """The value of a condition: what is no Boolean is unknown."""
+        """The truth value of a condition; a value that is not Boolean counts as unknown."""
         value = self.value(node)
         return value if value.type == TRUTH else pc.cast(self._nothing, TRUTH)
 
@@ -133,7 +131,7 @@ class Columnar:
         values = [self.value(arg) for arg in args]
         values = [value for value in values if value.type != NOTHING]
         if len({value.type for value in values}) > 1:
-            raise NotColumnar  # Arrow would make one type of them
+            raise NotColumnar  # Arrow would convert them to one type
         return pc.coalesce(*values) if values else self._nothing
 
     def _compare(self, op: Comparison, left: Any, right: Any) -> Any:
@@ -148,7 +146,7 @@ class Columnar:
 
 
 def _usual(column: Any) -> Any:
-    """A column as one of the five types."""
+    """A column converted to one of the five types."""
     is_, kind = pa.types, column.type
     if is_.is_dictionary(kind):
         return _usual(column.dictionary_decode())
@@ -178,7 +176,7 @@ def _family(kind: Any) -> Any:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two values of one family as one type; numbers only where that changes none of them."""
+    """Two values of one family as one type. Numbers must be exactly representable as doubles."""
     if left.type == right.type:
         return left, right
     return as_double(left, exact=True), as_double(right, exact=True)
@@ -206,7 +204,7 @@ def _equal(left: Any, right: Any) -> Any:
 
 
 def _below(left: Any, right: Any) -> Any:
-    """NaN is above every number, and not above itself."""
+    """Whether left < right, where NaN is above every number and equal to itself."""
     found = pc.less(left, right)
     if not _floats(left):
         return found

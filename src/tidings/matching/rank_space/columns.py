@@ -1,7 +1,7 @@
-"""From a batch of events to the column of a term: an attribute's own, or one that is computed.
+"""The column of a term in a batch of events: that of an attribute, or a computed one.
 
-A term of one attribute is computed once per distinct value. What Arrow computes exactly as the
-language defines it is left to Arrow; the rest goes through the reference semantics.
+A term of one attribute is computed once per distinct value. Arrow computes a term if it does so
+exactly as the language defines; all others are evaluated by the reference semantics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLOCK_PARTS = {"hour": pc.hour, "minute": pc.minute, "second": pc.second}
 
 
 def as_batch(events: Any) -> pa.RecordBatch:
-    """One record batch of a RecordBatch, a Table or a pandas DataFrame, of the usual types."""
+    """A RecordBatch, Table or pandas DataFrame as one record batch of the usual types."""
     if isinstance(events, pa.RecordBatch):
         return _usual(events)
     if isinstance(events, pa.Table):
@@ -41,16 +41,16 @@ def as_batch(events: Any) -> pa.RecordBatch:
 
 
 def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch without types that parts of Arrow do not know or get wrong.
+    """Convert types that parts of Arrow do not support or handle wrongly.
 
-    Views of strings can't be taken from and lose their nulls in a dictionary; lists come in five
-    layouts; and an instant of the last day of 9999 is none of Python's in a zone that is ahead.
+    `take` fails on string views, and encoding them as a dictionary loses nulls. Lists have five
+    layouts. In time zones ahead of UTC, the last instants of 9999 are beyond Python's range.
     """
     for at, field in enumerate(batch.schema):
         kind = _usual_type(field.type)
         if kind != field.type:
             column = batch.column(at)
-            if _is_list_view(field.type):  # its cast makes broken offsets
+            if _is_list_view(field.type):  # a cast would give broken offsets
                 column = pa.array(column.to_pylist(), kind)
             batch = batch.set_column(at, field.name, column.cast(kind))
     return batch
@@ -78,9 +78,9 @@ def _is_list_view(kind: Any) -> bool:
 
 
 def conform(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
-    """Text columns read as the types that are declared for them, or NotificationError.
+    """Read text columns as their declared types; NotificationError if a text can't be read.
 
-    Columns of other types are taken as they are: Arrow has typed them.
+    Columns of other types are left as they are.
     """
     for at, field in enumerate(batch.schema):
         kind = attributes.type((field.name,))
@@ -107,12 +107,12 @@ def _is_text(kind: Any) -> bool:
 
 
 def attribute(batch: pa.RecordBatch, path: Path) -> Any:
-    """The column at a path; nulls where there is none. Through a list it is made row by row."""
+    """The column at a path, or nulls if there is none. A path through a list is read row by row."""
     places = batch.schema.get_all_field_indices(path[0])
     if not places:
         return pa.nulls(batch.num_rows)
     if len(places) > 1:
-        raise NotificationError(f"there are {len(places)} columns '{path[0]}', expected one")
+        raise NotificationError(f"the column '{path[0]}' occurs {len(places)} times, expected once")
     at = places[0]
     column = batch.column(at)
     for name in path[1:]:
@@ -135,7 +135,7 @@ def _by_rows(batch: pa.RecordBatch, path: Path) -> Any:
 
 
 def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[dict[str, Any]]:
-    """Events as mappings, with only the columns that the paths begin at."""
+    """Events as mappings, with only the top-level columns that the paths need."""
     names = sorted({path[0] for path in paths} & set(batch.schema.names))
     part = batch.select(names)
     if at is not None:
@@ -150,7 +150,7 @@ def _tuples(part: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
 
 
 def in_python(column: Any) -> list[Any]:
-    """The values of a column as Python has them."""
+    """The values of a column as Python objects."""
     if pa.types.is_timestamp(column.type):
         column = in_micros(column)
     found: list[Any] = column.to_pylist()
@@ -193,7 +193,7 @@ def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) ->
 
 
 def nested(path: Path, value: Any) -> dict[str, Any]:
-    """An event that has this value at a path and nothing else."""
+    """An event with only this value, at this path."""
     event = {path[-1]: value}
     for step in reversed(path[:-1]):
         event = {step: event}
@@ -201,14 +201,14 @@ def nested(path: Path, value: Any) -> dict[str, Any]:
 
 
 def _by_arrow(node: Expression, batch: pa.RecordBatch) -> Any:
-    """The column of a term that Arrow computes as we define it; None for all others."""
+    """The column of a term that Arrow computes as we define it; None for other terms."""
     if not (isinstance(node, Call) and len(node.args) == 1 and isinstance(node.args[0], Attribute)):
         return None
     column = attribute(batch, node.args[0].path)
     if node.name in _DATE_PARTS and pa.types.is_date(column.type):
         return _DATE_PARTS[node.name](column)
     if pa.types.is_timestamp(column.type) and node.name in (*_DATE_PARTS, *_CLOCK_PARTS):
-        in_utc = column.cast(pa.timestamp(column.type.unit))  # the parts of the instant in UTC
+        in_utc = column.cast(pa.timestamp(column.type.unit))  # take the parts of the UTC time
         return (_DATE_PARTS | _CLOCK_PARTS)[node.name](in_utc)
     if node.name == "length" and pa.types.is_string(column.type):
         return pc.utf8_length(column)

@@ -1,4 +1,4 @@
-"""Arrow columns to codes of one term: one method per type, Python for the rest."""
+"""Encode Arrow columns as codes of one term: a fast method per common type, Python for others."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tidings.matching.rank_space import lookup
 from tidings.matching.rank_space.ranks import Codes, Ranks
 from tidings.model import normalise
 
-_TABLE_SPAN = 1 << 20  # thresholds this close together are looked up in a table
+_TABLE_SPAN = 1 << 20  # thresholds within this span are looked up in a table
 
 
 class Encoder:
-    """Encodes columns into the rank space of one term. Its tables are made on first use."""
+    """Encodes columns into the rank space of one term. Its tables are built on first use."""
 
     def __init__(self, ranks: Ranks) -> None:
         self.ranks = ranks
@@ -85,7 +85,7 @@ class Encoder:
         thresholds = self.ranks.integers
         if len(thresholds) == 0 or int(thresholds[-1]) - int(thresholds[0]) > _TABLE_SPAN:
             return None
-        if abs(int(thresholds[0])) > 2**61:  # so that no sum below overflows
+        if abs(int(thresholds[0])) > 2**61:  # the sums below could overflow
             return None
         lowest = int(thresholds[0]) - 1
         points = np.arange(lowest, int(thresholds[-1]) + 1)
@@ -153,7 +153,7 @@ _NO_BYTES = np.zeros(1, dtype=np.uint8)
 
 
 def _values(column: Any, kind: Any) -> npt.NDArray[Any]:
-    """The values of a primitive array as they lie in memory; what stands at nulls is anything."""
+    """The values of a primitive array as they lie in memory; at nulls they are arbitrary."""
     data = column.buffers()[1]
     if data is None or len(column) == 0:
         return np.zeros(len(column), dtype=kind)
@@ -161,7 +161,7 @@ def _values(column: Any, kind: Any) -> npt.NDArray[Any]:
 
 
 def in_micros(column: Any) -> Any:
-    """A column of timestamps in microseconds; what is finer is cut off, before 1970 too."""
+    """A column of timestamps in microseconds, rounded down, also before 1970."""
     kind = column.type
     if kind.unit == "ns":
         column = pc.floor_temporal(column.cast(pa.timestamp("ns")), unit="microsecond")
@@ -169,6 +169,6 @@ def in_micros(column: Any) -> Any:
 
 
 def fields(column: Any, name: str) -> Any:
-    """A field of a struct column, null where the struct is."""
+    """A field of a struct column, null where the struct is null."""
     found = pc.struct_field(column, name)
     return pc.if_else(column.is_valid(), found, None) if column.null_count else found

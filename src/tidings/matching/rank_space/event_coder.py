@@ -1,10 +1,10 @@
-"""One event to codes: the short way from a mapping to rank space.
+"""Encode one event as codes: the fast path from a mapping to rank space.
 
-Twenty attributes take a few microseconds here, which is as long as the kernel takes for the rest;
-so the common types of the common terms are looked up in place, in one loop. Integers are left for
-the kernel: a bisection over Python's integers costs more than all else. Where filters test far more
-attributes than an event has, the codes of an event with none of them are copied, and only what it
-has is looked up.
+Encoding twenty attributes takes a few microseconds, as long as the kernel takes for the rest. So
+common types of common terms are looked up inline, in one loop. Integers are left to the kernel,
+because a bisection in Python costs more than everything else. If filters test far more attributes
+than an event has, the codes of an empty event are copied, and only its own attributes are looked
+up.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from tidings.matching.rank_space.ranks import Ranks
 from tidings.model import Event
 
 # (column, attribute or None, codes of strings, code of other strings or -1, code of null, ranks,
-# everything else, attributes that it reads)
+# function for all other values, attributes that the term reads)
 Lookup = tuple[
     int, str | None, dict[str, int], int, int, Ranks, Callable[[Event], int], frozenset[str]
 ]
 Array = npt.NDArray[Any]
-SPARSE = 4  # columns for each attribute of an event,
-WORTH = 64  # and this many more: then most of them are not in it
+# An event is sparse if there are more columns than SPARSE per attribute plus WORTH.
+SPARSE = 4
+WORTH = 64
 _INT64 = np.dtype(np.int64)
-_UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec has no fields of such names
+_UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec does not support such field names
 
 
 def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
-    """How the code of a term is found; the elements of lists are not looked up."""
+    """How to find the code of a term. Terms on elements of lists are handled elsewhere."""
     if elements:
         return column, None, {}, 0, 0, ranks, lambda _event: 0, frozenset()
 
@@ -54,17 +55,17 @@ def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lo
 
 
 class IntegerCodes(NamedTuple):
-    """How the kernel finds the codes of integers."""
+    """Tables by which the kernel finds the codes of integers."""
 
     columns: Annotated[Array, ArrayField(np.int64, 4)]
-    """[C, 4]: value of the first place, first and last place in `table`, 1; or code of the least
-    number, first and last place in `thresholds`, 0."""
+    """[C, 4]: the integer of the first place, first and last place in `table`, 1; or the code of
+    the least number, first and last place in `thresholds`, 0."""
     table: UInt32
     thresholds: Int64
 
 
 def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
-    """How the kernel finds the codes of integers; None for columns that have none."""
+    """Build the tables for integers; an encoder is None for a column of list elements."""
     numbers = np.zeros((len(encoders) + 1, 4), np.int64)
     tables, thresholds = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
     in_table, in_thresholds = 0, 0
@@ -86,8 +87,8 @@ def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
 
 
 class Reader:
-    """Events to the values that the kernel takes: int64, the codes of all columns, column 0 first,
-    then the columns where an integer stands instead of its code."""
+    """Turns events into the int64 values that the kernel takes: the codes of all columns from
+    column 0, then the numbers of columns that have an integer instead of its code."""
 
     def __init__(self, lookups: Sequence[Lookup]) -> None:
         self._lookups = list(lookups)
@@ -115,7 +116,7 @@ class Reader:
 
     @cached_property
     def _reading(self) -> dict[str, list[Lookup]]:
-        """The columns that read an attribute."""
+        """For each attribute, the columns whose terms read it."""
         found: dict[str, list[Lookup]] = {}
         for lookup in self._lookups:
             for name in lookup[-1]:
@@ -128,7 +129,7 @@ class Reader:
         return np.array([0, *(slow({}) for *_, slow, _ in self._lookups)], _INT64)
 
     def _code_sparse(self, event: Event) -> Array:
-        """The same for an event that has few of the attributes."""
+        """The codes of an event that has few of the tested attributes."""
         codes = self._empty.copy()
         for column, *_, slow, _ in self._read_by(event):
             codes[column] = slow(event)
@@ -140,8 +141,8 @@ class Reader:
             yield from reading.get(name, ())
 
     def of_json(self, text: str | bytes) -> Array | None:
-        """The same from JSON text, of which only what is tested is decoded; None where that is not
-        enough, or where something is wrong with the text."""
+        """The same from JSON text, decoding only the tested attributes; None if that is not enough,
+        or if the text can't be decoded."""
         if self._decode is None or not text.isascii():  # msgspec would check all of it as UTF-8
             return None
         try:
@@ -176,7 +177,7 @@ class Reader:
             add(slow({str(name): value} if event is None else event))
         try:
             return np.array(codes + integers, _INT64)
-        except OverflowError:  # an integer that is none of 64 bits
+        except OverflowError:  # an integer does not fit in 64 bits
             return self._one_by_one(codes, integers)
 
     def _one_by_one(self, codes: list[Any], integers: list[int]) -> Array:
@@ -186,7 +187,7 @@ class Reader:
 
 
 def _decoder(names: Sequence[str]) -> Callable[[str | bytes], Any]:
-    """Reads the values of these names from JSON text and skips all others."""
+    """A decoder that reads the values of these names from JSON text and skips all others."""
     fields = [(f"f{at}", Any, None) for at in range(len(names))]
     renamed = {f"f{at}": name for at, name in enumerate(names)}
     kind = msgspec.defstruct("Tested", fields, rename=renamed, gc=False)

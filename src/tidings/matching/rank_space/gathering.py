@@ -1,8 +1,8 @@
-"""The tests of one term, gathered filter by filter and turned into codes all at once.
+"""Gather the tests of one term filter by filter, then turn them all into codes at once.
 
-While filters come in, the rank of a cut is not known yet, so cuts are numbered in the order in
-which they are first met. A test is then three small integers in flat arrays, and its set can be
-forgotten: of a million filters only the distinct cuts stay as objects.
+While filters are added, the rank of a cut is not known yet, so cuts are numbered in order of first
+occurrence. A test is then three small integers in flat arrays, and its set can be dropped: of a
+million filters, only the distinct cuts remain as objects.
 
     cuts      (2, 90, 0)  (2, 110, 1)  (2, 100, 1)      numbers 0, 1, 2; ranks 0, 2, 1
     tests     box 0: 0..1   box 1: 0..2                 codes 1..2 and 1..1
@@ -22,8 +22,8 @@ from tidings.matching.array_fields import Int64, UInt32
 from tidings.matching.rank_space.ranks import Ranks, asks_order
 
 Array = npt.NDArray[Any]
-FEW = 1000  # cuts that are sorted as they are
-_END = 0xFFFFFFFF  # the number of the end of the line, which is no cut
+FEW = 1000  # fewer cuts than this are sorted as Python objects
+_END = 0xFFFFFFFF  # stands for the upper end of the value line, which is not a cut
 
 
 class TestRows(NamedTuple):
@@ -37,7 +37,7 @@ class TestRows(NamedTuple):
 
 
 class TermTests:
-    """One row per test. `several` has the sets that are no single interval, by row."""
+    """One row per test. `several` has, by row, the sets that are not a single interval."""
 
     __slots__ = ("boxes", "first", "last", "node", "numbers", "ordered", "several")
 
@@ -45,7 +45,7 @@ class TermTests:
         self.node = node
         self.boxes = array("I")
         self.first = array("I")  # the number of the first cut
-        self.last = array("I")  # of the last one
+        self.last = array("I")  # the number of the last cut
         self.numbers: dict[Cut, int] = {}
         self.ordered = False
         self.several: dict[int, ValueSet] = {}
@@ -75,8 +75,8 @@ class TermTests:
         self.ordered = self.ordered or asks_order(values)
 
     def to_codes(self, column: int, several: list[list[tuple[int, int]]]) -> tuple[Ranks, TestRows]:
-        """The rank space of all cuts that were met, and the rows in its codes. The intervals of
-        sets that are no single one are appended to `several`."""
+        """The rank space of all gathered cuts, and the rows in its codes. The intervals of sets
+        that have more than one are appended to `several`."""
         cuts = list(self.numbers)
         order = order_of_cuts(cuts)
         rank = np.empty(len(cuts) + 1, np.uint32)
@@ -94,10 +94,10 @@ class TermTests:
 
 
 def order_of_cuts(cuts: list[Cut]) -> Array:
-    """The indexes of cuts in the order of the cuts."""
+    """The indexes that sort the cuts."""
     inner = [at for at, cut in enumerate(cuts) if cut[0] == NUMBER and len(cut) == 3]
     values = np.array([cuts[at][1] for at in inner], np.float64)
-    # below this an integer is exactly a double, and the order of the doubles is that of the numbers
+    # below 2**53, integers are exactly doubles, so sorting the doubles sorts the numbers
     if len(inner) < FEW or np.abs(values).max() >= 2.0**53:
         return np.array(sorted(range(len(cuts)), key=cuts.__getitem__), np.int64)
     after = np.array([cuts[at][2] for at in inner], np.uint8)

@@ -1,4 +1,4 @@
-"""Elements of list columns as codes: which event has which element, and whether that is certain."""
+"""Encode the elements of list columns as codes, and note the families of the elements."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _FAMILIES = (
 
 
 class ListCodes(msgspec.Struct, frozen=True):
-    """Per event the sorted distinct codes of its elements, and the families among them."""
+    """For each event, the sorted distinct codes of its elements, and their families."""
 
     starts: npt.NDArray[np.int64]  # [n + 1]
     codes: Codes
-    state: npt.NDArray[np.uint8]  # [n]: a bit per family, NO_LIST
+    state: npt.NDArray[np.uint8]  # [n]: a bit per family, or NO_LIST
 
 
 @kernel
 def _sort_rows(starts, codes, out_starts, out):  # type: ignore[no-untyped-def]
-    """Each row sorted and without repeats; rows are short. Gives how many codes are left.
+    """Sort each row, which is short, and drop repeats; return how many codes remain.
 
     starts, out_starts int64 [n + 1]; codes, out uint32 [starts[n]] or more.
     """
@@ -61,7 +61,7 @@ def _sort_rows(starts, codes, out_starts, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _union_of_rows(starts, bits, out):  # type: ignore[no-untyped-def]
-    """The bits of each row together. starts int64 [n + 1]; bits uint8 [starts[n]]; out uint8 [n],
+    """Combine the bits of each row. starts int64 [n + 1]; bits uint8 [starts[n]]; out uint8 [n],
     filled with 0."""
     for row in range(starts.shape[0] - 1):
         for i in range(starts[row], starts[row + 1]):
@@ -69,7 +69,7 @@ def _union_of_rows(starts, bits, out):  # type: ignore[no-untyped-def]
 
 
 def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
-    """The codes of an Arrow column; anything but a list column has no lists in it."""
+    """The codes of an Arrow column; in a column of another type, no event has a list."""
     count = len(column)
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         return ListCodes(
@@ -77,7 +77,7 @@ def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
             np.zeros(1, np.uint32),
             np.full(count, NO_LIST, np.uint8),
         )
-    flat = column.flatten()  # nulls count for nothing
+    flat = column.flatten()  # skips null lists
     lengths = np.asarray(column.value_lengths().fill_null(0)).astype(np.int64)
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
@@ -89,7 +89,7 @@ def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
 
 
 def encode_list(value: Any, encoder: Encoder) -> ListCodes:
-    """The same for the one value of one event."""
+    """The same for a single value."""
     if not isinstance(value, list):
         return ListCodes(
             np.zeros(2, np.int64), np.zeros(1, np.uint32), np.full(1, NO_LIST, np.uint8)
@@ -115,7 +115,7 @@ def _pack(starts: npt.NDArray[np.int64], codes: Codes, state: npt.NDArray[np.uin
 
 
 def _family_bits(flat: Any) -> npt.NDArray[np.uint8]:
-    """A bit per element: its family, null being one."""
+    """The bit of each element's family; null is a family too."""
     kind = flat.type
     family = next((family for test, family in _FAMILIES if test(kind)), None)
     if family is None and not pa.types.is_floating(kind):

@@ -1,8 +1,11 @@
-"""Columns of one type to codes, in bulk: the kernels behind Ranks.
+"""Kernels that encode columns of one type in bulk.
 
-Shapes (n values of a column, K strings that filters mention): starts int32 or int64 [n + 1] and
-text uint8 are the strings of the column; offsets int64 [K + 1] and data uint8 the known ones, in
-their order, and exact uint32 [K] their codes; out uint32 [n] gets the codes of the column.
+Shapes, for n values of a column and K known strings, which are those that filters mention:
+
+    starts int32 or int64 [n + 1], text uint8    the strings of the column
+    offsets int64 [K + 1], data uint8            the known strings, sorted
+    exact uint32 [K]                             the codes of the known strings
+    out uint32 [n]                               output: the codes of the column
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from tidings.matching.jit.compiling import kernel
 
 @kernel
 def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
-    """FNV-1a with a final mix of the bytes [first, last) of data, uint8; strings of filters are
-    short."""
+    """FNV-1a, with a final mix, of data[first:last] (uint8). It suits the short strings of
+    filters."""
     value = np.uint64(0xCBF29CE484222325)
     for i in range(first, last):
         value = (value ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
@@ -24,7 +27,7 @@ def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def same_bytes(a, a_first, b, b_first, size):  # type: ignore[no-untyped-def]
-    """Whether `size` bytes of a and b, uint8, are the same from a_first and b_first on."""
+    """Whether a[a_first:] and b[b_first:] (uint8) agree in their first `size` bytes."""
     for i in range(size):  # noqa: SIM110  Numba has no all()
         if a[a_first + i] != b[b_first + i]:
             return False
@@ -33,7 +36,8 @@ def same_bytes(a, a_first, b, b_first, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_table(offsets, data, table):  # type: ignore[no-untyped-def]
-    """Open addressing: table int32 [power of two], filled with -1 before; string number inside."""
+    """Fill a hash table with open addressing: table int32 [power of two], initially -1, gets the
+    numbers of the known strings."""
     mask = table.shape[0] - 1
     for number in range(offsets.shape[0] - 1):
         place = hash_bytes(data, offsets[number], offsets[number + 1]) & mask
@@ -53,8 +57,8 @@ def rank_known_strings(  # type: ignore[no-untyped-def]
     unknown,
     out,
 ):
-    """Strings by hash: the code of a known one, else `unknown`, a uint32. table int32, as filled
-    above."""
+    """Encode strings by hash: a known string gets its code, any other `unknown` (uint32). The table
+    comes from `fill_table`."""
     mask = table.shape[0] - 1
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
@@ -73,8 +77,8 @@ def rank_known_strings(  # type: ignore[no-untyped-def]
 
 @kernel
 def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-untyped-def]
-    """Below, equal or above (-1, 0, 1), by bytes: the order of code points in UTF-8. a, b uint8, of
-    which [a_first, a_last) and [b_first, b_last) are compared."""
+    """Compare a[a_first:a_last] with b[b_first:b_last] (uint8): -1 below, 0 equal, 1 above. The
+    order of bytes in UTF-8 is that of code points."""
     size = min(a_last - a_first, b_last - b_first)
     for i in range(size):
         x, y = a[a_first + i], b[b_first + i]
@@ -88,8 +92,8 @@ def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-un
 
 @kernel
 def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type: ignore[no-untyped-def]
-    """Strings by bisection of the sorted known ones. gaps uint32 [K + 1]: the code just below each,
-    and the one above all."""
+    """Encode strings by bisection in the sorted known strings. gaps uint32 [K + 1]: the code just
+    below each of them, and the code above all."""
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
         low, high = 0, offsets.shape[0] - 1
@@ -109,8 +113,9 @@ def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type
 
 @kernel
 def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
-    """Integers whose thresholds lie close together: one look-up. values int64 [n]; table uint32:
-    the codes of `lowest` and of what follows it; its ends are also those of all below and above."""
+    """Encode integers by one look-up, if thresholds lie close together. values int64 [n]; table
+    uint32: the codes of `lowest` and the integers after it. Its first and last code also apply to
+    everything below and above."""
     top = table.shape[0] - 1
     for i in range(values.shape[0]):
         value = values[i]
@@ -124,8 +129,8 @@ def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_integers(values, thresholds, base, out):  # type: ignore[no-untyped-def]
-    """Integers by bisection: base + the number of thresholds at or below. values int64 [n];
-    thresholds int64, sorted."""
+    """Encode integers by bisection: base plus the number of thresholds at or below the value.
+    values int64 [n]; thresholds int64, sorted."""
     for i in range(values.shape[0]):
         value = values[i]
         low, high = 0, thresholds.shape[0]

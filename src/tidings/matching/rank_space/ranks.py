@@ -1,16 +1,16 @@
 """Rank space: the values of one term as small integers.
 
-The cuts of all sets that filters test a term with, sorted, divide the line of values into pieces.
-The *code* of a value is the number of cuts before it, so it says in which piece the value lies, and
-every set of every filter is an interval (or a few) of codes, whatever the type was:
+Filters test a term with sets of values. The cuts are the end points of all these sets, sorted; they
+divide the line of values into pieces. The *code* of a value is the number of cuts before it, so it
+names the piece that holds the value. Every set is then one or a few intervals of codes, whatever
+the type:
 
     cuts        (2,)      (2, 5, 0)   (2, 5, 1)    (4,)
     codes    0   |    1       |    2      |    3     |    4
              absent   below 5      5         above 5    strings
 
-Looking a value up is a bisection. Columns of one type do it in bulk on arrays of that type: numbers
-and times against thresholds, strings against a hash table, and only where some set asks about the
-order of strings by bisection.
+A single value is looked up by bisection. Columns of one type are encoded in bulk: numbers and times
+by thresholds, strings by a hash table, or by bisection if some set depends on the order of strings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Places = npt.NDArray[np.int64]
 
 
 class Ranks:
-    """The sorted cuts of a term. `ordered`: some set asks about the order of strings."""
+    """The sorted cuts of a term. `ordered`: some set depends on the order of strings."""
 
     def __init__(self, cuts: list[Cut], ordered: bool) -> None:
         self.cuts = cuts
@@ -47,7 +47,7 @@ class Ranks:
         return {cut: at for at, cut in enumerate(self.cuts)}
 
     def intervals(self, values: ValueSet) -> list[tuple[int, int]]:
-        """A set as (low, high) intervals of codes, both ends inside."""
+        """A set as (low, high) intervals of codes, both ends included."""
         place = self.place
         top = len(self.cuts)
         return [
@@ -78,7 +78,7 @@ class Ranks:
 
     @cached_property
     def other(self) -> int:
-        """The code of lists, structs and whatever has no order."""
+        """The code of lists, structs and other values without an order."""
         return bisect_right(self.cuts, (sets.OTHER, 0, 0))
 
     @cached_property
@@ -88,7 +88,7 @@ class Ranks:
     # -- numbers -------------------------------------------------------------------------------
 
     def _inner(self, family: int) -> list[Cut]:
-        """The cuts between values of a family: without its start, which may be a cut too."""
+        """The cuts between values of a family, without a cut at the start of the family."""
         first = bisect_right(self.cuts, (family,))
         return self.cuts[first : bisect_left(self.cuts, (family + 1,))]
 
@@ -99,8 +99,8 @@ class Ranks:
 
     @cached_property
     def _small(self) -> tuple[Places, Places] | None:
-        """Values of the number cuts and which of them come after, as arrays; None where some value
-        is no integer or one that a double can't hold."""
+        """The number cuts as two arrays: their values, and 1 for cuts after the value. None if some
+        value is not an integer that a double can hold exactly."""
         inner = self._inner(sets.NUMBER)
         values = [cut[1] for cut in inner]
         if not set(map(type, values)) <= {int}:
@@ -111,8 +111,8 @@ class Ranks:
 
     @cached_property
     def integers(self) -> npt.NDArray[np.int64]:
-        """Per cut the least integer after it: x has passed the cut when x >= threshold. Those that
-        no 64-bit integer passes are left off."""
+        """For each cut, the least integer after it: x is beyond the cut if x >= threshold. Cuts
+        beyond all 64-bit integers are left out."""
         if self._small is not None:
             values, after = self._small
             return values + after
@@ -138,12 +138,12 @@ class Ranks:
 
     @cached_property
     def double_list(self) -> list[float]:
-        """Without NaN, for bisection."""
+        """`doubles` as a list without NaN, for bisection."""
         out: list[float] = self.doubles[~np.isnan(self.doubles)].tolist()
         return out
 
     def _take_small(self, parts: Sequence[Ranks], places: Sequence[Places]) -> None:
-        """Put the number cuts together from those of the parts that this was merged from."""
+        """Compute `_small` from the `_small` of the merged parts."""
         size = len(self._inner(sets.NUMBER))
         values, after = np.empty(size, np.int64), np.empty(size, np.int64)
         for part, place in zip(parts, places, strict=True):
@@ -169,11 +169,11 @@ class Ranks:
 
     @cached_property
     def strings(self) -> dict[str, int]:
-        """The code of each string that a cut stands at."""
+        """The code of each string that has a cut."""
         found: dict[str, int] = {}
         first = bisect_right(self.cuts, (sets.STRING,))
         if first and self.cuts[first - 1] == (sets.STRING,):
-            found[""] = first  # its cut is the start of the family
+            found[""] = first  # the cut of "" is the start of the family
         for at, (_, text, after) in enumerate(self._inner(sets.STRING), first):
             if after:
                 found.setdefault(text, at)
@@ -183,8 +183,8 @@ class Ranks:
 
     @cached_property
     def unknown_string(self) -> int:
-        """The code of a string that no filter mentions, where order does not matter."""
-        # after the last one that is mentioned and before the end of the family
+        """The code of a string that no filter mentions, if the order does not matter."""
+        # after the last mentioned string and before the end of the family
         return bisect_right(self.cuts, (sets.STRING,)) + len(self._inner(sets.STRING))
 
     @cached_property
@@ -214,7 +214,7 @@ def _least_integer(value: float, after: int) -> int:
 
 
 def _least_double(value: float, after: int) -> float:
-    """The least double that is at least (or, after, above) a number, compared exactly."""
+    """The least double at or above a number, or above it if `after`, compared exactly."""
     try:
         nearest = float(value)
     except OverflowError:  # pragma: no branch
@@ -225,7 +225,7 @@ def _least_double(value: float, after: int) -> float:
 
 
 def asks_order(values: ValueSet) -> bool:
-    """Whether a set tells strings apart that no cut mentions: a range or a prefix does."""
+    """Whether a set distinguishes strings that no cut mentions, as a range or a prefix does."""
     cuts = values.cuts
     at = 0
     while at < len(cuts):
@@ -233,21 +233,21 @@ def asks_order(values: ValueSet) -> bool:
         if cut[0] != sets.STRING or len(cut) == 1 or cut[1] == "":
             at += 1
         elif cut[2] == 0 and cuts[at + 1 : at + 2] == ((sets.STRING, cut[1], 1),):
-            at += 2  # a point, in or out
+            at += 2  # a single string, included or excluded
         else:
             return True
     return False
 
 
 def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
-    """One rank space with the cuts of several, and for each part where its cuts are in it.
+    """Merge rank spaces into one; return it, and for each part the places of its cuts in it.
 
-    It runs beside matching, so it must be quick: the cuts of the largest part are moved in slices,
-    and only cuts that it lacks are looked at one by one.
+    It runs during matching, so it must be fast: the cuts of the largest part are copied in slices,
+    and only cuts that it lacks are handled one by one.
     """
     base = max(parts, key=len)
     found = [_places_in(base, part) for part in parts]
-    before: dict[Cut, int] = {}  # the cuts that the largest part has not: where they would be in it
+    before: dict[Cut, int] = {}  # by cut missing in the largest part: its place there
     for part, places in zip(parts, found, strict=True):
         for number in np.nonzero(places < 0)[0].tolist():
             before[part.cuts[number]] = -1 - int(places[number])
@@ -275,8 +275,8 @@ def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
 
 
 def _places_in(base: Ranks, part: Ranks) -> Places:
-    """Where each cut of a part is among those of the base; -1 minus where it would be, if it is
-    not there."""
+    """The place of each cut of a part among those of the base; for a missing cut, -1 minus the
+    place where it would be."""
     if part is base:
         return np.arange(len(base.cuts))
     out = np.empty(len(part.cuts), np.int64)

@@ -1,9 +1,9 @@
-"""Which test of a box is its access test, and the arrays that follow from the choice.
+"""Choose the access test of each box, and lay out the arrays of a segment accordingly.
 
-The access test is the one that the fewest events pass, by the histograms of events seen. Before any
-event was seen, filters are assumed to ask for what events carry: a code counts once, and once more
-for each filter that wants exactly that. Lists and structs count for nothing: event patterns ask for
-them beside every value, whether events have them or not.
+The access test is the one that the fewest events pass, judging by past events. Without their
+histograms, filters are assumed to ask for the values that events have: each code counts once, and
+once more for each filter that wants exactly that code. Lists and structs hardly count: event
+patterns allow for them next to every value, whether events have them or not.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tidings.matching.segments.segment import (
 )
 
 Array = npt.NDArray[Any]
-MOST_INTERVALS = 64  # of one set that become entries of their own
+MOST_INTERVALS = 64  # a set with more intervals is not split into one entry per interval
 ElementTest = tuple[int, int, Ranks, Any, int]  # box, column, ranks, place of the element, outcomes
 
 
 def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array]) -> Array:
-    """For each test the share of events that pass it, as far as is known. float32."""
+    """For each test, the estimated share of events that pass it. float32."""
     out = np.ones(len(tests.box), np.float32)
     order = np.argsort(tests.column, kind="stable")
     columns = tests.column[order]
@@ -52,12 +52,13 @@ def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array])
 
 
 def code_of_lists(ranks: Ranks) -> int | None:
-    """The code that lists and structs have alone, where a filter asks for them."""
+    """The code of lists and structs, or None if other values share it."""
     return ranks.other if (sets.OTHER,) in ranks.place else None
 
 
 def weights(seen: Array | None, points: Array, size: int, lists: int | None = None) -> Array:
-    """How often each of `size` codes is met: as seen, or else as filters ask for it."""
+    """The weight of each of `size` codes: how often it was seen, or else how often filters ask for
+    it."""
     if seen is not None and seen.any():
         found: Array = seen + 1.0 / size
         return found
@@ -68,7 +69,7 @@ def weights(seen: Array | None, points: Array, size: int, lists: int | None = No
 
 
 def _narrow_several(tests: Tests, rows: Array, total: Array, out: Array) -> None:
-    """A set of several intervals is passed by the sum of them, not by what lies between."""
+    """Correct the shares of sets with several intervals: sum the intervals, without the gaps."""
     for row in rows[tests.several[rows] >= 0]:
         first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
         low, high = tests.set_low[first:last], tests.set_high[first:last]
@@ -83,7 +84,7 @@ def choose_access(
     rest: set[int],
     histograms: Mapping[str, Array],
 ) -> tuple[Arrays, Array]:
-    """The arrays of a segment, with the best access test of each box taken out, and the new number
+    """Choose the best access test of each box; return the arrays of the segment, and the new number
     of each box."""
     count = len(slots)
     share = shares(tests, terms, histograms)
@@ -110,7 +111,7 @@ def choose_access(
 def _entries(
     tests: Tests, access: Array, elements: Sequence[ElementTest], count: int
 ) -> tuple[tuple[Array, Array, Array, Array], set[int]]:
-    """(column, low, high, box) of every entry, and which element tests became one."""
+    """(column, low, high, box) of every entry, and which element tests became entries."""
     has = access >= 0
     rows = access[has]
     boxes = np.nonzero(has)[0]
@@ -129,7 +130,7 @@ def _entries(
     taken: set[int] = set()
     without = set(np.nonzero(~has)[0].tolist())
     for number, (owner, column, ranks, place, outcomes) in enumerate(elements):
-        if owner in without and outcomes == 4:  # a list that holds the element, and nothing else
+        if owner in without and outcomes == 4:  # only "the list contains the element" passes
             without.discard(owner)
             taken.add(number)
             code = _element_code(ranks, place)
@@ -147,7 +148,7 @@ def _entries(
 
 
 def _is_split(tests: Tests, rows: Array) -> Array:
-    """Which access tests are sets of few intervals: each interval becomes an entry of its own."""
+    """Which access tests are sets of few intervals. Each of their intervals becomes an entry."""
     which = tests.several[rows]
     if len(tests.set_starts) == 1:
         return np.zeros(len(which), bool)
@@ -178,12 +179,12 @@ def _extras(
             comparable = 0b1100 if place[0] in (sets.NUMBER, sets.NAN) else 1 << place[0]
             out.append((owner, ELEMENT, column, code, outcomes | comparable << 3))
     coarse = (shift[tests.column] > 0) & ~several
-    coarse[rows] = False  # an access test is made on exact codes
+    coarse[rows] = False  # access tests use exact codes
     return out + _coarse_extras(tests, np.nonzero(coarse)[0])
 
 
 def _coarse_extras(tests: Tests, rows: Array) -> list[tuple[int, int, int, int, int]]:
-    """Tests of terms with too many codes for 16 bits: once more, exactly, as one interval."""
+    """Extras with the exact interval of each test whose term has too many codes for 16 bits."""
     base = len(tests.set_low)
     tests.set_low = np.concatenate([tests.set_low, tests.low[rows]])
     tests.set_high = np.concatenate([tests.set_high, tests.high[rows]])
@@ -202,8 +203,8 @@ def _lay_out(
     extras: list[tuple[int, int, int, int, int]],
     shift: Array,
 ) -> tuple[Arrays, Array]:
-    """Renumber boxes in the order of their entries, so that a sweep over entries reads boxes and
-    tests in order too."""
+    """Renumber boxes in the order of their entries, so that a pass over entries also reads boxes
+    and tests in order."""
     column, low, high, owner = entries
     width = (high - low).astype(np.int64)
     wide_class = np.zeros(len(width), np.int64)
@@ -214,14 +215,14 @@ def _lay_out(
     wide_class, width = wide_class[order], width[order]
     groups = _groups(column, wide_class, width)
 
-    # new number of each box: by its first entry
+    # boxes are renumbered in the order of their first entries
     _, seen_at = np.unique(owner, return_index=True)
     by_entry = np.argsort(seen_at, kind="stable")
     number = np.empty(len(slots), np.int64)
     number[by_entry] = np.arange(len(slots))
 
     test_box = number[tests.box[kept]]
-    place = np.argsort(test_box, kind="stable")  # kept is in the order of shares already
+    place = np.argsort(test_box, kind="stable")  # `kept` is already sorted by share
     rows = kept[place]
     starts = np.zeros(len(slots) + 1, np.uint32)
     starts[1:] = np.cumsum(np.bincount(test_box, minlength=len(slots)))
@@ -259,7 +260,7 @@ def _lay_out(
 
 
 def _groups(column: Array, wide_class: Array, width: Array) -> dict[str, Array]:
-    """Runs of entries of one column and width class, and the greatest width in each."""
+    """Runs of entries with the same column and width class, and the greatest width in each."""
     if len(column) == 0:
         none = np.zeros(0, np.int64)
         return {"group_column": none, "group_start": none, "group_end": none, "group_width": none}

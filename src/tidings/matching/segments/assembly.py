@@ -1,8 +1,8 @@
-"""Segments back to tests, several segments to one, and a segment with better access tests.
+"""Turn segments back into tests, merge segments, and rebuild them with better access tests.
 
-All of it is array work: no filter is parsed again and no form is kept. A test is recovered from one
-of three places: an entry (or several, for a set of several intervals), a row of tests, or an extra
-that holds exactly what a row of tests holds roughly.
+This works on arrays alone: no filter is parsed again, and no form is kept. A test is recovered from
+one of three places: an entry (several, for a set of several intervals), a row of tests, or an extra
+that has exactly what a row of tests has in coarse codes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 
 class DisassembledSegment(msgspec.Struct):
-    """The tests of a segment: what a segment is made of."""
+    """The tests from which a segment is built."""
 
     terms: list[Term]
     tests: Tests
@@ -35,7 +35,7 @@ class DisassembledSegment(msgspec.Struct):
     rest: dict[int, Rest]
     opaque: dict[str, Expression]
     moves: list[dict[int, Array]] = []
-    """Of each segment it was merged from: by column, where the cuts of its term are now."""
+    """For each merged segment and each of its columns, the new places of the term's cuts."""
 
 
 def disassemble(segment: Segment) -> DisassembledSegment:
@@ -52,7 +52,7 @@ def disassemble(segment: Segment) -> DisassembledSegment:
     plain = (columns > 0) & ~is_list[columns]
     plain &= ~np.isin(arrays.entry_box.astype(np.int64) << 16 | columns, known)
 
-    # intervals of access tests and of exact extras, then all as sets of one or several intervals
+    # collect the intervals of access tests and of exact extras, then group them into sets
     counts: Array = (arrays.extra_b - arrays.extra_a)[exact].astype(np.int64)
     inside = _expand_ranges(arrays.extra_a[exact].astype(np.int64), counts)
     box = np.concatenate([arrays.entry_box[plain], np.repeat(extra_box[exact], counts)])
@@ -84,13 +84,13 @@ def disassemble(segment: Segment) -> DisassembledSegment:
 
 
 def _owners(starts: Array) -> Array:
-    """For each row the box whose run of rows it lies in."""
+    """For each row, the box that it belongs to."""
     sizes: Array = starts[1:].astype(np.int64) - starts[:-1].astype(np.int64)
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
 def _expand_ranges(starts: Array, sizes: Array) -> Array:
-    """starts[i], starts[i] + 1, ... for each i, one after the other."""
+    """starts[i], starts[i] + 1, ... for each i, concatenated."""
     total = int(sizes.sum())
     ends = np.cumsum(sizes)
     out: Array = np.arange(total) - np.repeat(ends - sizes, sizes) + np.repeat(starts, sizes)
@@ -98,7 +98,7 @@ def _expand_ranges(starts: Array, sizes: Array) -> Array:
 
 
 def _as_sets(box: Array, column: Array, low: Array, high: Array) -> Tests:
-    """Intervals to tests: those of one box and column are one set."""
+    """Group intervals into tests: the intervals of one box and column form one set."""
     order = np.lexsort((low, column, box))
     box, column, low, high = box[order], column[order], low[order], high[order]
     first = np.ones(len(box), bool)
@@ -144,14 +144,14 @@ def _elements(
 
 
 def _place_of(ranks: Ranks, code: int) -> Any:
-    """The one place that has this code: an element is a point."""
+    """The only place with this code, since an element is a single point."""
     found = ValueSet((ranks.cuts[code - 1], ranks.cuts[code])).points()
     assert found is not None
     return found[0]
 
 
 def assemble(source: DisassembledSegment, histograms: Mapping[str, Array] | None = None) -> Segment:
-    """A segment of these tests, with the access tests that the histograms ask for."""
+    """Build a segment from these tests; the histograms decide the access tests."""
     arrays, number = choose_access(
         source.tests,
         source.slots,
@@ -167,11 +167,10 @@ def assemble(source: DisassembledSegment, histograms: Mapping[str, Array] | None
 
 
 def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment:
-    """The filters of several segments as those of one, without the dead ones and the terms that
-    only they tested."""
+    """Merge the filters of several segments, without dead filters and terms that only they test."""
     parts = [_drop_dead(disassemble(segment), dead) for segment in given]
     parts = _limit_terms(parts)
-    by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # the terms of one name, by part
+    by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # (part, column) by term
     for number, part in enumerate(parts):
         for at, term in enumerate(part.terms, 1):
             by_name.setdefault((term.elements, term.text), []).append((number, at))
@@ -188,7 +187,7 @@ def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment
     whole = _concatenate(
         terms, [_move_tests(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
     )
-    # a term that lost cuts on the way is not the one that events were counted by
+    # statistics do not apply to a term that lost cuts in the merge, so it gets no moves
     for number, (part, segment) in enumerate(zip(parts, given, strict=True)):
         before = {id(term): at for at, term in enumerate(segment.terms, 1)}
         whole.moves.append(
@@ -199,7 +198,7 @@ def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment
 
 
 def _drop_dead(source: DisassembledSegment, dead: Array) -> DisassembledSegment:
-    """Without the boxes of dead slots; boxes are numbered anew."""
+    """Drop the boxes of dead slots, and renumber the others."""
     alive = dead[source.slots] == 0
     if alive.all():
         return source
@@ -220,7 +219,7 @@ def _drop_dead(source: DisassembledSegment, dead: Array) -> DisassembledSegment:
 
 
 def _choose_tests(tests: Tests, kept: Array) -> Tests:
-    """Some of the tests, with the interval sets that they have."""
+    """The tests selected by `kept`, with their interval sets."""
     several = tests.several[kept]
     has = several >= 0
     sizes = np.diff(tests.set_starts)[several[has]]
@@ -235,7 +234,7 @@ def _choose_tests(tests: Tests, kept: Array) -> Tests:
 
 
 def _prune(source: DisassembledSegment) -> DisassembledSegment:
-    """Without terms that nothing tests, and without cuts where few of a term are still in use."""
+    """Drop terms that no test uses, and the unused cuts of a term if fewer than half are in use."""
     used = _used_cuts(source)
     terms: list[Term] = []
     columns = np.zeros(len(source.terms) + 1, np.uint32)
@@ -258,7 +257,7 @@ def _prune(source: DisassembledSegment) -> DisassembledSegment:
 
 
 def _used_cuts(source: DisassembledSegment) -> list[Array]:
-    """Per term which of its cuts are an end of some test."""
+    """For each term, which of its cuts are an end of some test."""
     tests = source.tests
     sizes = [len(term.ranks.cuts) for term in source.terms]
     starts = np.zeros(len(sizes) + 1, np.int64)
@@ -281,7 +280,7 @@ def _used_cuts(source: DisassembledSegment) -> list[Array]:
 
 
 def _limit_terms(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
-    """With no more terms than there are columns: the terms tested least are evaluated instead."""
+    """Limit the terms to the available columns: the least tested terms are evaluated instead."""
     count: dict[str, int] = {}
     lists = {term.text for part in parts for term in part.terms if term.elements}
     for part in parts:
@@ -316,7 +315,7 @@ def _evaluate_terms(source: DisassembledSegment, texts: set[str]) -> Disassemble
 
 
 def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
-    """The set of values that a test is for."""
+    """The set of values that pass a test."""
     lows, highs = tests.low[row : row + 1], tests.high[row : row + 1]
     if tests.several[row] >= 0:
         first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
@@ -332,9 +331,10 @@ def _values(tests: Tests, row: int, ranks: Ranks) -> ValueSet:
 def _move_tests(
     source: DisassembledSegment, terms: list[Term], columns: Array, places: Mapping[int, Array]
 ) -> DisassembledSegment:
-    """The same tests in other columns, with the codes that follow from where their cuts are now."""
+    """Move tests to other columns, and translate their codes to the new places of the cuts."""
     tests = source.tests
-    # a low end is a cut + 1, a high end the cut after; the end of the line stays that
+    # a low code is the place of a cut plus 1; a high code is the place of a cut, or the highest
+    # code, which stays the highest
     starts = np.zeros(len(source.terms) + 2, np.int64)
     lows, highs = [np.zeros(1, np.uint32)], [np.zeros(1, np.uint32)]
     starts[1] = 1

@@ -1,7 +1,7 @@
-"""The hot loops, compiled by Numba: free functions over arrays, no Python objects.
+"""The hot loops of the batch join, compiled by Numba: free functions over arrays.
 
-Arrays that belong together come as a named tuple, which a kernel reads by its fields: `Arrays` of
-segment.py, and those below (n events, C columns). All release the GIL and are cached on disk.
+Arrays that belong together are passed as a named tuple: `Arrays` of segment.py, and those below (n
+events, C columns). All kernels release the GIL and are cached on disk.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ Array = npt.NDArray[Any]
 
 
 class ListColumns(NamedTuple):
-    """The codes of all columns whose terms are elements of lists, one after the other."""
+    """The codes of all columns whose terms are elements of lists, concatenated."""
 
-    base: Array  # int64 [C]: where a column begins in `starts` and `state`, -1 for others
-    starts: Array  # int64: the codes of an event, sorted; one more for each column
-    codes: Array  # uint32
-    state: Array  # uint8: a bit per family of the elements, bit 7 for what is no list
+    base: Array  # int64 [C]: where a column begins in `starts` and `state`; -1 if not of lists
+    starts: Array  # int64, n + 1 per column: where the codes of each event begin
+    codes: Array  # uint32, sorted for each event
+    state: Array  # uint8: a bit per family of the elements; bit 7 if the value is not a list
 
 
 class SortedBatch(NamedTuple):
-    """A batch in the order of one access term."""
+    """A batch sorted by the codes of one access term."""
 
     starts: Array  # int64 [K + 1]: where each code of the term begins
     order: Array  # uint32 [n]: the event at each place
-    columns: Array  # uint16 [C, n + 64]: codes in that order, coarse where there are over 65,536
+    columns: Array  # uint16 [C, n + 64]: codes in that order, shifted to fit in 16 bits
     exact: Array  # uint32 [C, n]: codes by event
 
 
 class Pairs(NamedTuple):
-    """Room for what a join finds, uint32."""
+    """Output buffers of a join, uint32."""
 
-    out_event: Array  # a match: the event,
-    out_slot: Array  # and the filter
-    rest_event: Array  # what is left to evaluate: the event,
-    rest_box: Array  # and the box
+    out_event: Array  # the events of matches
+    out_slot: Array  # the slots of their filters
+    rest_event: Array  # the events of pairs whose rest must be evaluated
+    rest_box: Array  # the boxes of those pairs
 
 
 @kernel
@@ -61,10 +61,10 @@ def sort_by_code(codes, count, order, starts):  # type: ignore[no-untyped-def]
 
 @kernel
 def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
-    """out[c, i] = columns[c, order[i]] for the wanted columns (int64); the padding is anything.
+    """out[c, i] = columns[c, order[i]] for the wanted columns (int64); the padding is not set.
 
-    columns uint16 [C, n]; order uint32 [m]: an event may be there often or not at all; out uint16
-    [C, m + 64].
+    columns uint16 [C, n]; order uint32 [m], in which an event may occur several times or not at
+    all; out uint16 [C, m + 64].
     """
     for w in range(wanted.shape[0]):
         source, target = columns[wanted[w]], out[wanted[w]]
@@ -74,8 +74,8 @@ def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-def]
-    """Whether a code lies in one of the sorted, disjoint intervals [first, last). lows, highs
-    uint32; both ends inside."""
+    """Whether a code lies in one of the intervals `first` to `last` - 1, which are sorted and
+    disjoint. lows, highs uint32; both ends are included."""
     low, high = np.int64(first), np.int64(last)
     while low < high:
         middle = (low + high) >> 1
@@ -88,9 +88,9 @@ def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-d
 
 @kernel
 def list_outcome(lists, event, wanted, comparable):  # type: ignore[no-untyped-def]
-    """array_contains as 1 (unknown), 2 (false) or 4 (true); an event's codes are sorted.
+    """The outcome of array_contains: 1 (unknown), 2 (false) or 4 (true).
 
-    An element that does not compare with the wanted one leaves the outcome unknown.
+    If an element is not comparable with the wanted one, "false" becomes "unknown".
     """
     first, last = lists.starts[event], lists.starts[event + 1]
     end = last
@@ -107,7 +107,7 @@ def list_outcome(lists, event, wanted, comparable):  # type: ignore[no-untyped-d
 
 @kernel
 def extras_hold(arrays, box, event, exact, lists):  # type: ignore[no-untyped-def]
-    """The tests that no single 16-bit interval can say: 1 interval sets, 2 elements of lists."""
+    """Whether the extras of a box pass: interval sets (kind 1) and elements of lists (kind 2)."""
     for x in range(arrays.box_extras[box], arrays.box_extras[box + 1]):
         a, b = arrays.extra_a[x], arrays.extra_b[x]
         if arrays.extra_kind[x] == 1:
@@ -127,11 +127,11 @@ def join(position, last, arrays, batch, lists, dead, many, pairs, counts):  # ty
     """The batch join of one access term: entries [position, last) against a sorted batch.
 
     The events that pass an entry's access test are one slice of the order; the other tests run
-    over it 64 events at a time. What is found goes to `pairs`; what the kernel can't decide alone
-    goes to its rest. Stops early when an output could overflow. Where counts (int64, one per event,
-    or none at all) are wanted, a match of a filter of one box is counted and not written.
-    dead, many uint8 [slots]: filters that were removed, and those of several boxes.
-    Returns (position reached, pairs out, pairs rest).
+    over it 64 events at a time. Matches go to `pairs.out_*`, pairs with a rest to `pairs.rest_*`.
+    The kernel stops early when an output could overflow. If counts (int64 per event, or empty) are
+    wanted, matches of filters with one box are counted instead of written. dead, many uint8
+    [slots]: removed filters, and filters of several boxes.
+    Returns (position reached, number of matches, number of pairs with a rest).
     """
     n_out, n_rest = 0, 0
     room_out, room_rest = pairs.out_event.shape[0], pairs.rest_event.shape[0]
@@ -191,10 +191,10 @@ def count_events(events, starts):  # type: ignore[no-untyped-def]
 
 @kernel
 def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
-    """Put slots (uint32 [P]) where the next one of their event belongs; place int64 [n] moves on.
+    """Write slots (uint32 [P]) to the next free place of their event, and advance place int64 [n].
 
-    many uint8 [slots]: filters of several boxes, which alone can repeat. Returns whether one of
-    them is there.
+    many uint8 [slots]: filters of several boxes, the only ones that can repeat. Returns whether
+    there is one among the slots.
     """
     repeats = False
     for i in range(events.shape[0]):
@@ -207,9 +207,9 @@ def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def drop_repeats(starts, out, many, seen):  # type: ignore[no-untyped-def]
-    """Keep each slot once per event, in place. Returns how many are left.
+    """Keep each slot once per event, in place. Returns how many remain.
 
-    starts int64 [n + 1], changed along; out uint32; seen int64 [slots], filled with -1.
+    starts int64 [n + 1], updated; out uint32; seen int64 [slots], filled with -1.
     """
     kept = np.int64(0)
     begin = np.int64(0)

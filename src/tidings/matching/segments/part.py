@@ -1,8 +1,8 @@
-"""A segment at work: batches of events joined with it, or single events looked up in it.
+"""A segment in use: batches of events are joined with it, single events are looked up in it.
 
-The batch join, for each access term in turn: sort the batch by the codes of the term, permute the
-other columns along, and let the kernel sweep the entries. Nothing is kept between calls but the
-tables of the encoders.
+For each access term, the batch join sorts the batch by the codes of the term, permutes the other
+columns accordingly, and runs the kernel over the entries. Only the tables of the encoders are kept
+between calls.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from tidings.matching.segments.segment import Segment
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
-Watch = Callable[[Array], None]  # is given the codes of an event
-ROOM = 1 << 20  # pairs that an output buffer holds at least
+Watch = Callable[[Array], None]  # called with the codes of an event
+ROOM = 1 << 20  # the least size of an output buffer, in pairs
 PADDING = 64
-DENSE = 256  # slots per match up to which a pass over all slots takes less than sorting
-FEW = 32  # matches that Python goes through faster than NumPy
-_INDEX = np.dtype(np.intp)  # what NumPy takes as an index without a copy
+DENSE = 256  # up to this many slots per match, a pass over all slots is faster than sorting
+FEW = 32  # for up to this many matches, Python is faster than NumPy
+_INDEX = np.dtype(np.intp)  # the index type that NumPy uses without a copy
 
 
 class Access(msgspec.Struct, frozen=True):
-    """The entries of one access term: which they are, and the columns that their boxes test."""
+    """The range of entries of one access term, and the columns that their boxes test."""
 
     column: int
     first: int
@@ -49,7 +49,7 @@ class Access(msgspec.Struct, frozen=True):
 
 
 class Codes(msgspec.Struct, frozen=True):
-    """A batch in rank space: exact codes, coarse ones with padding, and the lists."""
+    """A batch in rank space: exact codes, coarse codes with padding, and the codes of lists."""
 
     exact: Array  # uint32 [C, n]
     coarse: Array  # uint16 [C, n + 64]
@@ -74,18 +74,18 @@ class Part:
             for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
         ]
         self._accesses = list(_accesses(segment))
-        self._sure = not segment.rest  # what the kernel finds is a match
+        self._sure = not segment.rest  # everything that the kernel finds is a match
         self._several = bool(segment.many.any())  # a filter of two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
         self._no_lists = _stack_lists(np.full(len(segment.terms) + 1, -1, np.int64), [])
 
     @property
     def is_probed(self) -> bool:
-        """Whether single events are looked up here."""
+        """Whether single events have been looked up in this part."""
         return "_for_one" in self.__dict__
 
     def prepare(self) -> None:
-        """Make now what the first single event would wait for."""
+        """Build the tables for single events now, so that the first event need not wait."""
         _ = self._reader, self._probe_tables
 
     def with_segment(self, segment: Segment) -> Part:
@@ -94,7 +94,7 @@ class Part:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, with those for single events as soon as there are any."""
+        """The bytes of all arrays, including those for single events once they are built."""
         ready = self.__dict__.get("index", self._ready)
         return self.segment.arrays.nbytes + (0 if ready is None else ready.nbytes)
 
@@ -123,11 +123,11 @@ class Part:
         watch: Callable[[Codes], None] | None = None,
         counts: Array | None = None,
     ) -> list[tuple[Array, Array]]:
-        """(event, slot) of every match, in chunks; a filter of several boxes may be there more
-        than once.
+        """(event, slot) of every match, in chunks. A filter of several boxes may occur more than
+        once.
 
-        `watch` gets the codes of the batch, for statistics. Given `counts` (int64 per event), the
-        matches of filters of one box are counted there instead, if nothing is left to evaluate.
+        `watch` is called with the codes of the batch, for statistics. With `counts` (int64 per
+        event), matches of filters with one box and no rest are counted there instead.
         """
         counts = _NO_COUNTS if counts is None else counts
         codes = self.encode(batch)
@@ -149,7 +149,7 @@ class Part:
         return found
 
     def _sort_events(self, access: Access, codes: Codes) -> tuple[Array, Array]:
-        """The events in the order of an access term, and where each code begins."""
+        """The events sorted by the codes of an access term, and where each code begins."""
         base = codes.lists.base[access.column]
         size = len(self.segment.terms[access.column - 1].ranks) if access.column else 1
         starts = np.zeros(size + 1, np.int64)
@@ -196,7 +196,7 @@ class Part:
 
     @cached_property
     def index(self) -> Probe:
-        """What single events are looked up in. Made for the first of them: batches need none."""
+        """The index for single events. Built on first use, because batches do not need it."""
         return self._ready or build_probe(self.segment, self._counts)
 
     @cached_property
@@ -207,14 +207,15 @@ class Part:
 
     @cached_property
     def _probe_tables(self) -> tuple[tuple[Any, ...], Array]:
-        """What the kernel takes for every event alike: arrays, and the pointer table of them."""
+        """The kernel's arguments that are the same for all events: arrays, and their pointer
+        table."""
         encoders = [None if term.elements else encoder for _, term, encoder in self._columns]
         kept = integer_codes(encoders), self.segment.arrays, self.index
         assert tuple(map(type, kept)) == TABLE
         return kept, pointer_table(*kept)
 
     def probe(self, event: Event, dead: Array, watch: Watch | None = None) -> Array:
-        """The slots of the filters that match one event. `watch` gets its codes."""
+        """The slots of the filters that match one event. `watch` is called with its codes."""
         list_codes = self._element_codes(event) if self._has_lists else self._no_lists
         found = self._run_probe(self._reader.of_event(event), dead, list_codes, watch)
         if not self._sure:
@@ -224,7 +225,7 @@ class Part:
     def probe_json(
         self, text: str | bytes, dead: Array, watch: Watch | None = None
     ) -> Array | None:
-        """The same from JSON text; None where all of the event is needed, or it can't be read."""
+        """The same for JSON text; None if the whole event is needed, or if it can't be decoded."""
         values = self._reader.of_json(text) if self._sure else None
         if values is None:
             return None
@@ -234,7 +235,7 @@ class Part:
     def _run_probe(
         self, values: Array, dead: Array, list_codes: ListColumns, watch: Watch | None
     ) -> Array:
-        """What the kernel finds: slots, or boxes where something is left to evaluate."""
+        """What the kernel finds: slots, or boxes if some boxes have a rest to evaluate."""
         _, table = self._probe_tables
         room = 1024
         while True:
@@ -243,13 +244,13 @@ class Part:
             if count >= 0:
                 break
             room *= 8
-            values = values[: len(self._columns) + 1]  # integers are codes now
+            values = values[: len(self._columns) + 1]  # the kernel has replaced integers by codes
         if watch is not None:
             watch(values)
         return found[:count]
 
     def _check_rest(self, boxes: Array, event: Event) -> Array:
-        """The boxes that pass what is left to evaluate."""
+        """The boxes whose rest the event passes."""
         values: dict[str, Key] = {}
         rest, segment = self.segment.rest, self.segment
         kept = [
@@ -269,8 +270,8 @@ class Part:
 
 
 def _drop_repeats(slots: Array) -> Array:
-    """Each slot once. Most events match few filters, by one box each: for those, one call of NumPy
-    takes longer than all else."""
+    """Keep each slot once. Most events match few filters, by one box each; for those, a single
+    NumPy call would take longer than everything else."""
     if len(slots) <= FEW and len(set(slots.tolist())) == len(slots):
         return slots
     size = int(slots.max()) + 1

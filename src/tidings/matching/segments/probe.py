@@ -1,23 +1,23 @@
-"""The index for single events: boxes are reached by two of their tests at once.
+"""The index for single events: boxes are found by two of their tests at once.
 
-Sorting pays for a batch only. A single event looks boxes up, and one test lets too many through: of
-100,000 filters with a popular value here and a wide range there, thousands pass their best test.
-So the codes of every column are divided into bins, which about equally many events fall into, and
-each pair of columns that many boxes have their two best tests on is a grid of cells:
+Sorting pays only for a batch. For a single event, boxes are looked up, and one test lets too many
+through: if filters have popular values and wide ranges, thousands of 100,000 pass their best test.
+So the codes of every column are divided into bins that about equally many events fall into. Each
+pair of columns that has the two best tests of many boxes forms a grid of cells:
 
                     bins of b
               +-----+-----+-----+-----+       A box is in all cells that its two intervals touch. An
-    bins of a |     | x   | x y |     |       event is in one cell of each pair, and what lies there
-              +-----+-----+-----+-----+       has three of its tests beside it, so that almost all
-              |     |     |   y | z   |       that fail do so without another look at memory.
+    bins of a |     | x   | x y |     |       event is in one cell of each pair. Each record in a
+              +-----+-----+-----+-----+       cell has three tests of its box, so that almost all
+              |     |     |   y | z   |       boxes that fail need no further memory access.
               +-----+-----+-----+-----+
 
-A pair costs a look even when it is empty, so boxes of rare pairs stay *single*: entries sorted by
-their low end in groups of about equal width, of which the ones that can hold a code are a slice.
+A pair costs time even if its cell is empty, so boxes of rare pairs stay *single*: entries sorted by
+their low end, in groups of similar width. The entries that can contain a code are a slice.
 
-Honest cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 on the `mixed` filters);
-18 bytes per single entry, and up to 32 for the index of points; 4 per cell. A look at a pair takes
-as long as a dozen single entries.
+Cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 for `mixed` filters); 18 bytes
+per single entry, and up to 32 for the index of points; 4 bytes per cell. Looking up a pair takes as
+long as a dozen single entries.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tidings.matching.segments.probe_kernels import Probe
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
-BINS, FINE_BINS = 16, 32  # of a column: few fit the cache, more let fewer boxes through
-MANY = 1 << 18  # entries from which finer bins pay
-MOST_CELLS = 64  # that a box may be in; wider ones stay single
-MOST_CODES = 8  # per entry of points, for an index by code
-LEAST_VISITS = 3  # entries that a pair must save an event to be worth looking at
+BINS, FINE_BINS = 16, 32  # bins per column: few fit the cache, more let fewer boxes through
+MANY = 1 << 18  # finer bins pay from this many entries
+MOST_CELLS = 64  # a box that would be in more cells stays single
+MOST_CODES = 8  # points are indexed by code if there are at most this many codes per entry
+LEAST_VISITS = 3  # a pair pays if it saves an event this many entries
 
 
 class _Entries(msgspec.Struct):
@@ -66,7 +66,8 @@ class _Grid(msgspec.Struct):
 
 
 def build_probe(segment: Segment, counts: Mapping[str, Array] | None = None) -> Probe:
-    """The probe of a segment. `counts`: events seen per code of a term, by its text."""
+    """Build the probe of a segment. `counts` maps the text of a term to the events seen per
+    code."""
     entries = _entries(segment)
     share = _shares(segment, entries, counts or {})
     starts, bins = _bins(share, FINE_BINS if len(entries.box) >= MANY else BINS)
@@ -98,7 +99,7 @@ def _entries(segment: Segment) -> _Entries:
     sizes: Array = arrays.group_end - arrays.group_start
     box = arrays.entry_box.astype(np.int64)
     tests = np.column_stack([arrays.test_column, arrays.test_low, arrays.test_width])
-    tests = np.append(tests, np.array([[0, 0, 65535]], np.uint16), axis=0)  # what all events pass
+    tests = np.append(tests, np.array([[0, 0, 65535]], np.uint16), axis=0)  # always passes
     first, beyond = arrays.box_tests[box].astype(np.int64), arrays.box_tests[box + 1]
     none = len(tests) - 1
     return _Entries(
@@ -112,7 +113,7 @@ def _entries(segment: Segment) -> _Entries:
 
 
 def _shares(segment: Segment, entries: _Entries, counts: Mapping[str, Array]) -> list[Array]:
-    """Per column the share of events that have each coarse code, as far as is known."""
+    """For each column, the estimated share of events that have each coarse code."""
     arrays, shift = segment.arrays, segment.arrays.shift
     out = [np.ones(1)]
     for at, term in enumerate(segment.terms, 1):
@@ -130,7 +131,7 @@ def _shares(segment: Segment, entries: _Entries, counts: Mapping[str, Array]) ->
 
 
 def _bins(share: list[Array], most: int) -> tuple[Array, Array]:
-    """The bins of all columns, one after the other, and where each column begins."""
+    """The bins of all columns, concatenated, and where each column begins."""
     starts = np.zeros(len(share) + 1, np.int64)
     found = []
     for at, weight in enumerate(share):
@@ -145,14 +146,14 @@ def _grid(
     segment: Segment, entries: _Entries, share: list[Array], starts: Array, bins: Array
 ) -> _Grid:
     exact = np.array([False, *(not term.elements for term in segment.terms)])
-    exact &= segment.arrays.shift == 0  # only the entry itself knows its exact interval
+    exact &= segment.arrays.shift == 0  # coarse codes do not have the exact interval of an entry
     rows = np.nonzero(exact[entries.column] & (entries.second[:, 0] > 0))[0]
     low, high = entries.low[rows].astype(np.int64), entries.high[rows].astype(np.int64)
     column = entries.column[rows].astype(np.int64)
     total = np.concatenate([[0.0], np.cumsum(np.concatenate(share))])
     visits = total[starts[column] + high + 1] - total[starts[column] + low]
 
-    # a pair has its columns in order, whichever of the two is the entry's
+    # the columns of a pair are sorted, whichever of the two has the access test
     access = np.column_stack([column, low, high - low])
     second = entries.second[rows].astype(np.int64)
     swap = (second[:, 0] < column)[:, None]
@@ -181,7 +182,7 @@ def _grid(
 
 
 def _pairs(one: Array, two: Array, starts: Array, bins: Array) -> tuple[Array, int]:
-    """The rows of `pairs`, and how many cells they have together."""
+    """The rows of `pairs`, and their total number of cells."""
     out = np.zeros((len(one), 4), np.int64)
     if len(one) == 0:
         return out, 0
@@ -203,8 +204,8 @@ def _content(entries: _Entries, rows: Array, one: Array, two: Array) -> Array:
 
 
 def _groups(segment: Segment, alone: Array, low: Array) -> tuple[Array, Array]:
-    """The groups of the segment, of the entries that are left, and the index of those that are
-    points: for each code where its entries begin."""
+    """The groups of single entries, and the index of groups of points: for each code, where its
+    entries begin."""
     arrays = segment.arrays
     places = np.concatenate([[0], np.cumsum(alone)])
     first, last = places[arrays.group_start], places[arrays.group_end]

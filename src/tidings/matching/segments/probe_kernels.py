@@ -1,4 +1,4 @@
-"""The hot loops for one event; probe.py says what a probe is.
+"""The hot loops for a single event; probe.py explains the data structure.
 
 Sizes: C columns, P pairs, Q cells, R records, G groups, S single entries.
 """
@@ -21,38 +21,38 @@ Array = npt.NDArray[Any]
 
 
 class Probe(NamedTuple):
-    """What single events are looked up in. The files of a snapshot have the names of the fields."""
+    """The index for single events. The fields are also the names of files in a snapshot."""
 
     bin_starts: Int64  # [C + 1]: where the bins of a column begin
     bins: UInt8  # the bin of each coarse code, column after column
     pairs: Annotated[Array, ArrayField(np.int64, 4)]
-    """[P]: two columns, the first cell, bins of the second column."""
+    """[P]: two columns, the first cell, the number of bins of the second column."""
     cells: UInt32  # [Q + 1]: where the records of a cell begin
     records: Annotated[Array, ArrayField(np.uint16, 10)]
     """[R]: three tests of a box (the two of the pair, then column, low and width of a third), 0,
     and the number of the box in two halves."""
     groups: Annotated[Array, ArrayField(np.int64, 5)]
-    """[G]: column, first and last single entry, greatest width, and where in single_index the
-    entries of its points are listed, or -1."""
+    """[G]: column, first and last single entry, greatest width, and the position of the group's
+    index of points in single_index, or -1."""
     single_low: UInt32  # [S]
     single_high: UInt32  # [S]
     single_box: UInt32  # [S]
     single_first: Annotated[Array, ArrayField(np.uint16, 3)]
     """[S]: column, low and width of the next test of the box."""
-    single_index: UInt32  # for each code of a column where its entries begin
+    single_index: UInt32  # for each code of an indexed column, where its entries begin
 
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self)
 
 
-TABLE = (IntegerCodes, Arrays, Probe)  # what the pointer table of `probe` is of
+TABLE = (IntegerCodes, Arrays, Probe)  # the tuples in the pointer table of `probe`
 _views = views_of(*TABLE)
 
 
 @kernel
 def count_cells(spans, pair, pairs, cells):  # type: ignore[no-untyped-def]
-    """How many records each cell gets, at its place + 1; then where each cell begins.
+    """Count the records of each cell, and turn the counts into where each cell begins.
 
     spans int64 [E, 4]: first and last bin of the first column and of the second; pair int64 [E].
     """
@@ -87,7 +87,7 @@ def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
         lowest = numbers[column, 0]
         if value < lowest:
             return np.int64(table[first])
-        if value >= lowest + (last - first):  # and not by a difference: that may overflow
+        if value >= lowest + (last - first):  # a difference could overflow
             return np.int64(table[last - 1])
         return np.int64(table[first + (value - lowest)])
     low, high = first, last
@@ -114,10 +114,10 @@ def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
 
 @kernel
 def left_holds(table, box, skipped, coarse, exact, dead, lists):  # type: ignore[no-untyped-def]
-    """Whether a box passes its tests but the first ones, and all that is not of 16 bits.
+    """Whether a box passes its tests after the first `skipped` ones, and its extras.
 
-    It takes the table and not its views: those are 150 numbers, and would be put on the stack for
-    each call.
+    It takes the table instead of its views, because those are 150 numbers that would be put on the
+    stack for each call.
     """
     _, arrays, _ = _views(table)
     test, beyond = np.int64(arrays.box_tests[box]) + skipped, np.int64(arrays.box_tests[box + 1])
@@ -143,12 +143,11 @@ def probe(  # type: ignore[no-untyped-def]
     slots_wanted,
     found,
 ):
-    """One event against all boxes: those of pairs by cell, the others by their entry.
+    """Match one event against all boxes: by cell if their pair has a grid, else by entry.
 
-    values int64: the codes of all columns, then the numbers of the columns where an integer stands
-    in place of its code; here it becomes one. table: the pointer table of all that is the same for
-    every event. found intp: gets the boxes that match, or their slots where these are wanted.
-    Returns how many, or -1 when there is no room for more.
+    values int64: the codes of all columns, then the numbers of columns that have an integer instead
+    of its code; the kernel replaces it. table: the pointer table of TABLE. found intp: gets the
+    boxes that match, or their slots if `slots_wanted`. Returns how many, or -1 if `found` is full.
     """
     integers, arrays, tables = _views(table)
     lists = ListColumns(list_base, list_starts, list_codes, list_state)
@@ -168,7 +167,7 @@ def probe(  # type: ignore[no-untyped-def]
         coarse[column] = values[column] >> shift[column]
         place[column] = bins[bin_starts[column] + np.int64(coarse[column])]
     count = 0
-    # cells lie anywhere in memory: in a loop of their own, many are waited for at once
+    # cells are scattered in memory; a separate loop lets the processor fetch many at once
     spans = np.empty((pairs.shape[0], 2), np.int64)
     for pair in range(pairs.shape[0]):
         cell = pairs[pair, 2] + place[pairs[pair, 0]] * pairs[pair, 3] + place[pairs[pair, 1]]

@@ -1,12 +1,12 @@
-"""Residuals of a batch: which of the remaining pairs of event and box pass what no set can express.
+"""Evaluate residuals: which of the remaining pairs of event and box pass.
 
-Pairs come in runs, one box at a time. A term is evaluated for all runs that test it at once:
+Pairs come in runs, one box at a time. A term is evaluated at once for all runs that test it:
 
     term of one attribute     on its distinct values: by Arrow, or else by Python
-    term of several           on the events that are left: by Arrow
-    all others, wide filters  event by event, on what has passed so far
+    term of several           on the remaining events: by Arrow
+    all others, wide filters  event by event, on the pairs that have passed so far
 
-A term that few pairs ask for is evaluated event by event too: its whole column would cost more.
+A term that few pairs test is also evaluated event by event: a whole column would cost more.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tidings.model import Event
 
 Array = npt.NDArray[Any]
 Path = tuple[str, ...]
-Use = tuple[int, int, ValueSet]  # pairs from the first up to the last; the values that pass
-Run = tuple[int, int, Rest]  # pairs of one box, from the first up to the last
-WORTH = 32  # values that Arrow computes in the time that one evaluation takes
-LEAST = 16  # evaluations that take as long as it takes to call Arrow at all
+Use = tuple[int, int, ValueSet]  # pairs [first, last), and the values that pass
+Run = tuple[int, int, Rest]  # pairs [first, last) of one box, and its rest
+WORTH = 32  # Arrow computes this many values in the time of one evaluation
+LEAST = 16  # this many evaluations take as long as the overhead of calling Arrow
 _OUTCOMES = [key(None), key(False), key(True)]
 
 
@@ -52,7 +52,7 @@ def _value(segment: Segment, text: str, event: Event, values: dict[str, Key]) ->
 
 
 def passing(segment: Segment, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
-    """Of pairs of event and box, which pass. events, boxes uint32 [n], result bool [n]."""
+    """Which pairs of event and box pass. events, boxes uint32 [n]; result bool [n]."""
     kept = np.ones(len(events), bool)
     uses: dict[str, list[Use]] = {}
     left: list[Run] = []
@@ -91,7 +91,7 @@ def _keep(kept: Array, outcomes: Array, places: Array, uses: list[Use]) -> None:
 
 
 def _without(runs: list[Run], done: set[str]) -> Iterator[Run]:
-    """The runs with what is left to test."""
+    """The runs that still have something to test, without the terms in `done`."""
     for first, last, rest in runs:
         tests = tuple(test for test in rest.tests if test[0] not in done)
         if rest.form is not None or len(tests) == len(rest.tests):
@@ -103,7 +103,7 @@ def _without(runs: list[Run], done: set[str]) -> Iterator[Run]:
 def _check_by_rows(
     segment: Segment, batch: pa.RecordBatch, runs: list[Run], events: Array, kept: Array
 ) -> None:
-    """The reference semantics on every pair that passed so far; `kept` is changed."""
+    """Evaluate every pair that passed so far by the reference semantics, and update `kept`."""
     if not runs:
         return
     numbers, alive = events.tolist(), kept.tolist()
@@ -127,7 +127,7 @@ def _paths(segment: Segment, runs: list[Run]) -> set[Path]:
 
 
 class Residuals:
-    """The conditions of a batch on the rows that are needed."""
+    """Evaluates conditions on the needed rows of a batch."""
 
     def __init__(self, batch: pa.RecordBatch, needed: Array) -> None:
         self._batch = batch
@@ -137,11 +137,11 @@ class Residuals:
         self._distinct: dict[Path, tuple[Any, Array, Columnar]] = {}
 
     def outcomes(self, node: Expression, demand: int) -> Array | None:
-        """0, 1, 2 for unknown, false, true on each needed row; None: evaluate it row by row.
+        """0, 1 or 2 (unknown, false, true) for each needed row; None to evaluate row by row.
 
-        `demand`: how many rows it would be evaluated on.
+        `demand` is the number of rows on which it would be evaluated.
         """
-        if not is_opaque(node):  # no condition, but a term that there was no column for
+        if not is_opaque(node):  # not a condition, but a term for which there was no column left
             return None
         paths = sorted(attributes_of(node))
         for path in paths:
@@ -170,7 +170,8 @@ class Residuals:
         return outcomes
 
     def _encode(self, path: Path) -> tuple[Any, Array, Columnar]:
-        """The distinct values of an attribute, null last, and where each row has its own."""
+        """The distinct values of an attribute, null last, and for each row the index of its
+        value."""
         column = self._columns[path]
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
@@ -189,7 +190,7 @@ def _outcomes(columnar: Columnar, node: Expression) -> Array | None:
     if found.type != TRUTH:
         return np.zeros(len(found), np.uint8)
     numbers = found.cast(pa.uint8()).fill_null(255)
-    outcomes: Array = np.asarray(numbers) + np.uint8(1)  # 255 and one is 0: unknown
+    outcomes: Array = np.asarray(numbers) + np.uint8(1)  # 255 + 1 wraps to 0: unknown
     return outcomes
 
 

@@ -1,17 +1,17 @@
 """A segment: many filters compiled into flat arrays, immutable.
 
-    term      what is tested; each has a rank space and is one *column* of codes of a batch
-    box       a conjunction; its tests lie side by side, the most selective first
-    access    one test of each box is taken out: the one that the fewest events pass. Its interval
-              is an *entry*; entries lie sorted by (term, width class, low end), so that the events
-              of a sorted batch that pass one are a slice, and so that the entries that one event
-              passes are slices too
-    extras    what no single interval of 16-bit codes can express: sets of several intervals, terms
-              of over 65,536 codes, elements of lists; checked on the few events that are left
-    rest      residuals and wide filters; evaluated on the events that are left after that
+    term      what a test looks at; each has a rank space and is one *column* of a batch's codes
+    box       a conjunction; its tests are contiguous, the most selective first
+    access    one test of each box is stored apart: the one that the fewest events pass. Its
+              interval is an *entry*. Entries are sorted by (term, width class, low end). So the
+              events of a sorted batch that pass an entry are a slice, and the entries that one
+              event passes are slices too
+    extras    tests that no single interval of 16-bit codes can express: sets of several intervals,
+              terms of over 65,536 codes, elements of lists; checked on the few remaining events
+    rest      residuals and wide filters; evaluated on the events that remain after that
 
 Column 0 is the same for all events: boxes without an indexable test have their entry there.
-Honest cost, one box of k indexable tests: 6 (k - 1) bytes of tests, 12 of entry, 9 of box.
+Cost of one box of k indexable tests: 6 (k - 1) bytes of tests, 12 of entry, 9 of box.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from tidings.matching.rank_space.ranks import Ranks
 
 EXTRA, REST = 1, 2  # flags of a box
 INTERVALS, ELEMENT = 1, 2  # kinds of extra
-MOST_TERMS = 30_000  # columns: their numbers, and twice those, fit 16 bits
+MOST_TERMS = 30_000  # the most columns: their numbers, even doubled, fit in 16 bits
 
 Array = npt.NDArray[Any]
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A column: what is evaluated, and its rank space. `elements`: of the elements of a list."""
+    """A column: its expression and its rank space. `elements`: its values are elements of a
+    list."""
 
     text: str
     node: Expression
@@ -46,29 +47,29 @@ class Term(msgspec.Struct, frozen=True):
 
 class Arrays(NamedTuple):
     """Everything the kernels need (E entries, G groups, B boxes, T tests, X extras, C columns).
-    The files of a snapshot have the names of the fields."""
+    The fields are also the names of files in a snapshot."""
 
-    entry_low: UInt32  # [E]: one access interval of one box, both ends inside
+    entry_low: UInt32  # [E]: one access interval of one box, both ends included
     entry_high: UInt32  # [E]
     entry_box: UInt32  # [E]
-    group_column: Int64  # [G]: entries of one column and about one width lie side by side
+    group_column: Int64  # [G]: a group is a run of entries of one column and similar width
     group_start: Int64  # [G]
     group_end: Int64  # [G]
-    group_width: Int64  # [G]: the greatest in it
+    group_width: Int64  # [G]: the greatest width in the group
     box_tests: UInt32  # [B + 1]: the tests of box b are box_tests[b] up to box_tests[b + 1]
     test_column: UInt16  # [T]
-    test_low: UInt16  # [T]: of coarse codes
+    test_low: UInt16  # [T]: in coarse codes
     test_width: UInt16  # [T]
-    box_slot: UInt32  # [B]: the filter that a box is of
+    box_slot: UInt32  # [B]: the slot of the box's filter
     box_flags: UInt8  # [B]: EXTRA, REST
-    box_extras: UInt32  # [B + 1], or [1] where there are none
+    box_extras: UInt32  # [B + 1], or [1] if there are no extras
     extra_kind: UInt8  # [X]: INTERVALS, ELEMENT
     extra_column: UInt32  # [X]
     extra_a: UInt32  # [X]: the first interval; or the code of an element
-    extra_b: UInt32  # [X]: one more than the last interval; or outcomes and comparable families
+    extra_b: UInt32  # [X]: one after the last interval; or outcomes and comparable families
     set_low: UInt32  # the intervals of all extras
     set_high: UInt32
-    shift: UInt8  # [C]: how far exact codes are shifted to fit 16 bits
+    shift: UInt8  # [C]: by how many bits exact codes are shifted to fit in 16 bits
 
     @property
     def nbytes(self) -> int:
@@ -76,7 +77,7 @@ class Arrays(NamedTuple):
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """What is left to evaluate for a box: tests on opaque terms, or the whole of a wide form."""
+    """What remains to be evaluated for a box: tests on opaque terms, or a whole wide form."""
 
     tests: tuple[tuple[str, ValueSet], ...] = ()
     form: Form | None = None
@@ -88,14 +89,15 @@ class Segment(msgspec.Struct, frozen=True):
     rest: Mapping[int, Rest]  # by box
     opaque: Mapping[str, Expression]  # terms of the rest
     slots: int  # one more than the highest slot
-    many: Array  # uint8 per slot: a filter of several boxes, which may repeat
+    many: Array  # uint8 per slot: 1 for a filter of several boxes, which may be found repeatedly
 
 
 class Tests(msgspec.Struct):
-    """All indexable tests of a segment as arrays, before an access test is chosen.
+    """All indexable tests of a segment as arrays, before access tests are chosen.
 
-    One row per test: box, column, and the interval of codes. A set of several intervals has the
-    hull here and its intervals in set_low / set_high [first, last) of `several`.
+    One row per test: box, column, and interval of codes. For a set of several intervals, low and
+    high enclose all of them. Set s has its intervals in set_low and set_high, from set_starts[s] up
+    to set_starts[s + 1].
     """
 
     box: Array

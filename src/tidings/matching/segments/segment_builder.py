@@ -1,5 +1,5 @@
-"""Filters to a segment: their forms are gathered as tests of boxes, in one pass over Python
-objects, and everything after that is array work."""
+"""Build a segment from filters. One pass over Python objects gathers their forms as tests of boxes;
+everything after that works on arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OUTCOMES = ((sets.NULL, 1), (sets.FALSE, 2), (sets.TRUE, 4))
 
 
 class UnindexedTests:
-    """Tests without a column of their own: of elements of lists, and those to be evaluated."""
+    """Tests without a column: those on elements of lists, and those that must be evaluated."""
 
     def __init__(self) -> None:
         self.elements: dict[str, tuple[Expression, dict[Any, int]]] = {}
@@ -36,7 +36,7 @@ class UnindexedTests:
     def add_other(
         self, box: int, term: str, node: Expression, values: ValueSet, left: list[Any]
     ) -> None:
-        """Take a test that has no column; one that must be evaluated goes to `left`."""
+        """Add a test that has no column; if it must be evaluated, append it to `left`."""
         if is_element(node):
             self._add_element(box, node, values)
         else:
@@ -55,7 +55,7 @@ class UnindexedTests:
 
 
 class BoxGathering(UnindexedTests):
-    """Forms to rows of tests."""
+    """Gathers forms as rows of tests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class BoxGathering(UnindexedTests):
                 self.rest[number] = Rest(tests=tuple(left))
 
     def _tests_of(self, term: str, node: Expression) -> TermTests | None:
-        """Room for the tests of a new term; None when it is not indexed or is one too many."""
+        """A place for the tests of a new term; None if it is not indexed, or no column is left."""
         if not is_indexed(node) or len(self.by_term) >= segment.MOST_TERMS:
             return None
         return self.by_term.setdefault(term, TermTests(node))
@@ -93,7 +93,7 @@ def is_indexed(node: Expression) -> bool:
 
 
 def is_element(node: Expression) -> TypeGuard[Call]:
-    """Whether a term asks for one element of a list."""
+    """Whether a term tests a list for one element."""
     return (
         isinstance(node, Call)
         and node.name == "array_contains"
@@ -109,7 +109,7 @@ def build_segment(forms: Iterable[tuple[int, Form]]) -> Segment:
 
 
 def gather_boxes(forms: Iterable[tuple[int, Form]]) -> BoxGathering:
-    """Gather the boxes of forms. Forms that match nothing are left out, and no form is kept."""
+    """Gather the boxes of forms. Forms that match nothing are skipped, and no form is kept."""
     gathering = BoxGathering()
     for slot, form in forms:
         if not form.never:
@@ -130,7 +130,7 @@ def _tests_of(gathering: BoxGathering) -> tuple[list[Term], Tests]:
 
 
 def segment_of(gathering: BoxGathering, start: int = 0) -> Segment:
-    """The segment of what was gathered. `start` is added to every slot."""
+    """Build the segment of the gathered boxes. `start` is added to every slot."""
     terms, tests = _tests_of(gathering)
     slots = np.array(gathering.slot_of_box, dtype=np.uint32) + np.uint32(start)
     return segment_of_tests(terms, tests, slots, gathering)
@@ -139,7 +139,7 @@ def segment_of(gathering: BoxGathering, start: int = 0) -> Segment:
 def segment_of_tests(
     terms: list[Term], tests: Tests, slots: Array, others: UnindexedTests
 ) -> Segment:
-    """The segment of tests in columns, and of others. `slots` are those of the boxes."""
+    """Build a segment from indexed tests and others. `slots` has the slot of each box."""
     list_columns: dict[str, int] = {}
     for name in sorted(others.elements):
         node, places = others.elements[name]

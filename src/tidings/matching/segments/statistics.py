@@ -1,7 +1,7 @@
-"""What events look like: how often each code of each term was seen, in a sample.
+"""Statistics of events: how often each code of each term was seen, in a sample.
 
-A sample of each batch is counted. The counts decide which test of a box is its access test, and
-whether the choice made earlier is still a good one.
+A sample of each batch is counted. The counts decide which test of a box becomes its access test,
+and whether an earlier choice is still good.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tidings.matching.segments.assembly import disassemble
 from tidings.matching.segments.part import Codes, Part
 
 Array = npt.NDArray[Any]
-SAMPLE = 1024  # events of a batch that are counted
-FIRST_LOOK = 4096  # events after which the choice is looked at; then each time twice as many
-DRIFT = 1.5  # times the least possible work that is tolerated
-FADE = 1 << 20  # counts are halved when they reach this, so that old events fade
+SAMPLE = 1024  # about this many events of a batch are counted
+FIRST_LOOK = 4096  # the choice is reviewed after this many events, then at each doubling
+DRIFT = 1.5  # up to this many times the least possible work is tolerated
+FADE = 1 << 20  # counts are halved after this many events, so that old events fade
 
 
 class Statistics:
-    """Counts per term of one part, by code."""
+    """For each term of one part, counts by code."""
 
     def __init__(
         self, part: Part, counts: Mapping[str, Array] | None = None, seen: int = 0
@@ -37,7 +37,7 @@ class Statistics:
         self._columns = np.array([at for at, _, _ in self._terms], np.int64)
         ends = np.cumsum([0, *(size for _, _, size in self._terms)])
         self._starts = ends[:-1]
-        self._flat = np.zeros(ends[-1], np.float64)  # the counts of all terms, one after the other
+        self._flat = np.zeros(ends[-1], np.float64)  # the counts of all terms, concatenated
         self.counts = {
             text: self._flat[start : start + size]
             for (_, text, size), start in zip(self._terms, self._starts, strict=True)
@@ -48,14 +48,14 @@ class Statistics:
         self._next_look = max(FIRST_LOOK, 2 * seen)
 
     def count(self, codes: Codes) -> None:
-        """Take note of a batch."""
+        """Count a sample of a batch."""
         step = max(1, codes.exact.shape[1] // SAMPLE)
         for at, text, size in self._terms:
             self.counts[text] += np.bincount(codes.exact[at, ::step], minlength=size)
         self._note_events(min(codes.exact.shape[1], SAMPLE))
 
     def count_one(self, codes: Array) -> None:
-        """Take note of a single event, by its codes."""
+        """Count a single event, given its codes."""
         self._flat[self._starts + codes[self._columns]] += 1
         self._note_events(1)
 
@@ -67,7 +67,7 @@ class Statistics:
             self._flat /= 2
 
     def due(self) -> bool:
-        """Whether it is time to look at the choice of access tests again; says so once."""
+        """Whether to review the choice of access tests now; true once per interval."""
         if self.seen < self._next_look:
             return False
         self._next_look = 2 * self.seen
@@ -75,15 +75,15 @@ class Statistics:
 
 
 def move_counts(counts: Array, place: Array, size: int) -> Array:
-    """Counts in another rank space of `size` codes that has all the old cuts, at these places:
-    spread evenly where it is finer."""
+    """Translate counts to a rank space of `size` codes that has the old cuts at these places. If an
+    old code is split into several, its count is spread evenly."""
     first = np.append(0, place + 1)
     sizes = np.append(place + 1, size) - first
     return np.repeat(counts / sizes, sizes)
 
 
 def excess_work(part: Part, counts: dict[str, Array]) -> float:
-    """How many times more candidates the present access tests let through than the best would."""
+    """The candidates that the current access tests let through, divided by those of the best."""
     source = disassemble(part.segment)
     share = shares(source.tests, source.terms, counts)
     boxes = len(source.slots)

@@ -1,4 +1,4 @@
-"""What filters look at: the attributes that a segment reads, and what it compares them with."""
+"""The attributes that filters read, and the kinds of values they are compared with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FAMILIES = {
 def tested(segments: Iterable[Segment]) -> Tested:
     """The attributes by path, with the families of values that they are compared with directly.
 
-    An attribute that is only read by functions, or asked whether it is null, has no family.
+    An attribute that is only read by functions or tested for null has no family.
     """
     found: Tested = {}
     for segment in segments:

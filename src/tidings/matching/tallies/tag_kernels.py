@@ -1,9 +1,12 @@
-"""From the nodes that match an event to what is reported: the lowest of them, or the subscribers.
+"""Reduce the nodes that match an event to the lowest of them, or list their members.
 
-Shapes (n events, m matches, N nodes): starts int64 [n + 1] and places int64 [m] are the matches,
-event by event; parents (uint32) of node p are at parent_starts[p] to parent_starts[p + 1], int64
-[N + 1], and its members at member_starts[p] likewise; alive uint8 [N]: whether anyone subscribes to
-a node; out_starts int64 [n + 1], whose first is 0 before.
+Shapes, for n events, m matches and N nodes:
+
+    starts int64 [n + 1], places int64 [m]    the matches, event by event
+    parent_starts int64 [N + 1], parents uint32    node p has parents[parent_starts[p] : ...[p + 1]]
+    member_starts int64 [N + 1]               the members of a node, likewise
+    alive uint8 [N]                           whether a node has subscriptions
+    out_starts int64 [n + 1]                  output; the caller sets out_starts[0] to 0
 """
 
 from __future__ import annotations
@@ -15,11 +18,11 @@ from tidings.matching.jit.compiling import kernel
 
 @kernel
 def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_starts, out):  # type: ignore[no-untyped-def]
-    """The living matches that cover no other living match of their event. Gives how many.
+    """Keep the living matches that cover no other living match of their event; return how many.
 
     Every node between two matches matches too. So it is enough to drop the parents of every living
-    match, and the nodes above those parents that are dead. Costs one look per edge between matches.
-    covered int64 [N]: anything below 0; out int64 [m].
+    match, and, above dead parents, their parents in turn. Cost: one step per edge between matches.
+    covered int64 [N]: scratch, filled with negative values; out int64 [m].
     """
     count = 0
     stack = np.empty(64, np.int64)
@@ -53,14 +56,14 @@ def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_star
 
 @kernel
 def sort_lists(starts, values):  # type: ignore[no-untyped-def]
-    """Sort the values (int64 [m]) of each event, where they are."""
+    """Sort the values (int64 [m]) of each event in place."""
     for event in range(starts.shape[0] - 1):
         values[starts[event] : starts[event + 1]].sort()
 
 
 @kernel
 def count_members(starts, places, member_starts, out_starts):  # type: ignore[no-untyped-def]
-    """How many members the matches of the events up to each have, together."""
+    """Fill out_starts with the running total of members over the matches of all events."""
     count = 0
     for event in range(starts.shape[0] - 1):
         for at in range(starts[event], starts[event + 1]):
@@ -70,8 +73,8 @@ def count_members(starts, places, member_starts, out_starts):  # type: ignore[no
 
 @kernel
 def put_members(places, member_starts, out):  # type: ignore[no-untyped-def]
-    """The numbers of the members of all matches, one after the other: out int64, with room for as
-    many as `count_members` counts."""
+    """Write the numbers of the members of all matches to out (int64), which has room for the total
+    that `count_members` computes."""
     count = 0
     for at in range(places.shape[0]):
         for member in range(member_starts[places[at]], member_starts[places[at] + 1]):
@@ -81,11 +84,11 @@ def put_members(places, member_starts, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def sink(child_starts, children, waiting, depths):  # type: ignore[no-untyped-def]
-    """How many nodes the longest path down to each node has. Gives how many edges it went along.
+    """Compute the number of nodes on the longest path down to each node; return the edges visited.
 
-    A node goes on once all its parents have: each edge is looked at once. child_starts int64
-    [N + 1], children int64; waiting int64 [N]: how many parents a node has, used up; depths int64
-    [N], out.
+    A node is visited after all its parents, so each edge is visited once. child_starts int64
+    [N + 1], children int64; waiting int64 [N]: the number of parents of each node, overwritten;
+    depths int64 [N], output.
     """
     ready = np.empty(depths.shape[0], np.int64)
     count = 0

@@ -1,8 +1,8 @@
-"""From the filters that match each event to counts over time, in one pass over the matches.
+"""Count matches per filter over time, in one pass over the matches.
 
-Shapes (n events, m matches, N filters, B stretches of time, k samples): starts int64 [n + 1] and
-places int64 [m] are the matches, event by event; slots int64 [n]: the stretch of time that each
-event lies in, below 0 where its time is not known; times, orders int64 [n].
+Shapes, for n events, m matches, N filters, B time buckets and k samples: starts int64 [n + 1] and
+places int64 [m] are the matches, event by event; slots int64 [n] is the time bucket of each event,
+negative if its time is unknown; times and orders are int64 [n].
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tidings.matching.jit.compiling import kernel
 
 @kernel
 def count_fires(starts, places, slots, times, counts, untimed, first, last):  # type: ignore[no-untyped-def]
-    """Add the matches up: counts uint32 [B, N]; untimed, first, last int64 [N]."""
+    """Add the matches to counts (uint32 [B, N]) and to untimed, first and last (int64 [N])."""
     for event in range(starts.shape[0] - 1):
         slot, time = slots[event], times[event]
         for at in range(starts[event], starts[event + 1]):
@@ -27,7 +27,7 @@ def count_fires(starts, places, slots, times, counts, untimed, first, last):  # 
 
 @kernel
 def keep_earliest(starts, places, times, orders, base, best_times, best_orders, best_rows):  # type: ignore[no-untyped-def]
-    """Keep for each filter the k matches that are least by (time, order), in that order.
+    """Keep the k earliest matches of each filter, sorted by (time, order).
 
     best_times, best_orders, best_rows int64 [N, k]; the row of event e becomes base + e.
     """

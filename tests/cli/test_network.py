@@ -90,7 +90,7 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
     assert "'dear' is not a number" in run("publish", '{"price": "dear"}', *there).err
     assert "there is no attribute 'prise'" in run("subscribe", "prise > 1", *there).err
     assert "expected a JSON object" in run("publish", "[1]", *there).err
-    assert "can't be connected to" in run("publish", "{}", "--router", "tidings://127.0.0.1:1").err
+    assert "can't connect to" in run("publish", "{}", "--router", "tidings://127.0.0.1:1").err
     for address in ("127.0.0.1:1", "tidings://h:99999"):
         assert "expected one such as" in run("publish", "{}", "--router", address).err
     assert "expected a JSON object" in run("publish", "", *there).err

@@ -278,7 +278,7 @@ def test_top(run: Run, up: Up) -> None:
     router, address, *_ = up.at("root")
     assert "the token is not known" in run("top", "--once", router, address).err
     nobody = run("top", router, "tidings://127.0.0.1:1")
-    assert (nobody.code, "can't be connected to" in nobody.err) == (2, True)
+    assert (nobody.code, "can't connect to" in nobody.err) == (2, True)
     assert "expected one such as" in run("top", router, "somewhere").err
 
     top = subprocess.Popen(

@@ -84,9 +84,9 @@ def test_fronts_that_do_not_fit() -> None:
     good = frames.encode(m.Notification(1, 1, (m.Mark(1, 1, (1,)),), b""))
     bad = bytearray(good)
     bad[8] = 255  # the labels' size
-    with pytest.raises(FrameError, match="shorter than its parts"):
+    with pytest.raises(FrameError, match="too short for its parts"):
         Forwarder(router).forward(bytes(bad), [0], [len(bad)])
-    with pytest.raises(FrameError, match="shorter than its parts"):
+    with pytest.raises(FrameError, match="too short for its parts"):
         Forwarder(router).forward(b"\x02\0\0\0\x01\x01", [0], [6])
 
 

@@ -216,7 +216,9 @@ def test_filters_and_nodes_that_are_refused() -> None:
     root.receive("a", m.Ask(2, bytes([1])), 0.0)
     (answer,) = root.receive("a", m.Ask(3, bytes([2])), 0.0)
     assert isinstance(answer[1], m.Answer)
-    assert answer[1].refusal == "there are 1 nodes, expected at most 1"
+    assert answer[1].refusal == (
+        "found 1 filters in the channel, expected fewer than 1; try again later"
+    )
 
 
 def test_nodes_of_a_life_before_that_nobody_wants() -> None:

@@ -131,7 +131,7 @@ def test_a_mistake_while_telling_does_not_keep_others_waiting(
         root.receive("n", m.Ask(1, bytes([1])), 0.0)
         assert publish(root, 1, 1) == [m.Published(LIFE, "p", 1, since=1, serial=1)]
     assert publish(root, 2, 2) == [m.Published(LIFE, "p", 2, since=1, serial=2)]
-    assert "could not tell of a notification" in caplog.text
+    assert "could not send a notification" in caplog.text
     assert not root.queue
 
 

@@ -5,12 +5,12 @@
     agent.py, blocking.py     subscribe and publish, with asyncio or in a thread of its own
     link.py                   one connection, with bounds on what waits
     forwarding.py             frames through a router; their payloads are never decoded
-    scanning.py, scan_kernels.py    the same by kernels, in a busy router
-    frame_cache.py            the frames that passed last
-    tls.py, tls_probe.py, router_url.py, lives.py, watching.py    what links need besides
+    scanning.py, scan_kernels.py    the same with compiled kernels, in a busy router
+    frame_cache.py            the latest frames, for neighbours that missed some
+    tls.py, tls_probe.py, router_url.py, lives.py, watching.py    helpers of links
 
 Users get `connect` and `connect_blocking` from `tidings`. The rest is for broker, cli and studies.
-Start at agent.py for what users see, at forwarding.py for what makes routers fast.
+Start at agent.py to see what users get, or at forwarding.py to see what makes routers fast.
 """
 
 from tidings.network.agent import connect

@@ -5,8 +5,8 @@
         async with agent.subscribe("price > 90") as told:
             async for notification in told: ...
 
-Inside is a small router with the application's subscriptions as its neighbours, so a notification
-that matches several of them comes over the link once.
+Inside is a small router with the application's subscriptions as its neighbours. So a notification
+that matches several of them crosses the link once.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from tidings.routing.forwarding import Cache, Name, Router, Sent
 from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages as m
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
-RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: at first, and at most
+RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: the first pause, the longest
 GREETING = 10.0  # seconds for the router to answer
-MOST_UNREAD = 100_000  # notifications of one subscription
+MOST_UNREAD = 100_000  # unread notifications of one subscription
 LARGEST = frames.LARGEST - (1 << 16)
-"""Bytes of the attributes and the payload of a notification, with room for a header besides."""
+"""The most bytes of a notification's attributes and payload; the rest of a frame is for headers."""
 
 
 def check_payload(payload: object) -> None:
-    """TypeError if it is not bytes."""
+    """Raise TypeError if a payload is not bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
-        raise TypeError(f"found a payload that is {type(payload).__name__}, expected bytes")
+        raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
 
 
 class Refusal(TidingsError):
-    """The router or the rendezvous point refused something; the sentence says why."""
+    """The router or the rendezvous point refused something; the message says why."""
 
 
 class Broken(TidingsError):
     """The journal of the rendezvous point went back in time: the notifications with these `stamps`
-    were acknowledged and are gone. The next `publish` raises it and publishes nothing, unless the
+    were acknowledged and are gone. The next `publish` raises this and publishes nothing, unless the
     agent has an `on_break`."""
 
     def __init__(self, what: Break) -> None:
@@ -58,7 +58,8 @@ class Broken(TidingsError):
                  for one in what.stamps[:10]]  # fmt: skip
         more = f" and {len(what.stamps) - 10:,} more" if len(what.stamps) > 10 else ""
         super().__init__(
-            f"{what.reason}: the stamps {', '.join(spans)}{more}; publish again what matters"
+            f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish those again that "
+            "still matter"
         )
         self.stamps: tuple[Span, ...] = what.stamps
 
@@ -66,8 +67,8 @@ class Broken(TidingsError):
 class Subscription:
     """The notifications for one interest: an asynchronous iterator.
 
-    It gives `Told` with the payload; `Lost` for notifications that nobody has any more; and `Break`
-    when it is not known how many were missed.
+    It yields `Told` with the payload, `Lost` for notifications that nobody has any more, and
+    `Break` when it is not known how many were missed.
     """
 
     def __init__(self, agent: Agent, machine: Subscriber) -> None:
@@ -134,7 +135,7 @@ class Agent:
         self._hello = m.Hello(name, channel, token)
         self._times = times or Times()
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), draw_life(), NONE)
-        # each start of an agent stamps its notifications from 1 on
+        # each start of an agent begins again with stamp 1
         self._life = uuid.uuid4().hex
         self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
@@ -146,7 +147,7 @@ class Agent:
         self._acks: dict[int, asyncio.Future[int]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
-    # -- what an application does --------------------------------------------------------------
+    # -- for applications ----------------------------------------------------------------------
 
     async def start(self) -> None:
         """Connect; EnvironmentProblem or Refusal if that fails."""
@@ -165,18 +166,19 @@ class Agent:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         link = self._link
         if link is not None:
-            link.close("the agent is done")
+            link.close("the agent was closed")
+        unacknowledged = "the agent was closed before the notification was acknowledged"
         for waiting in self._acks.values():
             if not waiting.done():
-                waiting.set_exception(Refusal("the agent was closed before it was acknowledged"))
-                waiting.exception()  # no warning if nobody waits for it
+                waiting.set_exception(Refusal(unacknowledged))
+                waiting.exception()  # prevents a warning if nobody waits for it
         await asyncio.sleep(0)
         if link is not None:
             await link.wait_gone()
 
     def subscribe(self, interest: str, *, most: int = MOST_UNREAD) -> Subscription:
-        """Subscribe to a filter; enter the subscription to wait until it is in force. It holds at
-        most `most` unread notifications: the rest stays at the rendezvous point until there is
+        """Subscribe to a filter. Enter the subscription to wait until it is in force. It holds at
+        most `most` unread notifications; the rest stays at the rendezvous point until there is
         room."""
         number, self._next = self._next, self._next + 1
         machine = Subscriber(number, LOCAL, interest.encode(), self._times, most)
@@ -196,18 +198,18 @@ class Agent:
 
     async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken, and nothing
-        is published, if earlier acknowledged notifications are gone."""
+        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
+        acknowledged notifications are gone, and then nothing is published."""
         return await self.publish_soon(attributes, payload)
 
     def publish_soon(
         self, attributes: Mapping[str, Any], payload: bytes = b""
     ) -> asyncio.Future[int]:
-        """Publish a notification without waiting: the future is done when it is on the disk."""
+        """Publish a notification without waiting. The future is done when it is on the disk."""
         return self.publish_content(msgspec.json.encode(attributes), payload)
 
     def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[int]:
-        """The same, with attributes that are JSON already."""
+        """The same, with attributes that are already encoded as JSON."""
         check_payload(payload)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
@@ -221,7 +223,7 @@ class Agent:
         return done
 
     async def wait_for_change(self) -> None:
-        """Wait until something happens."""
+        """Wait until a message comes or the link ends."""
         self._change.clear()
         await self._change.wait()
 
@@ -247,11 +249,11 @@ class Agent:
                     ssl=self._tls,
                 )
         except TimeoutError:
-            sentence = f"{host}:{port} can't be connected to: no answer in {patience:g} seconds"
+            sentence = f"can't connect to {host}:{port}: no answer within {patience:g} seconds"
             raise EnvironmentProblem(sentence) from None
         except (OSError, ssl.SSLError) as problem:
             raise EnvironmentProblem(
-                f"{host}:{port} can't be connected to: {sentence_of(problem)}"
+                f"can't connect to {host}:{port}: {sentence_of(problem)}"
             ) from None
         link.send(self._hello)
         try:
@@ -259,9 +261,9 @@ class Agent:
                 while not link.name and not self._lost.is_set():
                     await self.wait_for_change()
         except TimeoutError:
-            link.close("nothing was said for too long")
+            link.close("the greeting was not answered in time")
             raise EnvironmentProblem(
-                f"{host}:{port} does not answer: expected a router of tidings"
+                f"{host}:{port} does not answer, expected a tidings router there"
             ) from None
         if not link.name:
             raise Refusal(f"{host}:{port}: {self._refusal}")
@@ -283,7 +285,8 @@ class Agent:
             self._link = None
             if not link.name:
                 reason += " before it answered"
-                reason += "; over TLS, certificates are refused so" if self._tls else ""
+                if self._tls:
+                    reason += "; over TLS this can mean that a certificate was refused"
             self._refusal = self._refusal or reason
             self._lost.set()
             self._change.set()
@@ -316,19 +319,19 @@ class Agent:
             for number, (machine, _) in [*self._subscriptions.items()]:
                 self._hand_over(number, machine.tick(now))
 
-    # -- between the machines ------------------------------------------------------------------
+    # -- between the state machines ------------------------------------------------------------
 
     @property
     def _now(self) -> float:
         return time.monotonic()
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """Give the messages of one of our machines to our router."""
+        """Pass the messages of one of our state machines to our router."""
         for _, message in sent:
             self._dispatch(self._router.receive(sender, message, self._now))
 
     def _dispatch(self, sent: list[Sent]) -> None:
-        """Send the messages of our router over the link, or to one of our machines."""
+        """Send the messages of our router over the link, or to one of our state machines."""
         for to, message in sent:
             if to == UPSTREAM:
                 if self._link is not None:
@@ -345,7 +348,7 @@ class Agent:
         while self._on_break is not None and self._publisher.breaks:
             what = self._publisher.breaks.popleft()
             asyncio.get_running_loop().call_soon(self._on_break, what)
-        for one in self._publisher.refused:  # earlier ones may not be acknowledged yet
+        for one in self._publisher.refused:  # earlier stamps may not be acknowledged yet
             waiting = self._acks.pop(one.stamp, None)
             if waiting is not None and not waiting.done():
                 waiting.set_exception(Refusal(one.reason))
@@ -369,15 +372,15 @@ async def connect(
     times: Times | None = None,
     on_break: Callable[[Break], object] | None = None,
 ) -> AsyncIterator[Agent]:
-    """An agent of the router at an address, such as "tidings://host:7400/channel", or
-    "tidings+tls://host:7400" where the router has a certificate.
+    """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
+    "tidings+tls://host:7400" if the router has a certificate.
 
-    `name` tells the agent apart from others; `token` is needed where routers ask for one.
-    `authorities` is a file with the certificates to trust for the router, in place of those that
+    `name` tells the agent apart from others; `token` is needed if the router asks for one.
+    `authorities` is a file with the certificates to trust for the router, instead of those that
     this machine trusts; `tls` replaces the TLS context that is made here. When the journal of the
-    rendezvous point has gone back in time, `on_break` is called with a `Break` that names the
-    stamps of acknowledged notifications that are gone; without it the next `publish` raises
-    `Broken`.
+    rendezvous point has gone back in time, `on_break` is called with a `Break`, which has the
+    stamps of the acknowledged notifications that are gone. Without `on_break`, the next `publish`
+    raises `Broken`.
     """
     host, port, channel, _ = place = parse_address(address)
     tls = context_for(place, tls, authorities)

@@ -6,7 +6,7 @@
             for notification in told: ...
 
 Inside, a thread runs the asynchronous agent in its own event loop, so it does not matter whether
-the caller has one. All methods may be called from several threads. Publications are handed to the
+the caller has one. All methods may be called from several threads. Publications are passed to the
 loop many at a time, because waking a thread costs more than publishing.
 """
 
@@ -32,7 +32,7 @@ from tidings.network.tls import Path
 from tidings.routing.clients import Lost, Told
 from tidings.routing.protocol import Break, Times
 
-MOST_UNDER_WAY = 10_000  # unacknowledged publications; beyond it publishing waits
+MOST_UNDER_WAY = 10_000  # unacknowledged publications; beyond this, publishing waits
 AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter ends
 
 _T = TypeVar("_T")
@@ -51,7 +51,7 @@ class BlockingSubscription:
         self._refusal: Refusal | None = None
 
     def next(self, timeout: float | None = None) -> Told | Lost | Break | None:
-        """The next one; None if there is none within so many seconds, or ever."""
+        """The next notification; None if none comes within `timeout` seconds, or after the end."""
         self._agent.check_thread()
         if self._is_closed and self._told.empty():
             self._check()
@@ -60,7 +60,7 @@ class BlockingSubscription:
             one = self._told.get(timeout=timeout)
         except queue.Empty:
             return None
-        if one is None:  # the end, also for other threads that wait
+        if one is None:  # the end; put it back for other threads that wait
             self._told.put(None)
             self._check()
         return one
@@ -74,7 +74,7 @@ class BlockingSubscription:
             yield one
 
     def close(self) -> None:
-        """End the subscription; what it has already can still be read."""
+        """End the subscription. Notifications that have come can still be read."""
         self._is_closed = True
         with contextlib.suppress(Refusal):
             self._agent.call_soon(self._subscription.close)
@@ -86,7 +86,7 @@ class BlockingSubscription:
         self.close()
 
     async def pump(self) -> None:
-        """Hand notifications over; runs in the agent's loop."""
+        """Pass notifications to the threads that read them; runs in the agent's event loop."""
         try:
             async for one in self._subscription:
                 self._told.put(one)
@@ -113,23 +113,23 @@ class BlockingAgent:
         self._todo: deque[tuple[bytes, bytes, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
-        # a daemon, so that the interpreter does not wait for it at exit
+        # a daemon thread, so that the interpreter does not wait for it at exit
         self._thread = threading.Thread(target=self._run, name="tidings agent", daemon=True)
 
-    # -- what an application does --------------------------------------------------------------
+    # -- for applications ----------------------------------------------------------------------
 
     def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken, and nothing
-        is published, if earlier acknowledged notifications are gone."""
+        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
+        acknowledged notifications are gone, and then nothing is published."""
         self.check_thread()
         return self.publish_soon(attributes, payload).result()
 
     def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[int]:
-        """Publish a notification without waiting, unless 10,000 are unacknowledged: the future is
-        done when it is on the disk."""
+        """Publish a notification without waiting, unless 10,000 are unacknowledged. The future is
+        done when the notification is on the disk."""
         check_payload(payload)
-        content = msgspec.json.encode(attributes)  # now: the caller may change them afterwards
+        content = msgspec.json.encode(attributes)  # now, as the caller may change them afterwards
         done: Future[int] = Future()
         done.set_running_or_notify_cancel()  # it can't be cancelled
         with self._lock:
@@ -147,8 +147,8 @@ class BlockingAgent:
 
     def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
-        disk; return how many there were. Refusal at the first that was refused, when all before it
-        and all that were already sent are settled."""
+        disk; return how many there were. If one is refused, stop publishing, wait for the answers
+        to all that were sent, and raise Refusal."""
         self.check_thread()
         waiting: deque[Future[int]] = deque()
         done = 0
@@ -174,7 +174,7 @@ class BlockingAgent:
         return done
 
     def subscribe(self, interest: str) -> BlockingSubscription:
-        """Subscribe to a filter; when this returns, the subscription is in force. Refusal if the
+        """Subscribe to a filter. When this returns, the subscription is in force. Refusal if the
         filter is refused."""
         return self.run(self._subscribe(interest))
 
@@ -193,7 +193,7 @@ class BlockingAgent:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close; without an exception, wait first until all publications are acknowledged."""
+        """Close the agent. If there is no exception, wait for all acknowledgments first."""
         try:
             with self._lock:
                 while kind is None and self._under_way:
@@ -210,7 +210,7 @@ class BlockingAgent:
             self._started.result()
         except BaseException:
             self._is_closed = True
-            if self._task is not None and not self._started.done():  # it was Ctrl-C
+            if self._task is not None and not self._started.done():  # interrupted by Ctrl-C
                 self._loop.call_soon_threadsafe(self._task.cancel)
             self._thread.join(AT_EXIT)
             raise
@@ -243,9 +243,12 @@ class BlockingAgent:
             self._loop.call_soon_threadsafe(work)
 
     def check_thread(self) -> None:
-        """Code that runs in the loop, such as callbacks of futures, can't wait for the loop."""
+        """Raise EnvironmentProblem in code that runs in the event loop, such as a callback of a
+        future: it can't wait for the loop."""
         if threading.current_thread() is self._thread:
-            raise EnvironmentProblem("the thread of the agent can't wait for itself")
+            raise EnvironmentProblem(
+                "the thread of the agent can't wait for itself; call this from another thread"
+            )
 
     def _run(self) -> None:
         try:
@@ -260,7 +263,8 @@ class BlockingAgent:
                 left = [*self._todo]
                 self._todo.clear()
             for _, _, done in left:
-                self._settle(done, Refusal("the agent was closed before it was published"))
+                reason = "the agent was closed before the notification was published"
+                self._settle(done, Refusal(reason))
 
     async def _live(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -307,7 +311,7 @@ class BlockingAgent:
             done.set_exception(how)
         with self._lock:
             self._under_way -= 1
-            if self._under_way in (0, MOST_UNDER_WAY // 2):  # not for every single one
+            if self._under_way in (0, MOST_UNDER_WAY // 2):  # waking threads is expensive
                 self._lock.notify_all()
 
     def _close_at_exit(self) -> None:
@@ -324,9 +328,9 @@ def connect_blocking(
     times: Times | None = None,
     on_break: Callable[[Break], object] | None = None,
 ) -> BlockingAgent:
-    """An agent of the router at an address, for code without `async`: see `connect`. It is
-    connected when this returns; close it, or use it in a `with` statement. `on_break` is called in
-    the agent's thread, and can't wait there for the agent itself."""
+    """Connect an agent to the router at an address, for code without `async`; see `connect`. Close
+    the agent, or use it in a `with` statement. `on_break` is called in the agent's thread, so it
+    can't wait for the agent."""
     agent = BlockingAgent(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,

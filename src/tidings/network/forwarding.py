@@ -1,7 +1,7 @@
-"""Forwarding notifications many at a time, by the fronts of their frames.
+"""Forwards notifications many at a time, by the fronts of their frames.
 
-    buffer  [frame][frame][frame][frame] ...        labels ──> plan, known until the graph changes
-                                                    plan: what each neighbour gets of a frame
+    buffer  [frame][frame][frame][frame] ...        labels ──> plan, cached until the graph changes
+                                                    plan: how each neighbour gets a frame
 
 Adjacent frames that go to a neighbour unchanged are sent as one slice. Only the front of a frame is
 decoded, and for known labels not even that: their bytes are looked up.
@@ -23,19 +23,18 @@ from tidings.routing.protocol import frames, messages as m
 MOST_PLANS = 100_000
 _FRONT = struct.Struct("<IHHI")  # length, kind and version, marks, bytes of the labels
 _FRONT_SIZE = _FRONT.size
-_SHORT = "found a notification that is shorter than its parts"
 
 
 class FrameWay(msgspec.Struct, frozen=True):
-    """What a neighbour gets of notifications with certain labels."""
+    """How a neighbour gets notifications with certain labels."""
 
     neighbour: Name
-    kept: tuple[int, ...] | None  # which marks; None for the frame unchanged
-    labels: bytes = b""  # the new ones, if it changes
+    kept: tuple[int, ...] | None  # positions of marks; None for the unchanged frame
+    labels: bytes = b""  # the new labels, if the frame changes
 
 
 Plan = tuple[FrameWay, ...]
-Batch = tuple[list[bytes | memoryview], int]  # pieces to send, and how many frames they are
+Batch = tuple[list[bytes | memoryview], int]  # pieces to send, and their number of frames
 
 
 class Forwarder:
@@ -50,7 +49,7 @@ class Forwarder:
         self._table = scanning.new_table()
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> dict[Name, Batch]:
-        """What each neighbour gets of consecutive frames of notifications."""
+        """The pieces that each neighbour gets of consecutive notification frames."""
         if self._version != self.router.version:
             self._forget()
             self._version = self.router.version
@@ -61,7 +60,7 @@ class Forwarder:
         out: dict[Name, _Pieces] = {}
         view = memoryview(buffer)
         if ends and len(buffer) - starts[-1] < frames.HEAD:
-            raise frames.FrameError(_SHORT)
+            raise frames.FrameError(frames.TOO_SHORT)
         self._seen += len(starts)
         if self._seen > scanning.BUSY and self._table is None:
             scanning.ask_for_kernels()
@@ -77,7 +76,7 @@ class Forwarder:
         return {name: (pieces.finish(), pieces.count) for name, pieces in out.items()}
 
     def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
-        """Adjacent frames with the same plan are a run: the first frame of each run, and its plan.
+        """The first frame of each run, and its plan. A run is adjacent frames with the same plan.
         Cost: one look-up for each frame."""
         runs: list[tuple[int, Plan]] = []
         known, unpack, head = self._plans.get, _FRONT.unpack_from, frames.HEAD
@@ -87,7 +86,7 @@ class Forwarder:
             first = start + head + 16 * marks
             last = first + size
             if last > start + 4 + length:
-                raise frames.FrameError(_SHORT)
+                raise frames.FrameError(frames.TOO_SHORT)
             plan = known(buffer[first:last])
             if plan is None:
                 plan = self._plan(buffer[first:last], marks)
@@ -115,7 +114,7 @@ class Forwarder:
         starts: list[int],
         ends: list[int],
     ) -> None:
-        """Hand out frames that have the same plan."""
+        """Give neighbours their pieces of frames that have the same plan."""
         for way in plan:
             pieces = out.get(way.neighbour)
             if pieces is None:
@@ -142,7 +141,7 @@ class Forwarder:
 
 
 class _Pieces:
-    """What one neighbour gets. Adjacent slices of the buffer are joined."""
+    """The pieces for one neighbour. Adjacent slices of the buffer are joined."""
 
     __slots__ = ("_end", "_start", "_view", "count", "pieces")
 
@@ -163,14 +162,16 @@ class _Pieces:
         self.pieces.append(piece)
 
     def add_relabelled(self, start: int, end: int, way: FrameWay) -> None:
-        """Add a frame with other labels: only what comes before the payload is rewritten, and only
-        the labels if their size does not change."""
+        """Add a frame with new labels. Only the part before the payload is rewritten, and if the
+        labels keep their size, only the labels."""
         length, kind, marks, size = _FRONT.unpack_from(self._view, start)
         first = start + frames.HEAD + 16 * marks
         new, kept = way.labels, way.kept
         if kept is None or len(kept) != marks:
             if kept and kept[-1] >= marks:
-                raise frames.FrameError(f"found {marks} marks, expected more for its labels")
+                raise frames.FrameError(
+                    f"found {marks} marks, expected at least {kept[-1] + 1} for the labels"
+                )
             front = frames.front_of(self._view, start)
             self.add(frames.relabel(self._view, front, kept or (), new))
             return
@@ -194,7 +195,8 @@ class _Pieces:
 
 def measure_costs(rounds: int = 5) -> Forwarding:
     """Measure what it costs on this machine to rewrite a front, and to pass a byte through a
-    socket. The fastest round counts: others were interrupted. It takes a few milliseconds."""
+    socket. The fastest round counts, because others may have been interrupted. It takes a few
+    milliseconds."""
     marks = tuple(m.Mark(node, 1, (node,)) for node in range(1, 5))
     frame = frames.encode(m.Notification(1, 1, marks, bytes(200), "publisher", 1))
     way = FrameWay("", (0, 1), frames.encode_labels([(1,), (2,)]))

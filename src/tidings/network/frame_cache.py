@@ -1,10 +1,10 @@
-"""The latest frames that passed a router, unparsed until somebody missed one.
+"""The latest frames that passed a router. They are parsed only when somebody missed one.
 
     chunks  [oldest] ... [ ] [ ] [newest]        searched from the newest on, each indexed once,
                               <───────────       and no further than needed
 
 Missed notifications are mostly recent, so little is searched. Recovered notifications are kept as
-in any cache.
+in the base class.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from tidings.routing.forwarding import Cache, cost_of, look_up
 from tidings.routing.protocol import Notification, Range, frames
 
-SMALL = 4096  # bytes; to smaller chunks the next one is added
+SMALL = 4096  # bytes; smaller chunks are merged with the next one
 OF_PLACE = 150  # bytes of memory for the place of a mark
 LOOK = 256 << 10  # bytes that are searched for one question
 
@@ -32,8 +32,9 @@ class Chunk:
 
 
 class FrameCache(Cache):
-    """Cost of keeping: a reference to a buffer, or a copy if other frames are between. Bounded in
-    bytes; an indexed chunk costs one more dictionary entry for each mark."""
+    """A cache of frames that is bounded in bytes. Keeping frames costs a reference to a buffer, or
+    a copy if there are other frames in between. An indexed chunk also costs a dictionary entry for
+    each mark."""
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         super().__init__(most_bytes=most_bytes // 8)
@@ -68,7 +69,7 @@ class FrameCache(Cache):
         places, rest = look_up(self._places, rest)
         unseen = self._latest_unseen() if rest else []
         count = 1
-        while rest and unseen:  # twice as many each time, because each round looks everything up
+        while rest and unseen:  # twice as many each time, because each round looks up all of `rest`
             for chunk in reversed(unseen[-count:]):
                 self._look(chunk)
             del unseen[-count:]
@@ -88,8 +89,8 @@ class FrameCache(Cache):
         return [found[serial] for serial in sorted(found)], rest
 
     def _latest_unseen(self) -> list[Chunk]:
-        """The latest chunks that are not indexed, as many as do not take long. The node above finds
-        the rest now, and this one another time."""
+        """The latest chunks that are not indexed: only as many as take little time. This time the
+        node above finds the rest."""
         found: list[Chunk] = []
         size = 0
         for chunk in reversed(self._chunks):
@@ -103,7 +104,7 @@ class FrameCache(Cache):
     def _look(self, chunk: Chunk) -> None:
         chunk.numbers = []
         for start in frames.split(chunk.data)[0]:
-            with contextlib.suppress(frames.FrameError):  # it was not checked when it passed
+            with contextlib.suppress(frames.FrameError):  # frames are not checked as they pass
                 frames.decode(chunk.data, start)
                 place = chunk, start
                 for node, number in frames.numbers_of(chunk.data, start):

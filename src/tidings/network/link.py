@@ -1,9 +1,9 @@
 """One link: bytes come in and become frames, frames go out and become bytes.
 
 All messages of one turn of the event loop are written together. The queue is bounded: a neighbour
-that reads too slowly is disconnected, or misses notifications, which it notices by their numbers
-and asks for. Other messages are never dropped; there are few of them, and a neighbour for which
-even those pile up is disconnected.
+that reads too slowly is disconnected, or misses notifications. It notices missing ones by their
+numbers, and asks for them. Other messages are few, and are never dropped. If even these pile up,
+the neighbour is disconnected.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tidings.routing.protocol import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
 PATIENCE = 12.0  # seconds without a sign of life from the other end
-HIGH_WATER = 256 << 10  # bytes that wait, after which `pressed` is called
-LINGER = 5.0  # seconds for the other end to read the rest of a closed link
+HIGH_WATER = 256 << 10  # waiting bytes beyond which `pressed` is called
+LINGER = 5.0  # seconds for the other end to read the last bytes of a closed link
 
 
 class Policy(Enum):
@@ -34,7 +34,7 @@ class Policy(Enum):
 
 
 class Link(asyncio.Protocol):
-    """One end of a connection. `received` gets a buffer and where its frames begin; `ended` gets
+    """One end of a connection. `received` gets a buffer and the offsets of its frames; `ended` gets
     the reason, once."""
 
     def __init__(
@@ -48,7 +48,8 @@ class Link(asyncio.Protocol):
         pressed: Callable[[bool], None] | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        """`pressed` is called with True when much waits to be sent, and with False after that."""
+        """`pressed` is called with True when too much waits to be sent, and with False when that is
+        over."""
         self._received = received
         self._ended = ended
         self.largest = largest
@@ -59,27 +60,27 @@ class Link(asyncio.Protocol):
         self.name = ""
         self.dropped = 0  # notifications
         self.bytes_in = self.bytes_out = 0
-        self.batches = 0  # times that whole frames came
+        self.batches = 0  # how often complete frames came
         self.strange = False  # process the first frame alone
-        self.owner = ""  # who has this link, and perhaps others
+        self.owner = ""  # the owner of this link, and perhaps of others
         self.routes = False  # the other end is a router, and speaks for many
         self._reasons: set[str] = set()  # for not reading
-        self.bad = False  # it sent bytes that are no frame, or a message that makes no sense
+        self.bad = False  # the other end sent an invalid frame, or a message that makes no sense
         self.told_in = self.told_out = 0  # notifications; the receiver counts those that come in
         self.heard = time.monotonic()
         self._transport: asyncio.Transport | None = None
-        self._rest = bytearray()  # the beginning of a frame,
-        self._needed = 0  # and its size
+        self._rest = bytearray()  # the beginning of an incomplete frame
+        self._needed = 0  # the size of that frame
         self._out: list[bytes | memoryview] = []
         self._out_size = 0
         self._flushing = False
-        self._over = ""  # why
+        self._over = ""  # why the link ended
         self._gone = asyncio.Event()
 
     # -- sending -------------------------------------------------------------------------------
 
     def send(self, message: m.Message) -> None:
-        """Send a message, at the end of this turn of the event loop."""
+        """Send a message at the end of this turn of the event loop."""
         if isinstance(message, m.Notification):
             self.send_notifications(frames.encode(message), 1)
         else:
@@ -129,8 +130,8 @@ class Link(asyncio.Protocol):
         return names_in(found)
 
     def close(self, reason: str) -> None:
-        """Close the link, after what was sent before; the other end is told why. If it does not
-        read that, it is cut off after a while."""
+        """Close the link after sending everything that waits, and tell the other end why. If it
+        does not read that, it is cut off after a while."""
         if self._over:
             return
         transport = self._transport
@@ -148,7 +149,7 @@ class Link(asyncio.Protocol):
                 asyncio.get_running_loop().call_later(LINGER, transport.abort)
 
     def abort(self, reason: str) -> None:
-        """Cut the link off without a word, as nobody listens any more."""
+        """Cut the link off without telling the other end, because nobody listens there."""
         if not self._over and self._transport is not None:
             self._end(reason)
             self._transport.abort()
@@ -164,7 +165,7 @@ class Link(asyncio.Protocol):
         return len(self._rest)
 
     def read(self, why: str, *, on: bool) -> None:
-        """Add or remove a reason for not reading. Nothing is read while there is any reason, and
+        """Add or remove a reason for not reading. While there is any reason, nothing is read, and
         the other end must wait."""
         before = self.paused
         (self._reasons.discard if on else self._reasons.add)(why)
@@ -177,18 +178,19 @@ class Link(asyncio.Protocol):
             transport.resume_reading()
 
     def read_at_once(self, size: int) -> None:
-        """Set how many bytes are read before others have their turn, if the transport can."""
+        """Set how many bytes are read before others have their turn, if the transport supports
+        that."""
         transport = self._transport
         if transport is not None and hasattr(transport, "max_size"):
             transport.max_size = size
 
     @property
     def paused(self) -> bool:
-        """Is nothing read from the other end?"""
+        """Is reading from the other end paused?"""
         return bool(self._reasons)
 
     async def wait_gone(self, seconds: float = 1.0) -> None:
-        """Wait until the connection is closed: TLS takes a while to say goodbye."""
+        """Wait until the connection is closed: with TLS this takes a while."""
         if self._transport is None:
             return
         try:
@@ -197,7 +199,7 @@ class Link(asyncio.Protocol):
         except TimeoutError:
             self._transport.abort()
 
-    # -- what asyncio calls --------------------------------------------------------------------
+    # -- called by asyncio ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -223,14 +225,14 @@ class Link(asyncio.Protocol):
         if is_first and data[:2] == b"\x16\x03" and data[2:3] in (b"\1", b"\2", b"\3"):
             self.close("found TLS, expected none: use an address with tidings://")
             return
-        if self._rest:  # join the pieces of a frame once, when all are there
+        if self._rest:  # join the pieces of a frame once, when all have come
             self._rest += data
             if len(self._rest) < self._needed:
                 return
             data = bytes(self._rest)
             self._rest = bytearray()
         if self.strange and len(data) >= frames.SHORTEST:
-            # the owner decides by the first frame what is allowed after it
+            # the receiver decides by the first frame which ones are allowed after it
             first = max(frames.size_at(data, 0), frames.SHORTEST)
             self._take(data[:first])
             data = data[first:]
@@ -270,8 +272,8 @@ class Link(asyncio.Protocol):
 
 
 def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
-    """Have the system close a connection whose other end gives no sign of life: it may have
-    vanished without closing it."""
+    """Have the system close a connection whose other end gives no sign of life, because it may have
+    vanished without closing the connection."""
     found = transport.get_extra_info("socket")
     if found is None:
         return

@@ -6,5 +6,5 @@ import secrets
 
 
 def draw_life() -> int:
-    """A random number of 63 bits, never 0. It does not come from a clock, which may go back."""
+    """A random number of 63 bits, never 0. A clock would not do, because it may go back."""
     return secrets.randbits(63) or 1

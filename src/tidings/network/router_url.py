@@ -18,7 +18,7 @@ class RouterUrl(NamedTuple):
 
 
 def parse_address(address: str) -> RouterUrl:
-    """The parts of an address; EnvironmentProblem if it is none."""
+    """Parse the address of a router; EnvironmentProblem if it is invalid."""
     try:
         parts = urlsplit(address)
         port, host = parts.port or PORT, parts.hostname

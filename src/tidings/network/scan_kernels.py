@@ -1,15 +1,15 @@
-"""Kernels that scan the fronts of frames: they do what `frames.split` and the loop of
-`Forwarder.forward` do, in less time.
+"""Kernels that scan the fronts of frames: they do the same as `frames.split` and the loop of
+`Forwarder.forward`, in less time.
 
-Known labels are in a hash table with open addressing. Each place has the bytes of the labels (where
-they are in `arena`, and how many, -1 for a free place) and the number of their plan.
+Known labels are in a hash table with open addressing. Each place has the offset of the labels in
+`arena`, their size in bytes (-1 for a free place), and the number of their plan.
 
 Shapes (Q places of the table, a power of two; n frames): data uint8, the bytes of frames or of
 labels; table int64 [3, Q]: its rows are places, sizes and plans; arena uint8. Other arguments are
 integers.
 
-Constants of other modules come in as arguments: a cached kernel would keep their old values, since
-Numba looks for changes in this file alone.
+Constants of other modules are passed as arguments: a cached kernel would keep their old values,
+because Numba looks for changes in this file alone.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV
 
 @short_kernel
 def split_frames(data: Any, version: int, largest: int, starts: Any) -> Any:
-    """How many complete frames there are, and where they end; -1 frames if one is none of ours.
+    """How many complete frames there are, and where they end; -1 frames if one is invalid.
 
-    starts int64, one for each 6 bytes of data and one more: gets where each frame begins.
+    starts int64, one for each 6 bytes of data and one more: receives where each frame begins.
     """
     at: Any = 0
     count, size = 0, len(data)
@@ -76,9 +76,9 @@ def find_runs(
 ) -> Any:  # fmt: skip
     """Runs of frames with the same plan, from `start` on: the first frame of each, and its plan.
     `done` frames came before, the last of them with the plan `last`. Returns the number of runs,
-    the number of frames that are done, where the next one begins, and why it ended there.
+    the number of frames that are done, where the next one begins, and why the scan ended there.
 
-    firsts, found int64 [n] or more: get the first frames and the plans.
+    firsts, found int64 [n] or more: receive the first frames and the plans.
     """
     places, sizes, plans = table[0], table[1], table[2]
     at: Any = start

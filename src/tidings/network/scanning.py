@@ -1,8 +1,8 @@
-"""Scanning frames with compiled kernels, in busy routers.
+"""Scans frames with compiled kernels in busy routers.
 
-A router begins in plain Python. After BUSY frames a thread loads the kernels, which takes about a
-second and a hundred megabytes; the results are the same with and without them. Routers with little
-traffic, and agents, never pay for it.
+A router starts in plain Python. After BUSY frames a thread loads the kernels, which takes about a
+second and a hundred megabytes. The results are the same with and without them. Agents, and routers
+with little traffic, never pay for it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tidings.routing.protocol import frames, messages as m
 
 BUSY = 200_000  # frames, after which loading the kernels pays off
 LEAST = 1 << 14  # bytes; smaller buffers are not worth a kernel call
-MOST_KNOWN = 100_000  # labels whose plans are remembered,
-_MOST_ARENA = 1 << 24  # and their bytes
+MOST_KNOWN = 100_000  # labels whose plans are remembered
+_MOST_ARENA = 1 << 24  # bytes of these labels
 
 _log = logging.getLogger(__name__)
 
@@ -39,15 +39,15 @@ class _KernelLoader:
             self.numpy = numpy
             _Table(scan_kernels).rehearse()
             self.kernels = scan_kernels
-        except Exception as problem:  # whatever it is, the router works without them
-            _log.warning("the kernels that scan frames can't be loaded: %s", problem)
+        except Exception as problem:  # whatever it is, the router works without kernels
+            _log.warning("can't load the kernels that scan frames, using Python: %s", problem)
 
 
 loader = _KernelLoader()
 
 
 def ask_for_kernels() -> None:
-    """Begin to load the kernels, once."""
+    """Start loading the kernels, once."""
     if not loader.asked:
         loader.asked = True
         threading.Thread(target=loader.load, name="tidings-kernels", daemon=True).start()
@@ -62,7 +62,7 @@ def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
     data = numpy.frombuffer(buffer, numpy.uint8)
     count, end = kernels.split_frames(data, frames.VERSION, largest, starts)
     if count < 0:
-        return frames.split(buffer, largest)  # it says why
+        return frames.split(buffer, largest)  # it raises, and says why
     return starts[:count].tolist(), end
 
 
@@ -98,8 +98,8 @@ class _Table:
     def runs(
         self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]
     ) -> list[tuple[int, Any]]:
-        """Runs of frames with the same plan: the first frame of each, and the plan. `plan_of` is
-        asked for unknown labels. FrameError if a front does not fit."""
+        """Runs of frames with the same plan: the first frame of each, and the plan. `plan_of`
+        returns the plan of unknown labels. FrameError if a front does not fit into its frame."""
         data = self._numpy.frombuffer(buffer, self._numpy.uint8)
         most = (end - start) // frames.HEAD + 1
         firsts, found = self._numpy.empty((2, most), self._numpy.int64)
@@ -116,14 +116,14 @@ class _Table:
             if why == self._kernels.DONE:
                 return runs
             if why == self._kernels.SHORT:
-                raise frames.FrameError("found a notification that is shorter than its parts")
+                raise frames.FrameError(frames.TOO_SHORT)
             front = frames.front_of(buffer, start)
             labels = buffer[front.labels : front.rest]
             self._learn(labels, plan_of(labels, front.marks))
-            last = -1  # the numbers of plans may have begun anew
+            last = -1  # plans may have been renumbered
 
     def _learn(self, labels: bytes, plan: Any) -> None:
-        """Add the plan of labels; if there are too many, forget all others."""
+        """Add the plan of labels. If there are too many, forget all others."""
         if self._known >= MOST_KNOWN or self._used + len(labels) > _MOST_ARENA:
             self.clear()
         if 2 * self._known >= self._table.shape[1]:

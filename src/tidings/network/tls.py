@@ -29,8 +29,8 @@ _SENTENCES = {
 
 
 def client_context(authorities: Path | None = None) -> ssl.SSLContext:
-    """The context of a client: the server must have a certificate with its host, signed by these
-    authorities, or by those that this machine trusts."""
+    """The context of a client. The server must have a certificate for its host name, signed by
+    these authorities, or by default by those that this machine trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # our common names are names of routers, not of hosts
@@ -50,8 +50,8 @@ def context_for(
         return given or client_context(authorities)
     if authorities is not None:
         raise EnvironmentProblem(
-            f"found authorities and the address tidings://{place.host}:{place.port}, "
-            "expected one with tidings+tls://"
+            f"found authorities for the address tidings://{place.host}:{place.port}, which is "
+            "without TLS, expected an address with tidings+tls://"
         )
     return given
 
@@ -77,7 +77,7 @@ def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> N
 
 
 def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
-    """Have a context trust authorities; EnvironmentProblem if they can't be used."""
+    """Make a context trust authorities; EnvironmentProblem if they can't be used."""
     try:
         context.load_verify_locations(authorities)
     except (OSError, ValueError) as problem:
@@ -87,9 +87,9 @@ def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
 
 
 def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
-    """The names of routers in a certificate, as `getpeercert` returns it: those in our URIs, or its
-    common name if it has none. DNS names are names of hosts: they say where a server may listen,
-    not who it is."""
+    """The names of routers in a certificate, as `getpeercert` returns it: those in our URIs, or the
+    common name if it has no such URI. DNS names are names of hosts: they say where a server may
+    listen, not who it is."""
     uris = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"}
     names = {unquote(value.removeprefix(OURS)) for value in uris if value.startswith(OURS)}
     if names:
@@ -114,5 +114,5 @@ def _no_password() -> str:
 
 def _reason_of(problem: Exception) -> str:
     if isinstance(problem, ssl.SSLError):
-        return (problem.reason or "they are not PEM").replace("_", " ").lower()
+        return (problem.reason or "not in PEM format").replace("_", " ").lower()
     return (isinstance(problem, OSError) and problem.strerror) or str(problem)

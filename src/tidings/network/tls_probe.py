@@ -1,7 +1,8 @@
-"""Connections to a server with TLS, until the handshake is done.
+"""New connections to a TLS server, until the handshake is done.
 
-A server of asyncio silently drops clients that fail at TLS. A probe looks at the first bytes: a
-client without TLS is told so without TLS, and the owner learns of every failed handshake.
+An asyncio server silently drops clients that fail the TLS handshake. A probe looks at the first
+bytes instead. A client without TLS gets the reason without TLS, and `on_refused` is called for
+every failed handshake.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ IN_THE_CLEAR = "found a connection without TLS, expected TLS: use an address wit
 
 
 class TlsProbe(asyncio.Protocol):
-    """One new connection. `accept` makes its link when the handshake is done; `on_refused` gets
-    the reason if there is none; `on_left` is called when the probe is over."""
+    """One new connection. `accept` creates its link when the handshake is done; `on_refused` gets
+    the reason if it fails; `on_left` is called when the probe is over."""
 
     def __init__(
         self,
@@ -41,15 +42,15 @@ class TlsProbe(asyncio.Protocol):
         self._spawn = spawn
         self._on_left = on_left
         self._transport: asyncio.Transport | None = None
-        self._early = b""  # data that came before the link was made
+        self._early = b""  # data that came before the link was created
         self._is_refused = False
         self._lost = asyncio.Event()
-        self._there = asyncio.Event()  # the first bytes came, or nobody waits for them
+        self._there = asyncio.Event()  # the first bytes came, or the connection ended
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # before Python 3.11.5, a transport that is paused right here still reads
+        # before Python 3.11.5, a transport that is paused at this point still reads
         asyncio.get_running_loop().call_soon(self._begin, transport)
 
     def _begin(self, transport: asyncio.Transport) -> None:
@@ -86,7 +87,7 @@ class TlsProbe(asyncio.Protocol):
                 secure = await asyncio.get_running_loop().start_tls(
                     transport, self, self._tls, server_side=True
                 )
-        except asyncio.CancelledError:  # the owner stops
+        except asyncio.CancelledError:  # the server stops
             transport.abort()
             raise
         except TimeoutError:
@@ -95,7 +96,7 @@ class TlsProbe(asyncio.Protocol):
         except ConnectionError:
             self._on_refused("it closed the connection; perhaps it does not trust our certificate")
             transport.abort()
-        except OSError as problem:  # errors of TLS too
+        except OSError as problem:  # including TLS errors
             self._on_refused(sentence_of(problem))
             transport.abort()
         else:
@@ -113,7 +114,7 @@ class TlsProbe(asyncio.Protocol):
             link.connection_lost(None)
 
     async def _say_in_the_clear(self, transport: asyncio.Transport) -> None:
-        # a socket that is closed with unread data drops what it was to send
+        # closing a socket with unread data discards the data that it still has to send
         self._is_refused = True
         transport.resume_reading()
         transport.write(frames.encode(m.Goodbye(IN_THE_CLEAR)))
@@ -142,5 +143,6 @@ async def _first_bytes(transport: asyncio.Transport, there: asyncio.Event) -> by
 
 
 def _is_tls(first: bytes) -> bool:
-    """Is this the start of TLS? A greeting of ours that begins so would be longer than 64 KiB."""
+    """Is this the start of TLS? A greeting without TLS that begins with these bytes would be longer
+    than 64 KiB."""
     return first[0] == 0x16 and (len(first) < 3 or (first[1] == 3 and first[2] in (1, 2, 3)))

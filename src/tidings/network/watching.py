@@ -15,7 +15,7 @@ from tidings.network.router_url import parse_address
 from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing.protocol import frames, messages as m
 
-PATIENCE = 10.0  # seconds without a report: then it is no node of tidings
+PATIENCE = 10.0  # seconds without a report, after which watching fails
 
 
 class Watching:
@@ -83,11 +83,11 @@ async def watch(
             lambda: Link(watching.receive, watching.handle_end), host, port, ssl=tls
         )
     except (OSError, ssl.SSLError) as problem:
-        raise EnvironmentProblem(f"{host}:{port} can't be connected to: {sentence_of(problem)}") \
+        raise EnvironmentProblem(f"can't connect to {host}:{port}: {sentence_of(problem)}") \
             from None  # fmt: skip
     link.send(m.Hello(name or f"watch-{uuid.uuid4().hex}", channel, token))
     try:
         yield watching
     finally:
-        link.close("nobody watches any more")
+        link.close("the watcher was closed")
         await asyncio.sleep(0)

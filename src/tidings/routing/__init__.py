@@ -3,16 +3,16 @@
     publisher ──Publish──> [rendezvous point] ──Notification──> [router] ──> ... ──> subscriber
               <─Published─  tag, number, journal   header: nodes   label for each neighbour
 
-    protocol/     what they say to each other, as messages and as bytes; limits; lineage
-    forwarding/   routers: the graph with its labels, neighbours, whose filters the nodes are
+    protocol/     the messages and their encoding; limits; lineage
+    forwarding/   routers: the label graph, the neighbours, the owners of nodes
     root/         the rendezvous point: nodes, numbers, stamps of publishers, shares of owners
-    clients/      subscribers and publishers: nothing lost without notice, nothing taken twice
+    clients/      subscribers and publishers: every loss is noticed, duplicates are dropped
 
-Nothing here does I/O or reads a clock: a machine is given messages and the time, and gives back
-what is to be sent. So whole networks are tested in one process, in a time of their own
+Nothing here does I/O or reads a clock. A state machine takes messages and the current time, and
+returns the messages to send. So tests run whole networks in one process, with simulated time
 (tests/routing).
 
-The folders' exports are for network, broker, store and studies, not for users: they have the agent
+Network, broker, store and studies import from these folders. Users do not: they have the agent
 (network). Start at forwarding/label_graph.py, then forwarding/router.py; docs/network.md is the
 theory of operation.
 """

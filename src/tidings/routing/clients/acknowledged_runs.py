@@ -4,11 +4,11 @@
     life A   stamps 41-43  up to serial 120         k before the last of a run has a serial that is
     life B   stamps 44-90  up to serial 300         at least k lower
 
-Stamps that were refused have no serials. They lie between runs; when two runs are merged, the run
-knows how many of its stamps may have no serial.
+Stamps that were refused have no serials. They lie between runs. When two runs are merged, the new
+run records how many of its stamps may have no serial.
 
 If a lineage does not hold a whole run, the stamps whose serials may be gone are reported: perhaps
-some too many, never one too few.
+too many, never too few.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Run(msgspec.Struct):
     life: int
     first: int
     last: int
-    serial: int  # of the last, at most
-    gaps: int = 0  # stamps in it without a serial, at most
+    serial: int  # an upper bound for the serial of the last stamp
+    gaps: int = 0  # an upper bound for the stamps without a serial
 
 
 class AcknowledgedRuns:
@@ -41,13 +41,13 @@ class AcknowledgedRuns:
         return bool(self._runs)
 
     def add(self, life: int, first: int, last: int, serial: int) -> None:
-        """Stamps were acknowledged in a life, with serials up to one."""
+        """Add stamps that were acknowledged in a life, with serials up to `serial`."""
         before = self._runs[-1] if self._runs else None
         if (
             before is not None
             and before.life == life
             and before.last + 1 == first
-            and serial - before.serial == last - before.last  # with no gap in serials
+            and serial - before.serial == last - before.last  # without a gap in the serials
         ):
             before.last, before.serial = last, serial
             return
@@ -73,7 +73,7 @@ class AcknowledgedRuns:
         return merge_spans(lost)
 
     def take_from(self, stamp: int) -> tuple[Span, ...]:
-        """Remove the stamps from one on, and return them."""
+        """Remove a stamp and all stamps after it, and return them."""
         lost = [Span(max(run.first, stamp), run.last) for run in self._runs if run.last >= stamp]
         kept = [run for run in self._runs if run.first < stamp]
         for run in kept:

@@ -1,11 +1,11 @@
-"""A publisher: repeats each notification until it is acknowledged, in order, so that none is lost
-and none is taken twice. It also finds out which acknowledged notifications are gone.
+"""A publisher: repeats its notifications in order until they are acknowledged, so that none is lost
+or accepted twice. It also finds out which acknowledged notifications are gone.
 
-They are gone when the journal of the rendezvous point went back in time. The publisher learns it
-from the lineage, see lineage.py, or because the point expects a stamp that is already settled. Then
-it reports which stamps are gone, and goes on under another name, a new *incarnation*: the point
-knows no stamp of that name, so it accepts the next one. Stamps are not reset, so subscribers can
-recognise duplicates by the name without the incarnation.
+They are gone when the journal of the rendezvous point went back in time. The publisher learns this
+from the lineage (see lineage.py), or because the rendezvous point expects a stamp that is already
+settled. Then it reports which stamps are gone, and continues under a new name, its next
+*incarnation*. The rendezvous point knows no stamp of that name, so it accepts the next one. Stamps
+are not reset, so subscribers can recognise duplicates by the name without the incarnation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
 AGAIN = 10  # notifications that are repeated at once
-GONE = "the rendezvous point no longer has what it acknowledged"
+GONE = "the rendezvous point has lost notifications that it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
 
 
@@ -32,7 +32,7 @@ def without_incarnation(name: str) -> str:
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """A notification that the rendezvous point did not take, and why."""
+    """A notification that the rendezvous point refused, and why."""
 
     stamp: int
     reason: str
@@ -41,8 +41,8 @@ class Refused(msgspec.Struct, frozen=True):
 class Publisher:
     """Stamps its notifications 1, 2, 3, ... At most `window` of them are sent and unacknowledged.
 
-    A publisher that is restarted under the same name goes on after its last acknowledged stamp;
-    notifications that were not acknowledged must be published again.
+    A publisher that is restarted under the same name continues after its last acknowledged stamp.
+    Notifications that were not acknowledged must be published again.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Publisher:
         self._standing = Standing(self.times)
         self._runs = AcknowledgedRuns()
         self._traced = float("-inf")
-        self._waiting: deque[tuple[bytes, bytes]] = deque()  # those after it
-        self._done: set[int] = set()  # settled stamps after one that is not
-        self._sent = 0  # how many of those that wait were sent
-        self._allowed = window  # how many may be sent: fewer after silence
+        self._waiting: deque[tuple[bytes, bytes]] = deque()  # notifications after `acknowledged`
+        self._done: set[int] = set()  # settled stamps after the first unsettled one
+        self._sent = 0  # how many of the waiting notifications were sent
+        self._allowed = window  # how many may be sent; fewer after a silence
         self._said = 0.0
 
     @property
@@ -84,7 +84,7 @@ class Publisher:
         return len(self._waiting)
 
     def publish(self, content: bytes, payload: bytes, now: float) -> list[Sent]:
-        """Take the next notification; its stamp is `acknowledged + waiting` afterwards."""
+        """Publish the next notification. Afterwards its stamp is `acknowledged + waiting`."""
         if not self._waiting:
             self._said = now
         self._waiting.append((content, payload))
@@ -101,8 +101,9 @@ class Publisher:
         return out + self._trace(now)
 
     def tick(self, now: float) -> list[Sent]:
-        """Repeat what was not acknowledged for a while: a few at first, and more as they are
-        acknowledged. And send a sign of life: silent publishers do not hear of other lives."""
+        """Repeat notifications that were not acknowledged in time: a few at first, and more as
+        acknowledgments come. Also send a sign of life, because silent publishers do not hear of
+        other lives."""
         anyway = bool(self._runs) and now - self._traced >= self.times.resubscribe
         out = self._trace(now, anyway=anyway)
         if not self._waiting or now - self._said <= self.times.retry:
@@ -110,7 +111,7 @@ class Publisher:
         self._said = now
         return out + self._say_again(min(AGAIN, self.window))
 
-    # -- what is acknowledged ------------------------------------------------------------------
+    # -- acknowledgments -----------------------------------------------------------------------
 
     def _on_published(self, message: m.Published, now: float) -> list[Sent]:
         if message.expected:
@@ -132,7 +133,7 @@ class Publisher:
             self._said = now
         return self._send_more()
 
-    # -- what is not there any more ------------------------------------------------------------
+    # -- lost notifications --------------------------------------------------------------------
 
     def _trace(self, now: float, *, anyway: bool = False) -> list[Sent]:
         question = self._standing.next_question(now, anyway=anyway)
@@ -147,11 +148,11 @@ class Publisher:
         lost = self._runs.take_lost(self._standing.lineage)
         if lost:
             return self._begin_anew(lost)
-        return self._say_again(self.window)  # acknowledgments of the life before are ignored
+        return self._say_again(self.window)  # acknowledgments of the previous life are ignored
 
     def _lack(self, expected: int) -> list[Sent]:
-        """The point lacks a stamp and all after it. Perhaps nothing acknowledged is gone, because
-        the point does not remember all that it refused."""
+        """Handle the news that the rendezvous point lacks a stamp and all after it. Perhaps nothing
+        acknowledged is gone: the rendezvous point does not remember every refused stamp."""
         if expected > self.acknowledged:
             return []
         lost = self._runs.take_from(expected)
@@ -166,7 +167,7 @@ class Publisher:
         self._incarnation += 1
         return self._say_again(self.window)
 
-    # -- what is said --------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------
 
     def _say_again(self, allowed: int) -> list[Sent]:
         self._sent = 0

@@ -1,12 +1,13 @@
-"""One interest of an application: it gets every matching notification once, and notices every one
-that it misses.
+"""One interest of an application: it receives every matching notification once, and notices every
+missing one.
 
     ASKING ──Answer──> JOINING ──Setup──> ON          after Refuse, or a life that does not hold
                                                       what was heard: ASKING again, and the
                                                       application is told that there was a break
-A loss is noticed at once by a gap in the numbers of a node, or else by the next beat, which says
-how many notifications there were; then the rendezvous point says which. The subscriber asks for
-what is missing, from the nearest router that has it, until it comes or is lost.
+
+A gap in the numbers of a node shows a loss at once. Otherwise the next beat shows it, because it
+says how many notifications there were; then the rendezvous point says which. The subscriber asks
+for missing notifications until they come or are lost. The nearest router that has them answers.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
-MOST_RANGES = 256  # that are asked for at once,
-MOST_NUMBERS = 2000  # and numbers in them
-WENT_BACK = "the rendezvous point no longer has what was heard from it"
-RECENT = 4096  # identities that are remembered: more than a publisher has unacknowledged
+MOST_RANGES = 256  # ranges that are asked for at once
+MOST_NUMBERS = 2000  # numbers in these ranges
+WENT_BACK = "the rendezvous point has lost notifications that it sent before"
+RECENT = 4096  # remembered notifications: more than a publisher can have unacknowledged
 
 
 class Phase(Enum):
@@ -49,13 +50,13 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """So many notifications are lost: no router and no disk has them any more."""
+    """The count of notifications that are lost: no router and no disk has them any more."""
 
     numbers: int
 
 
 class Subscriber:
-    """The subscriber of one interest. What it has for the application collects in `inbox`."""
+    """The subscriber of one interest. Everything for the application goes to `inbox`."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class Subscriber:
         most: int = 1 << 62,
     ) -> None:
         """`most` is the size of the inbox. Notifications that come when it is full are dropped, and
-        asked for when there is room: nobody waits for an application that does not read."""
+        asked for later when there is room: nobody waits for an application that does not read."""
         self.name = name
         self.most = most
         self.router = router
@@ -81,18 +82,18 @@ class Subscriber:
         self.complete = 0  # the serial up to which nothing is missing
         self._tracker = Tracker({})
         self._total = 0  # of the node, up to `complete`
-        self._came: list[int] = []  # the serials that came after it
-        self._recent: dict[tuple[str, int], None] = {}  # the latest that came, across breaks
+        self._came: list[int] = []  # the serials after `complete` that have come
+        self._recent: dict[tuple[str, int], None] = {}  # the latest notifications, across breaks
         self._request = 0
-        self._counting: float | None = None  # when it was asked
+        self._counting: float | None = None  # when the open question was asked
         self._recovering: float | None = None
         self._asked_for: list[m.Range] = []
-        self._gave_up = False  # something, since all was complete
+        self._gave_up = False  # whether numbers were lost since `complete`
         self._asked = self._heard = self._resubscribed = float("-inf")
         self._now = 0.0
         self._out: list[Sent] = []
 
-    # -- what the application does -------------------------------------------------------------
+    # -- for the application -------------------------------------------------------------------
 
     def start(self, now: float) -> list[Sent]:
         self._now = now
@@ -106,7 +107,7 @@ class Subscriber:
         self.phase = Phase.STOPPED
         return self._drain_outgoing()
 
-    # -- what comes in -------------------------------------------------------------------------
+    # -- messages and time ---------------------------------------------------------------------
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:
         self._now = now
@@ -120,7 +121,7 @@ class Subscriber:
         return self._drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due: called at least once each `retry`."""
+        """Do what is due. To be called at least once per `retry`."""
         self._now = now
         if self.phase not in (Phase.STOPPED, Phase.REFUSED):
             self._trace()
@@ -138,7 +139,7 @@ class Subscriber:
             self._resubscribed = now
             self._send(m.Resubscribe(self.epoch, digest((self.node,)), self.complete))
         if now - self._heard > self.times.silent and now - self._asked > self.times.silent:
-            self._join()  # a restarted router knows nothing of us
+            self._join()  # a restarted router knows nothing about this subscriber
         if self._counting is not None and now - self._counting > self.times.retry:
             self._count()
         room = len(self.inbox) < self.most
@@ -163,8 +164,8 @@ class Subscriber:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Another life has everything that was heard. Open questions are asked again: answers of
-        the old life are ignored."""
+        """Continue in another life, which has everything that was heard. Ask open questions again,
+        because answers of the old life are ignored."""
         self._resubscribed = float("-inf")
         if self.phase is Phase.ASKING:
             self._ask()
@@ -194,11 +195,11 @@ class Subscriber:
             self._standing.note_serial(message.serial)
             self.phase = Phase.ON
             self._heard = self._now
-            self._count()  # for what came before all routers on the way knew of us
+            self._count()  # routers that did not know this subscriber yet sent it nothing
 
     def _on_refuse(self, message: m.Refuse) -> None:
         if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
-            self._restart("the rendezvous point had forgotten the filter")
+            self._restart("the rendezvous point no longer had the filter")
 
     def _on_notification(self, message: m.Notification) -> None:
         if self.phase not in (Phase.JOINING, Phase.ON):
@@ -243,7 +244,7 @@ class Subscriber:
         elif message.serial >= self.complete:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
-            if lost > 0 and not self._gave_up:  # from nodes that even the root has forgotten
+            if lost > 0 and not self._gave_up:  # at nodes that even the root has forgotten
                 self.inbox.append(Lost(lost))
             self._complete_up_to(message.serial, message.total)
 
@@ -273,13 +274,13 @@ class Subscriber:
             self._gave_up = True
             self.inbox.append(Lost(lost))
         if self._tracker.is_complete():
-            self._count()  # to find out whether this was all
+            self._count()  # to find out whether anything else is missing
         elif self._to_recover() != self._asked_for:
             self._recover()  # the next part
         else:
             self._recovering = self._now  # the rest is on its way, or is asked for again
 
-    # -- what goes out -------------------------------------------------------------------------
+    # -- sending and delivering ----------------------------------------------------------------
 
     def _deliver(self, message: m.Notification) -> None:
         self._came.append(message.serial)
@@ -292,7 +293,7 @@ class Subscriber:
         self.inbox.append(Told(self.epoch, message.serial, message.payload))
 
     def _restart(self, reason: str) -> None:
-        if self.phase is not Phase.ASKING:  # else it was told already, or nothing was promised
+        if self.phase is not Phase.ASKING:  # otherwise it knows already, or was promised nothing
             self.inbox.append(Break(reason))
         self._counting = self._recovering = None
         self._ask()
@@ -324,7 +325,7 @@ class Subscriber:
         self._send(m.Recover(self.epoch, self._request, tuple(self._asked_for)))
 
     def _to_recover(self) -> list[m.Range]:
-        """What to ask for next: a part, so that nobody is busy with it for long."""
+        """The ranges to ask for next: only some of them, so that nobody is busy for long."""
         found: list[m.Range] = []
         room = MOST_NUMBERS
         for node, first, last in self._tracker.list_missing()[:MOST_RANGES]:

@@ -2,10 +2,10 @@
 
     node 7    settled up to 40, and 43            44 is known to exist: 41, 42 and 44 are missing
 
-A subscriber begins with the counts of all nodes below its own; a node that it has never heard of is
-new, and counts from 1. Either all marks of a notification are settled or none is, except for marks
-that a router on the way did not know to belong here. So a notification with a settled mark has come
-before.
+A subscriber begins with the counts of all nodes below its own. A node that it has never heard of is
+new, and counts from 1. Either all marks of a notification are settled or none are, except marks
+that a router on the way did not recognise as this subscriber's. So a notification with a settled
+mark has come before.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tidings.routing.protocol.messages import Mark, Range
 
 
 class Tracker:
-    """The numbers that one subscriber is to get."""
+    """The numbers that one subscriber must get. All dictionaries are by node."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
-        self._upto = dict(counts)  # of a node: all numbers up to this one are settled
-        self._beyond: dict[int, set[int]] = {}  # those after that which are
-        self._known: dict[int, int] = {}  # the highest that exists, where it is not settled
-        self._top: dict[int, int] = {}  # the highest of those beyond
+        self._upto = dict(counts)  # all numbers up to this one are settled
+        self._beyond: dict[int, set[int]] = {}  # settled numbers after a gap
+        self._known: dict[int, int] = {}  # the highest existing number, if it is not settled
+        self._top: dict[int, int] = {}  # the highest number in `_beyond`
 
     def see(self, marks: Iterable[Mark]) -> bool:
         """Settle the marks of a notification; True if it is new."""
@@ -35,7 +35,7 @@ class Tracker:
         return new
 
     def has_any(self, marks: Iterable[Mark]) -> bool:
-        """Did one of the marks come before?"""
+        """Has any of the marks come before?"""
         return any(self._is_settled(mark.node, mark.number) for mark in marks)
 
     def select_missing(self, marks: Iterable[Mark]) -> tuple[Mark, ...]:
@@ -48,13 +48,13 @@ class Tracker:
         )
 
     def learn(self, counts: Mapping[int, int]) -> None:
-        """Nodes have counted this far."""
+        """Note how far nodes have counted."""
         for node, count in counts.items():
             if count > self._highest(node):
                 self._known[node] = count
 
     def give_up(self, ranges: Iterable[Range]) -> int:
-        """Settle lost numbers; return how many there were."""
+        """Settle numbers that are lost; return how many were not settled before."""
         lost = 0
         for node, first, last in ranges:
             for number in range(first, min(last, self._highest(node)) + 1):

@@ -1,4 +1,4 @@
-"""Routers: they forward by header, keep labels right while subscriptions change, read no content.
+"""Routers: they forward by header, keep labels up to date, and read no content.
 
         4  <- G             header [31] comes in:
         |                       F gets [31], to which it subscribed
@@ -6,15 +6,14 @@
 
     label_graph.py     the graph of a router and the label of each node for each neighbour
     router.py          the state machine, above downstream.py, the side that faces neighbours
-    neighbours/        what neighbours want, ask and pay for, and what they are told
-    transitions.py     what becomes of a node at a router, in one table
-    ways.py            in which form a notification goes on: labels, lists, or as it came
-    cache.py           what passed last, for those who missed it
-    graph_caches.py    what was worked out from a graph, until the graph changes
-    forwarders.py      the three simpler ways to forward, for tests and measurements
+    neighbours/        what neighbours want, ask for, pay for and are sent
+    transitions.py     the states of a node at a router, in one table
+    ways.py            the form in which a notification is passed on: labels, lists, or unchanged
+    cache.py           the latest notifications, for neighbours that missed some
+    graph_caches.py    results computed from a graph, kept until the graph changes
+    forwarders.py      three simpler ways to forward, for tests and measurements
 
-For network, broker, store and studies; users get no name from here. Start at label_graph.py, then
-router.py.
+For network, broker, store and studies, not for users. Start at label_graph.py, then router.py.
 """
 
 from tidings.routing.forwarding.cache import Cache, cost_of, look_up

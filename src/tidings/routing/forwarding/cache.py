@@ -1,4 +1,4 @@
-"""The latest notifications that passed a router, found by the numbers that they have at nodes."""
+"""The latest notifications that passed a router, found by node and number."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TypeVar
 from tidings.routing.protocol.messages import Notification, Range
 
 Entry = TypeVar("Entry")
-OVERHEAD = 200  # bytes that a notification counts in an answer beside its payload,
-OF_MARK = 250  # and each of its marks, which are slow to read and to write
+OVERHEAD = 200  # bytes added to the payload for the cost of a notification in an answer
+OF_MARK = 250  # bytes added for each mark, because marks are slow to read and to write
 
 
 def cost_of(payload: int, marks: int) -> int:
-    """The bytes that a notification counts in an answer."""
+    """The cost of a notification in an answer, in bytes."""
     return payload + OVERHEAD + OF_MARK * marks
 
 
 class Cache:
-    """Bounded in bytes and in notifications; the oldest goes first.
+    """A cache that is bounded in bytes and in notifications; the oldest are dropped first.
 
-    Cost: an entry of a dictionary for each mark.
+    Cost: one dictionary entry for each mark.
     """
 
-    overhead = 250  # bytes that are counted for each notification and each of its marks
+    overhead = 250  # bytes counted for each notification and for each of its marks
 
     def __init__(self, most: int = 10_000, most_bytes: int = 64 << 20) -> None:
         self.most = most
@@ -42,7 +42,7 @@ class Cache:
         self._numbers.clear()
 
     def put(self, notification: Notification) -> None:
-        """Keep a notification, unless it is here already."""
+        """Add a notification, unless it is cached already."""
         numbers = self._numbers
         if any(mark.number in numbers.get(mark.node, ()) for mark in notification.marks):
             return
@@ -64,8 +64,8 @@ class Cache:
     def find(
         self, ranges: Iterable[Range], most_bytes: int = 1 << 62
     ) -> tuple[list[Notification], list[Range]]:
-        """The notifications that are here, in order of serials, and the numbers that are not. Those
-        beyond `most_bytes` are in neither."""
+        """The cached notifications in order of serials, and the numbers that are not cached.
+        Notifications beyond `most_bytes` are in neither list."""
         places, rest = look_up(self._numbers, ranges)
         found: dict[int, Notification] = {}
         for one in places:
@@ -86,7 +86,7 @@ def look_up(
     rest: list[Range] = []
     for node, first, last in ranges:
         there = numbers.get(node, {})
-        if len(there) <= last - first:  # others choose how long a range is
+        if len(there) <= last - first:  # others choose the length of a range, so it can be huge
             here = sorted(number for number in there if first <= number <= last)
         else:
             here = [number for number in range(first, last + 1) if number in there]

@@ -1,13 +1,13 @@
 """The side of a router or a rendezvous point that faces its neighbours below.
 
     message ──> from_below ──> subscriptions    who wants which node        ┐
-                               charges          who pays for answers        ├──> context: what is
-                               questions        what was passed on above    │    to be sent
+                               charges          who pays for answers        ├──> context: the
+                               questions        what was passed on above    │    messages to send
                                recovery         what neighbours missed      │
                                return_paths     where acknowledgments go    │
                                beats            how neighbours keep in step ┘
 
-The parts are in the folder neighbours; here messages are handed to them.
+The parts are in the folder neighbours/. This module passes messages to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
 
-MOST_FREE = 1000  # nodes that a neighbour may say it wants, however much it has asked for
+MOST_FREE = 1000  # nodes that a neighbour may always list as wanted, however much it owes
 MOST_WAYS = 100_000  # headers whose ways are remembered
 
 
@@ -57,7 +57,7 @@ class Downstream(ABC):
         total: Callable[[int], int],
     ) -> None:
         """`total` says how many notifications matched a node."""
-        # answers to questions of an earlier start must not match questions of this one
+        # Answers to questions of an earlier start must not match questions of this one.
         first_request = ((life & 0x7FFFFFFF) << 32) + 1
         context = Context(name, times, limits or Limits(), first_request)
         self.context = context
@@ -96,7 +96,7 @@ class Downstream(ABC):
 
     @property
     def serial(self) -> int:
-        """Up to this one the totals of nodes are right."""
+        """The serial up to which the totals of nodes are correct."""
         return self.sums.serial
 
     @property
@@ -109,37 +109,37 @@ class Downstream(ABC):
         """Bytes of publications that wait for the disk here."""
         return 0
 
-    # -- what subclasses do --------------------------------------------------------------------
+    # -- implemented by subclasses -------------------------------------------------------------
 
     @abstractmethod
     def want(self, node: int) -> None:
-        """A neighbour wants a node."""
+        """Called when a neighbour wants a node."""
 
     @abstractmethod
     def stop_wanting(self, node: int) -> None:
-        """No neighbour wants a node any more."""
+        """Called when no neighbour wants a node any more."""
 
     @abstractmethod
     def ask_above(self, message: m.Message) -> None:
-        """Pass a question on."""
+        """Pass a question on towards the root."""
 
     @abstractmethod
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
-        """A router below says that an owner wants nodes."""
+        """Called when a router below says that an owner wants nodes."""
 
     def count_unknown(self) -> int:
-        """The nodes that neighbours want and the graph lacks."""
+        """How many nodes neighbours want that are not in the graph."""
         return 0
 
     # -- notifications -------------------------------------------------------------------------
 
     def forward(self, message: m.Notification) -> None:
-        """Give a notification to every neighbour that has a label at one of its marks."""
+        """Send a notification to every neighbour that has a label at one of its marks."""
         for neighbour, way in self.ways(tuple(mark.label for mark in message.marks)).items():
             self.send(neighbour, way.of(message))
 
     def ways(self, labels: Labels) -> dict[Name, Way]:
-        """What each neighbour gets of notifications with some labels. An answer is known until the
+        """How each neighbour gets notifications with certain labels. Results are cached until the
         graph changes."""
         found = self._ways.get(labels)
         if found is None:
@@ -154,7 +154,7 @@ class Downstream(ABC):
     # -- receiving -----------------------------------------------------------------------------
 
     def receive_from_below(self, sender: Name, message: m.Message) -> None:
-        """Take what a neighbour says."""
+        """Handle a message from a neighbour below."""
         handler = self._UP.get(type(message))
         if handler is None:
             self.ignored += 1
@@ -168,7 +168,7 @@ class Downstream(ABC):
         handler(self, sender, message)
 
     def hear(self, name: Name) -> Neighbour:
-        """A neighbour said something."""
+        """Note that a neighbour sent something; return what is known about it."""
         known = self.neighbours.get(name)
         if known is None:
             known = self.neighbours[name] = Neighbour(self.context.now)
@@ -181,13 +181,13 @@ class Downstream(ABC):
         self.beats.send(sender, {})
 
     def _on_trace(self, sender: Name, message: m.Trace) -> None:
-        """Send the lineage, once it is accepted here: nobody may judge by another."""
+        """Send the lineage, once it is accepted here: nobody may judge by any other lineage."""
         lives = self.standing.lineage.lives
         if lives and self.charges.may_ask(sender):
             self.charges.charge(sender, len(lives))
             self.send(sender, m.Lineage(self.epoch, message.request, lives))
 
-    # -- what neighbours want ------------------------------------------------------------------
+    # -- wanted nodes --------------------------------------------------------------------------
 
     def _on_subscribe(self, sender: Name, message: m.Subscribe) -> None:
         self._subscribe(sender, message.nodes)
@@ -214,8 +214,8 @@ class Downstream(ABC):
         self._subscribe(sender, sorted(wanted - known.nodes))
 
     def may_want(self, sender: Name, many: int, now: float) -> bool:
-        """May a neighbour say at once that it wants so many nodes? This is asked before they are
-        looked at, and charged beside what is done about them."""
+        """May a neighbour list `many` wanted nodes in one message? This is checked before the nodes
+        are handled, and charged in addition to handling them."""
         self.context.now = now
         self.hear(sender)
         if not self.charges.may_ask(sender):
@@ -229,7 +229,7 @@ class Downstream(ABC):
             self.beats.send_graph(sender)
 
     def admit(self, name: Name, nodes: Iterable[int]) -> list[int]:
-        """The nodes that a neighbour may want, of those that it says it wants."""
+        """The nodes that a neighbour may want, out of those that it asks for."""
         return self.subscriptions.admit(name, nodes, self.count_unknown())
 
     def _subscribe(self, sender: Name, nodes: Iterable[int]) -> None:
@@ -241,7 +241,7 @@ class Downstream(ABC):
         if self.subscriptions.remove(sender, node):
             self.stop_wanting(node)
 
-    # -- what neighbours ask -------------------------------------------------------------------
+    # -- questions and publications ------------------------------------------------------------
 
     def _on_publish(self, sender: Name, message: m.Publish) -> None:
         self.return_paths.add(message.publisher, sender)
@@ -265,7 +265,7 @@ class Downstream(ABC):
                 self.ask_above(rest)
 
     def split_ranges(self, ranges: list[m.Range]) -> tuple[list[m.Range], list[m.Range]]:
-        """The ranges to look for in the cache, and those that can't be there."""
+        """The ranges to look up in the cache, and those that can't be there."""
         return ranges, []
 
     def pass_down(self, message: m.Message) -> None:
@@ -282,32 +282,32 @@ class Downstream(ABC):
     # -- owners --------------------------------------------------------------------------------
 
     def with_owner(self, sender: Name, message: m.Ask) -> m.Ask:
-        """A question with the name of its owner."""
+        """Set the owner of a question."""
         return name_owner(self.context, sender, message)
 
     def _on_whose(self, sender: Name, message: m.Whose) -> None:
-        if self.context.owner_of(sender):  # it is no router
+        if self.context.owner_of(sender):  # it is not a router
             self.ignored += 1
         elif self.charges.may_ask(sender):
             self.charges.charge(sender, 1 + len(message.nodes))
             nodes = self.neighbours[sender].nodes.intersection(message.nodes)
-            if nodes:  # of other nodes it can't say whose they are
+            if nodes:  # a router may name owners only for nodes that it wants
                 owner = name_owner_behind(sender, message.owner)
                 self.take_owner(sender, owner, sorted(nodes))
 
     # -- lives ---------------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        """There is another life, in which everything goes on: tell the neighbours, which judge for
-        themselves. Questions of the old one are not answered any more. Neighbours say again up to
-        where they need nothing, as some may not go on."""
+        """Continue in another life with all state. Tell the neighbours, which judge for themselves.
+        Questions of the old life will not be answered. Neighbours report again up to which serial
+        they need nothing, because some of them may start over."""
         self.questions.clear()
         for neighbour in self.neighbours.values():
             neighbour.done = 0
         self.beats.send_all({})
 
     def begin_epoch(self) -> None:
-        """There is another life, in which nothing that is known is right: forget everything, and
+        """Start over in another life, in which nothing known here is valid: forget everything, and
         tell the neighbours."""
         self.cache.clear()
         self.questions.clear()
@@ -316,10 +316,10 @@ class Downstream(ABC):
             neighbour.done = 0
         self.beats.send_all({})
 
-    # -- as time passes ------------------------------------------------------------------------
+    # -- timeouts ------------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """Drop neighbours that are silent, and questions that nobody answers."""
+        """Drop silent neighbours, and questions that nobody answers."""
         now = self.context.now
         self._begun = now if self._begun is None else self._begun
         for name, known in [*self.neighbours.items()]:
@@ -337,8 +337,8 @@ class Downstream(ABC):
             del self.neighbours[name]
 
     def done(self) -> int:
-        """The serial up to which nobody below needs anything; 0 just after a start, when it is not
-        known yet who is there."""
+        """The serial up to which nobody below needs anything; 0 shortly after a start, when the
+        neighbours are not known yet."""
         if self._begun is None or self.context.now - self._begun < 2 * self.times.expire:
             return 0
         known = (one for one in self.neighbours.values() if one.says_done or one.nodes)

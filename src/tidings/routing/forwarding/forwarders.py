@@ -4,7 +4,7 @@
     full graph       the header has the lowest nodes; every router has all edges and walks up
     minimal graph    the same with only the nodes that neighbours subscribe to; headers change
 
-Tests compare labels with them, and measurements too.
+Tests and measurements compare labels with them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Edges = Mapping[int, Iterable[int]]  # node to its parents
 
 
 class ContentList:
-    """Tables without edges."""
+    """The subscribers of each node, without edges."""
 
     def __init__(self) -> None:
         self.subscribers: dict[int, set[Neighbour]] = {}
@@ -31,7 +31,7 @@ class ContentList:
             self.subscribers.pop(node, None)
 
     def forward(self, header: Iterable[int]) -> dict[Neighbour, tuple[int, ...]]:
-        """The header stays unchanged, and goes to all that subscribe to one of its nodes."""
+        """The header goes unchanged to all neighbours that subscribe to one of its nodes."""
         nodes = tuple(header)
         found: set[Neighbour] = set()
         for node in nodes:
@@ -47,7 +47,7 @@ class FullGraph(ContentList):
         self.parents = parents
 
     def above(self, header: Iterable[int]) -> set[int]:
-        """The nodes of a header and all that cover them."""
+        """The nodes of a header and all nodes that cover them."""
         found, todo = set(header), list(header)
         while todo:
             for parent in self.parents.get(todo.pop(), ()):

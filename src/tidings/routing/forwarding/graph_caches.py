@@ -1,4 +1,4 @@
-"""What was worked out from a graph, and is known until the graph changes."""
+"""Results computed from a graph, cached until the graph changes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class GraphCaches:
         self._caches: list[Clearable] = []
 
     def add(self, cache: Cache) -> Cache:
-        """Clear this one, too, from now on."""
+        """Add a cache that is cleared when the graph changes."""
         self._caches.append(cache)
         return cache
 
     def clear(self) -> None:
-        """The graph has changed."""
+        """Clear all caches, because the graph has changed."""
         self.version += 1
         for cache in self._caches:
             cache.clear()

@@ -10,11 +10,11 @@ it subscribes to that, or else the lowest ancestors that it subscribes to. Label
 subscriptions change, so forwarding looks at the nodes of a header and never walks the graph.
 
 Invariants, after every call: the edges are the transitive reduction of "covers" among the nodes
-here, as far as the graph was told of it; labels are as defined. Covering never changes, so an edge
-can be missing for a while but never be wrong.
+here, as far as it is known; labels are as defined above. Covering never changes, so an edge can be
+missing for a while but never be wrong.
 
-Cost of forwarding: one look-up for each node of the header, and the neighbours with a label there.
-Cost of a subscription: the descendants whose labels change, and their edges.
+Forwarding costs one look-up for each node of the header, and a step for each neighbour with a label
+there. A subscription costs a visit to each descendant whose label changes, and to its edges.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NONE: set[int] = set()  # shared by all nodes without children; never written t
 
 
 class LabelNode(Generic[Neighbour]):
-    """What a router knows of a node. There can be millions, most without children and with few
-    parents; equal sets of subscribers are shared."""
+    """What a router knows about a node. There can be millions, most without children and with few
+    parents. To save memory, nodes share equal sets of subscribers."""
 
     __slots__ = ("children", "labels", "own", "parents", "subscribers")
 
@@ -64,7 +64,7 @@ class LabelNode(Generic[Neighbour]):
 
 
 class LabelGraph(Generic[Neighbour]):
-    """Nodes by their numbers."""
+    """The nodes of a router by number, with their edges and labels."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, LabelNode[Neighbour]] = {}
@@ -87,8 +87,8 @@ class LabelGraph(Generic[Neighbour]):
     # -- notifications -------------------------------------------------------------------------
 
     def forward(self, header: Sequence[int]) -> dict[Neighbour, Label]:
-        """The header that each neighbour gets; those that get none are left out. Nodes that are not
-        here are ignored. Do not change the result, and read it before the graph changes."""
+        """The header that each neighbour gets; neighbours that get none are left out. Unknown nodes
+        are ignored. Do not change the result, and read it before the graph changes."""
         nodes = self.nodes
         if len(header) == 1:
             node = nodes.get(header[0])
@@ -114,14 +114,14 @@ class LabelGraph(Generic[Neighbour]):
         self, label: Iterable[int], neighbour: Neighbour, most: int
     ) -> Label | None:
         """The content list of a neighbour: all nodes at or above those of a label that it
-        subscribes to. None where the graph is deep, with more than `most` nodes above."""
+        subscribes to. None if the graph is deep, with more than `most` nodes above."""
         found = self._reach_few(label, most)
         if found is None:
             return None
         return tuple(sorted(one for one in found if neighbour in self.nodes[one].subscribers))
 
     def list_for_all(self, number: int, most: int) -> Label | None:
-        """The same for a node, with all nodes that anybody subscribes to."""
+        """The same for one node, with all nodes that anybody subscribes to."""
         found = self._reach_few((number,), most)
         return None if found is None else tuple(sorted(
             one for one in found if self.nodes[one].subscribers))  # fmt: skip
@@ -148,7 +148,7 @@ class LabelGraph(Generic[Neighbour]):
     # -- subscriptions -------------------------------------------------------------------------
 
     def subscribe(self, number: int, neighbour: Neighbour) -> bool:
-        """Subscribe a neighbour to a node; False if it is already."""
+        """Subscribe a neighbour to a node; False if it was subscribed before."""
         node = self._node(number)
         if neighbour in node.subscribers:
             return False
@@ -170,18 +170,18 @@ class LabelGraph(Generic[Neighbour]):
         return True
 
     def nodes_of(self, neighbour: Neighbour) -> list[int]:
-        """The nodes that a neighbour subscribes to. Cost: one look at every node."""
+        """The nodes that a neighbour subscribes to. Cost: it visits every node."""
         return [number for number, node in self.nodes.items() if neighbour in node.subscribers]
 
     # -- the graph -----------------------------------------------------------------------------
 
     def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> None:
-        """Put a node between those that cover it and those that it covers. If it is here already,
-        add the edges that are new. Parents and children that are not here are ignored."""
+        """Insert a node between the parents that cover it and the children that it covers. If it
+        exists, add the new edges. Unknown parents and children are ignored."""
         above = [one for one in parents if one in self.nodes and one != number]
         below = [one for one in children if one in self.nodes and one != number]
-        # Does this say of two nodes that were here before that one covers the other? Then labels
-        # below that have both lose one, though their own parents stay the same.
+        # Is it news that one existing node covers another? Then labels further down that contain
+        # both lose one of them, even where the parents stay the same.
         news = number in self.nodes or any(
             not self._reach([child], up=True).issuperset(above) for child in below
         )
@@ -198,24 +198,24 @@ class LabelGraph(Generic[Neighbour]):
         changed.add(number)
         if news:
             self._relabel_all(changed)
-        else:  # nothing changes for nodes that were here before
+        else:  # nothing changes for existing nodes
             node, reached = self.nodes[number], _Reached(self)
             for neighbour in self._neighbours_of(node.parents):
                 node.labels[neighbour] = self._label(node, neighbour, reached)
 
     def remove(self, number: int) -> None:
-        """Take a node out. Its parents still cover its children."""
+        """Remove a node. Its parents still cover its children."""
         node = self._node(number)
         if node.subscribers:
-            raise GraphError(f"node {number} has subscribers, expected none")
+            raise GraphError(f"node {number} has subscribers, expected none before it is removed")
         del self.nodes[number]
         for parent in node.parents:
             self.nodes[parent].drop_child(number)
         for one in node.children:
             child = self.nodes[one]
             child.drop_parent(number)
-            # parents do not cover each other, and neither do children, so an edge to one of them
-            # makes no path to another
+            # No parent covers another, and no child covers another. So a new edge between a parent
+            # and a child creates no other path.
             above = self._reach([one], up=True)
             for parent in node.parents:
                 if parent not in above:
@@ -223,28 +223,28 @@ class LabelGraph(Generic[Neighbour]):
                     child.add_parent(parent)
 
     def ancestors(self, number: int) -> set[int]:
-        """All nodes here that cover a node, without itself."""
+        """All nodes that cover a node, except itself."""
         self._node(number)
         return self._reach([number], up=True)
 
     def descendants(self, number: int) -> set[int]:
-        """All nodes here that a node covers, without itself."""
+        """All nodes that a node covers, except itself."""
         self._node(number)
         return self._reach([number], up=False)
 
     def in_order(self, numbers: Collection[int]) -> list[int]:
-        """Those of the nodes that are here, each after all that cover it."""
+        """The known nodes among `numbers`, each after all nodes that cover it."""
         there = [number for number in numbers if number in self.nodes]
         return [number for number in self._in_order(there) if number in numbers]
 
     def lowest(self, numbers: Iterable[int]) -> Label:
-        """The nodes without those that cover another of them."""
+        """The given nodes without those that cover another of them."""
         given = set(numbers)
         there = [one for one in given if one in self.nodes]
         return tuple(sorted(given - self._reach(there, up=True)))
 
     def highest(self, numbers: Iterable[int]) -> Label:
-        """The nodes without those that another of them covers."""
+        """The given nodes without those that another of them covers."""
         given = set(numbers)
         there = [one for one in given if one in self.nodes]
         return tuple(sorted(given - self._reach(there, up=False)))
@@ -264,14 +264,14 @@ class LabelGraph(Generic[Neighbour]):
     def _node(self, number: int) -> LabelNode[Neighbour]:
         node = self.nodes.get(number)
         if node is None:
-            raise GraphError(f"there is no node {number} here")
+            raise GraphError(f"node {number} is not in the graph")
         return node
 
     def _intern(self, some: frozenset[Neighbour]) -> frozenset[Neighbour]:
         return self._equal.setdefault(some, some)
 
     def _reach(self, numbers: Iterable[int], *, up: bool) -> set[int]:
-        """All nodes above some nodes, or all below them."""
+        """All nodes above the given nodes, or all nodes below them."""
         found: set[int] = set()
         todo, nodes = [*numbers], self.nodes
         while todo:
@@ -284,13 +284,13 @@ class LabelGraph(Generic[Neighbour]):
 
     def _tie(self, above: int, below: int) -> set[int]:
         """Make a path from one node to another, and remove the edges that it makes redundant;
-        return the nodes whose parents changed. Most nodes have few above them, and some have very
-        many below."""
+        return the nodes whose parents changed. Searching upwards is cheap: most nodes have few
+        nodes above them, while some have very many below."""
         if above in self._reach([below], up=True):
             return set()
         uppers = self._reach([above], up=True) | {above}
         if below in uppers:
-            raise GraphError(f"node {below} covers node {above}, and is said to be covered by it")
+            raise GraphError(f"node {below} covers node {above}, so it can't be below it")
         changed = {below}
         for lower in (below, *self._reach([below], up=False)):
             for upper in self.nodes[lower].parents:
@@ -310,8 +310,8 @@ class LabelGraph(Generic[Neighbour]):
         return found
 
     def _lower(self, number: int, node: LabelNode[Neighbour], neighbour: Neighbour) -> None:
-        """A neighbour has subscribed to a node: in labels below that have no lower node, the node
-        replaces those that cover it."""
+        """Update labels after a neighbour subscribed to a node. In every label below that has no
+        lower node, the node replaces those that cover it."""
         nodes = self.nodes
         above, below = self._reach([number], up=True), self._reach([number], up=False)
         node.labels[neighbour] = node.own
@@ -331,7 +331,7 @@ class LabelGraph(Generic[Neighbour]):
                 todo.extend(lower.children)
 
     def _relabel_all(self, changed: Iterable[int]) -> None:
-        """Compute all labels of some nodes and of everything below them."""
+        """Recompute all labels of the changed nodes and of all nodes below them."""
         numbers = {*self._in_order(changed)}
         numbers.update(*(self.nodes[number].parents for number in list(numbers)))
         for neighbour in self._neighbours_of(numbers):
@@ -340,8 +340,8 @@ class LabelGraph(Generic[Neighbour]):
     def _relabel(
         self, changed: Iterable[int], neighbour: Neighbour, *, everything: bool = False
     ) -> None:
-        """Compute the labels of a neighbour again, from some nodes down to where they do not
-        change; or of everything below."""
+        """Recompute the labels of a neighbour, from the changed nodes down to where labels stay the
+        same. With `everything`, recompute them for all nodes below."""
         dirty, reached = set(changed), _Reached(self)
         for number in self._in_order(dirty, None if everything else neighbour):
             if number not in dirty and not everything:
@@ -362,15 +362,15 @@ class LabelGraph(Generic[Neighbour]):
         distinct = {label for label in labels.values() if label}
         if len(distinct) <= 1:
             return distinct.pop() if distinct else ()
-        # A node that covers a parent without being in its label covers a node of that label.
+        # A node that covers a parent and is not in its label covers a node of that label.
         found = {one for label in distinct for one in label}
         for parent, label in labels.items():
             found -= {one for one in found & reached[parent] if one not in label}
         return tuple(sorted(found))
 
     def _in_order(self, starts: Iterable[int], neighbour: Neighbour | None = None) -> Iterator[int]:
-        """Some nodes and all below them, each after its parents. With a neighbour, nodes below one
-        that it subscribes to are left out: nothing above can change their labels."""
+        """The given nodes and all nodes below them, each after its parents. With a neighbour, nodes
+        below one that it subscribes to are left out: nothing above can change their labels."""
         nodes = self.nodes
         found = set(starts)
         todo = list(found)
@@ -393,7 +393,7 @@ class LabelGraph(Generic[Neighbour]):
 
 
 class _Reached(dict[int, set[int]]):
-    """The ancestors of a node, looked up once while the edges do not change."""
+    """The ancestors of nodes, cached while the edges do not change."""
 
     MOST = 256  # nodes that are remembered
 

@@ -10,8 +10,8 @@ All its state is soft: whatever it forgets, its neighbours tell it again within 
 subscribes above to every node that a neighbour wants. Notifications from above are forwarded by
 label, and kept for a while.
 
-Nothing here does I/O or reads a clock: `receive`, `tick` and `join_upstream` are given the time,
-and return what is to be sent.
+Nothing here does I/O or reads a clock: `receive`, `tick` and `join_upstream` take the current time
+and return the messages to send.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Held(msgspec.Struct):
     """A node that somebody below wants, or that the router is leaving."""
 
     state: State = State.ABSENT
-    since: float = 0.0  # when it was last asked for or heard of
+    since: float = 0.0  # when it was last asked for or heard
     total: int = 0
 
 
 PASSING = (State.PENDING, State.INTERRUPTED, State.LEAVING)
-"""States that nodes soon leave again. The few nodes in them are kept in sets."""
-WANTED = 50_000  # nodes of one Wanted message
+"""Transient states. The few nodes in them are kept in sets."""
+WANTED = 50_000  # nodes in one Wanted message
 
 
 class Router(Downstream):
@@ -59,7 +59,7 @@ class Router(Downstream):
     ) -> None:
         """`life` is a new random number at each start."""
         self.held: dict[int, Held] = {}
-        held = self.held  # not self: a cycle would keep a replaced machine until it is collected
+        held = self.held  # not self: the cycle would keep a replaced router in memory for longer
 
         def total(node: int) -> int:
             known = held.get(node)
@@ -68,16 +68,16 @@ class Router(Downstream):
         cache = Cache() if cache is None else cache
         super().__init__(name, times or Times(), cache, life, limits, total)
         self.upstream = upstream
-        self._mine = Tally()  # of the nodes that are wanted
+        self._mine = Tally()  # of the wanted nodes
         self._by_state: dict[State, set[int]] = {state: set() for state in PASSING}
-        self.heard = 0.0  # the last beat from above
+        self.heard = 0.0  # when the last beat came
         self._resubscribed = float("-inf")
         self._checked = self._said_wanted = float("-inf")
 
-    # -- what comes in -------------------------------------------------------------------------
+    # -- messages and time ---------------------------------------------------------------------
 
     def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]:
-        """Take a message of a neighbour; return what is to be sent now."""
+        """Handle a message from a neighbour; return the messages to send now."""
         self.context.now = now
         if isinstance(message, m.Down):
             if sender != self.upstream:
@@ -96,7 +96,7 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def join_upstream(self, now: float) -> list[Sent]:
-        """There is a new link to the node above: ask for the lineage, and say what is wanted."""
+        """Start using a new link to the node above: ask for the lineage, send all wanted nodes."""
         self.context.now = now
         self._trace(anyway=True)
         self._say_wanted()
@@ -104,11 +104,12 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def note_passed(self, serial: int) -> None:
-        """Notifications of this life, up to a serial, were forwarded without this machine."""
+        """Note that notifications of this life, up to a serial, were forwarded without this state
+        machine."""
         self.standing.note_serial(serial)
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due: called at least once each `retry`."""
+        """Do what is due. To be called at least once per `retry`."""
         self.context.now = now
         self.subscriptions.ask_for_left_out(self.count_unknown())
         self._trace()
@@ -126,7 +127,7 @@ class Router(Downstream):
             self.send(self.upstream, question)
 
     def _judge(self, message: m.Lineage) -> None:
-        """Go on in another life, with all state or with none."""
+        """Continue in another life, with all state or with none."""
         verdict = self.standing.judge(message, self.context.now)
         if verdict is Verdict.NOTHING:
             return
@@ -144,7 +145,7 @@ class Router(Downstream):
             nodes.clear()
         super().begin_epoch()
 
-    # -- below: what neighbours want -----------------------------------------------------------
+    # -- from below ----------------------------------------------------------------------------
 
     def want(self, node: int) -> None:
         self._step(node, Event.WANTED)
@@ -153,7 +154,7 @@ class Router(Downstream):
         self._step(node, Event.UNWANTED)
 
     def count_unknown(self) -> int:
-        return len(self.held) - len(self.graph)  # nodes that are left count too
+        return len(self.held) - len(self.graph)  # nodes in the state LEAVING count too
 
     def ask_above(self, message: m.Message) -> None:
         self.send(self.upstream, message)
@@ -161,7 +162,7 @@ class Router(Downstream):
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
         self.ask_above(m.Whose(self.epoch, owner, tuple(nodes)))
 
-    # -- above ---------------------------------------------------------------------------------
+    # -- from above ----------------------------------------------------------------------------
 
     def _on_setup(self, message: m.Setup) -> None:
         self._told = message
@@ -205,7 +206,7 @@ class Router(Downstream):
         self.beats.send_all(changed)
 
     def _learn(self, totals: Mapping[int, int]) -> dict[int, int]:
-        """Take over new totals; return those that changed."""
+        """Store new totals; return those that changed."""
         changed: dict[int, int] = {}
         for node, total in totals.items():
             held = self.held.get(node)
@@ -241,7 +242,7 @@ class Router(Downstream):
         self.beats.send_all(changed)
 
     def _edges_differ(self, edges: m.Edges) -> bool:
-        """Do the edges here differ from those above? Not while nodes among them come or go."""
+        """Do the edges here differ from those above? False while nodes among them come or go."""
         mixed = 0
         for node in filter(edges.slice.has, self.held):
             if not self._is_mine(node):
@@ -261,7 +262,7 @@ class Router(Downstream):
         if after is not State.ABSENT:
             if held is None:
                 held = self.held[node] = Held()
-                self.sums.lagging[node] = 0  # nothing is known of it
+                self.sums.lagging[node] = 0  # nothing is known about it yet
             held.state = after
             if after is not state or actions:
                 held.since = self.context.now
@@ -273,7 +274,7 @@ class Router(Downstream):
             self.held.pop(node, None)
 
     def _change_state(self, node: int, before: State, after: State, total: int) -> None:
-        """Keep the sets and the tally right when a node changes its state."""
+        """Update the sets and the tally when a node changes its state."""
         if before in self._by_state:
             self._by_state[before].remove(node)
         if after in self._by_state:
@@ -288,7 +289,7 @@ class Router(Downstream):
         self.context.send_single(self.upstream, m.Subscribe(self.epoch, (node,)))
 
     def _leave(self, node: int) -> None:
-        self.sums.lagging.setdefault(node, self.serial)  # beats do not have it any more
+        self.sums.lagging.setdefault(node, self.serial)  # beats no longer include it
         self.context.send_single(self.upstream, m.Unsubscribe(self.epoch, (node,)))
 
     def _join(self, node: int) -> None:
@@ -329,7 +330,7 @@ class Router(Downstream):
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _slice_nodes(mine, parts)
-        while max(map(len, nodes)) > 2 * WANTED:  # numbers that are all even leave slices empty
+        while max(map(len, nodes)) > 2 * WANTED:  # for example, all numbers may be even
             parts += 1
             nodes = _slice_nodes(mine, parts)
         for part, some in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""The states of a node at a router, in one table. The diagram in the docs is made from it."""
+"""The states of a node at a router, in one table. It generates the diagram in the docs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class State(Enum):
     PENDING = "pending"  # asked for above; its place in the graph is not known yet
     ACTIVE = "active"  # acknowledged from above
     INTERRUPTED = "interrupted"  # was active, but nothing was heard from above for a while
-    LEAVING = "leaving"  # unsubscribed above, and not confirmed yet
+    LEAVING = "leaving"  # unsubscribed above, but not confirmed yet
 
 
 class Event(Enum):
     """What happens to a node."""
 
     WANTED = "wanted"  # a neighbour subscribes
-    UNWANTED = "unwanted"  # the last one is gone
-    TOLD = "told"  # its place in the graph
+    UNWANTED = "unwanted"  # the last subscribed neighbour left
+    TOLD = "told"  # the router learns its place in the graph
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
     SILENT = "silent"  # nothing was heard for a while
@@ -28,7 +28,7 @@ class Event(Enum):
 
 
 class Action(Enum):
-    """What the router does then."""
+    """What the router does in response."""
 
     ASK = "subscribe above"
     JOIN = "put it in the graph, serve those who wait"

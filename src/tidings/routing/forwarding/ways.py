@@ -2,14 +2,14 @@
 
         7 <- G         header [9 | 3] comes in, two marks; what G can get:
         |                  labels       [7]        the front of the frame is rewritten
-        9 <- F             unchanged    [9 | 3]    if G finds its node 7 in it; here it can't
+        9 <- F             unchanged    [9 | 3]    only if it contains node 7; here it does not
                            a list       [7 9]      lists all nodes, so it can stay unchanged
 
 Labels are the shortest headers, and G never has to look at the nodes above them. But rewriting a
-header takes longer than sending some more bytes. So where a graph is shallow, headers are *content
-lists*: all nodes at and above the mark that somebody subscribes to, from the root on. Lists need
-not change from router to router. If there is only one neighbour below and it wants everything,
-headers are not read at all: everything goes to it, as by unicast.
+header takes longer than sending a few more bytes. So if a graph is shallow, the root sends *content
+lists* as headers: all nodes at and above the mark that somebody subscribes to. Lists need not
+change from router to router. If there is only one neighbour below and it wants everything, headers
+are not read at all: everything goes to that neighbour, as in unicast.
 
 Invariant, in every mode: a label that a neighbour gets has the lowest nodes that it subscribes to
 at or above the mark; all other nodes in it are above the mark too.
@@ -28,8 +28,8 @@ from tidings.routing.protocol import messages as m
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Labels = tuple[Label, ...]  # of the marks of a notification
-MOST_ABOVE = 64  # nodes above a label: a graph with more is not shallow
-MOST_LISTED = 64  # marks of a notification: comparing more lists costs more than it saves
+MOST_ABOVE = 64  # nodes above a label in a shallow graph
+MOST_LISTED = 64  # marks of a notification; comparing more lists costs more than it saves
 
 
 class Mode(Enum):
@@ -46,14 +46,14 @@ class Forwarding(msgspec.Struct, frozen=True):
     byte: float = 1.0  # nanoseconds to send a byte and to receive it
 
     def pays(self, more: int) -> bool:
-        """Is it cheaper to send so many more bytes than to rewrite a front?"""
+        """Is it cheaper to send this many more bytes than to rewrite a front?"""
         return self.mode is Mode.LISTS or more * self.byte < self.rewrite
 
 
 class Way(msgspec.Struct, frozen=True):
-    """What a neighbour gets of notifications with certain labels."""
+    """How a neighbour gets notifications with certain labels."""
 
-    kept: tuple[int, ...] | None  # which marks; None for the whole notification, unchanged
+    kept: tuple[int, ...] | None  # positions of marks; None for the unchanged notification
     labels: Labels
 
     def of(self, message: m.Notification) -> m.Notification:
@@ -79,7 +79,7 @@ def first_label(graph: LabelGraph[Neighbour], node: int, forwarding: Forwarding)
 def ways_of(
     graph: LabelGraph[Neighbour], labels: Labels, forwarding: Forwarding
 ) -> dict[Neighbour, Way]:
-    """What each neighbour gets; those that get nothing are left out."""
+    """How each neighbour gets a notification; neighbours that get nothing are left out."""
     found: dict[Neighbour, tuple[list[int], list[Label]]] = {}
     for at, label in enumerate(labels):
         for neighbour, new in graph.forward(label).items():
@@ -106,7 +106,7 @@ def _cheaper(
     way: Way,
     forwarding: Forwarding,
 ) -> Way:
-    """The cheapest of: the notification unchanged, with lists, or with labels."""
+    """The cheapest way: the notification unchanged, with lists, or with labels."""
     assert way.kept is not None
     lists: list[Label] = []
     for at in way.kept:
@@ -124,5 +124,5 @@ def _cheaper(
 
 
 def _size(labels: Labels) -> int:
-    """Bytes of a header with these labels and their marks; see frames.py."""
+    """The bytes of a header with these labels and their marks; see frames.py."""
     return sum(18 + 8 * len(label) for label in labels)

@@ -1,21 +1,22 @@
-"""What routers, rendezvous points and agents say to each other.
+"""The messages that routers, rendezvous points and agents exchange.
 
     up     Subscribe, Ask, Recover, Publish ...       down   Setup, Beat, Notification, Answer ...
 
     messages.py          every message, and what it means
-    frames.py            messages as bytes; all that a router looks at is in front
-    marks.py             the marks of a notification that was just numbered, as columns
-    message_merging.py   adjacent messages of the same kind merged
-    digests.py           digests of sets: two sides notice that one of them missed something
-    limits.py            how much of what others say is kept, and how much is done for them: read
-                         as it is from `[limits]` of a router's file
-    times.py             the intervals that routers, subscribers and publishers work by
-    lineage.py           the lives of a rendezvous point, and whether it still has what it said
+    frames.py            messages as bytes; everything that a router reads comes first
+    marks.py             the marks of a newly numbered notification, as columns
+    message_merging.py   merges adjacent messages of the same kind
+    digests.py           digests of sets, by which two ends notice that one missed a message
+    limits.py            limits on what others can make a node keep and do: the `[limits]` table of
+                         a router's file
+    times.py             the intervals and timeouts of routers, subscribers and publishers
+    lineage.py           the lives of a rendezvous point, and whether it still has what it sent
 
-A change here is a change of the wire format: frames.py has its version. Messages are handled by
-`_UP` in forwarding/downstream.py, `_DOWN` in forwarding/router.py, by root/ and clients/.
+A change to a message changes the wire format; its version is in frames.py. The handlers are listed
+in `_UP` (forwarding/downstream.py) and `_DOWN` (forwarding/router.py); root/ and clients/ have
+their own.
 
-For other rooms, not for users; `messages` and `frames` are imported whole (`messages.Publish`).
+For other rooms, not for users. Import `messages` and `frames` as modules (`messages.Publish`).
 Start at messages.py.
 """
 

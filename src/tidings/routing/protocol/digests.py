@@ -1,7 +1,8 @@
 """Digests of sets, kept up to date as members come and go.
 
-The digest of a set is the exclusive or of its mixed members, so adding and removing are the same.
-Two different sets of one size have the same digest with a chance of 1 in 2**63.
+The digest of a set is the exclusive or of its hashed members, so adding a member and removing it
+are the same operation. Two different sets of the same size have the same digest with a probability
+of 1 in 2**63.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _MASK = (1 << 64) - 1
 
 
 def mix(number: int) -> int:
-    """A number spread over 63 bits, by the finaliser of SplitMix64."""
+    """Hash a number to 63 bits, with the finaliser of SplitMix64."""
     mixed = (number + 0x9E3779B97F4A7C15) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -22,7 +23,7 @@ def mix(number: int) -> int:
 
 
 def digest(members: Iterable[int]) -> Digest:
-    """The digest of distinct members."""
+    """The digest of a set, given its distinct members."""
     count = mixed = 0
     for member in members:
         count, mixed = count + 1, mixed ^ mix(member)
@@ -30,7 +31,7 @@ def digest(members: Iterable[int]) -> Digest:
 
 
 class Tally:
-    """The digest of a set of nodes and the sum of their totals, as they come and go."""
+    """The digest of a set of nodes and the sum of their totals, updated as nodes come and go."""
 
     __slots__ = ("mixed", "size", "sum")
 
@@ -55,7 +56,7 @@ class Tally:
 
 
 def mix_edges(node: int, parents: Iterable[int]) -> int:
-    """A digest of a node and its parents; that of a graph is the exclusive or of all."""
+    """A digest of a node and its parents. The exclusive or of these is the digest of a graph."""
     mixed = mix(node)
     for parent in sorted(parents):
         mixed = mix(mixed ^ parent)

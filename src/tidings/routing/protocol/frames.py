@@ -1,21 +1,21 @@
-"""Messages as bytes: frames that begin with their length and with all that routers look at.
+"""Messages as bytes. A frame begins with its length and everything that routers look at.
 
-    0   u32  length of what follows
+    0   u32  length of the rest of the frame
     4   u8   kind: 1 a notification, 2 any other message
     5   u8   version of this format
-    6   u16  marks                                 of a notification only, from here on
-    8   u32  bytes of the labels
-    12  u32  bytes of the publisher's name
+    6   u16  number of marks                       from here on: only in notifications
+    8   u32  size of the labels in bytes
+    12  u32  size of the publisher's name in bytes
     16  u64  epoch: the life of the rendezvous point
     24  u64  serial
     32  u64  stamp
     40       for each mark: u64 node, u64 number
-        labels: for each mark u16 how many, then a u64 for each node
+        labels: for each mark, u16 number of nodes, then a u64 for each node
         publisher, payload
 
-A router decides by the labels alone. Where the labels do not change for a neighbour, the frame is
-passed on unchanged, as a slice of the receive buffer; where they change, the front is rewritten and
-the payload copied. Other messages are MessagePack after the bytes of kind and version.
+A router decides by the labels alone. If the labels stay the same for a neighbour, the frame is
+passed on unchanged, as a slice of the receive buffer. If they change, the front is rewritten and
+the payload is copied. In other messages, MessagePack follows the bytes of kind and version.
 """
 
 from __future__ import annotations
@@ -34,24 +34,25 @@ from tidings.routing.protocol.marks import pack_marks
 VERSION = 2
 NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
-"""Bytes of the largest frame that is accepted, unless another bound is given."""
+"""The largest frame that is accepted by default, in bytes."""
 LARGEST_DOWN = 32 << 20
-"""The same for frames from above: a header may be as large as the largest payload."""
+"""The same for frames from above, whose header may be as large as the largest payload."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
-FEW = 16  # marks that are faster to copy one by one
+FEW = 16  # up to this many marks, copying them one by one is faster
 _MARK = struct.Struct("<QQ")
 _WHOLE_MARK = struct.Struct(f"{_MARK.size}s")
 _COUNT = struct.Struct("<H")
 _LENGTH = struct.Struct("<I")
 _SHORT = struct.Struct("<IBB")
-_PLACE = struct.Struct("<QQ")  # epoch and serial,
-_PLACE_AT = 16  # and where they are
-_FIRST = struct.Struct("<IH")  # length, and kind and version as one number
+_PLACE = struct.Struct("<QQ")  # epoch and serial
+_PLACE_AT = 16  # the offset of the epoch in a frame
+_FIRST = struct.Struct("<IH")  # the length, then kind and version read as one number
 _KINDS = NOTIFICATION | VERSION << 8, OTHER | VERSION << 8
 HEAD = _HEAD.size
 SHORTEST = _SHORT.size
 MOST_MARKS = (1 << 16) - 1
+TOO_SHORT = "found a notification whose frame is too short for its parts"
 
 Other = TypeVar("Other", bound=m.Message)
 _OTHERS: msgspec.msgpack.Decoder[m.UP | m.DOWN | m.LINK] = msgspec.msgpack.Decoder(
@@ -61,21 +62,21 @@ _FROM_BELOW: msgspec.msgpack.Decoder[m.UP | m.LINK] = msgspec.msgpack.Decoder(m.
 
 
 class FrameError(TidingsError):
-    """Bytes that are no frame of ours: do not listen to their sender any more."""
+    """Bytes that are not a valid frame. The link to their sender must be closed."""
 
 
 class Front(NamedTuple):
     """Where the parts of a notification begin in a buffer."""
 
-    start: int  # of the frame, at its length
-    marks: int  # how many
-    labels: int  # where they begin
+    start: int  # where the frame begins, at its length
+    marks: int  # how many marks it has
+    labels: int  # where the labels begin
     rest: int  # where publisher and payload begin
     end: int
 
 
 def encode(message: m.Message) -> bytes:
-    """A message as a frame."""
+    """Encode a message as a frame."""
     if isinstance(message, m.Notification):
         return _encode_notification(message)
     body = msgspec.msgpack.encode(message)
@@ -88,7 +89,7 @@ def _encode_notification(message: m.Notification) -> bytes:
 
 
 def encode_marked(message: m.Notification, marks: Sequence[m.Mark], labels: bytes) -> bytes:
-    """A notification as a frame, with other marks and labels than its own."""
+    """Encode a notification as a frame, with marks and labels that replace its own."""
     count = len(marks)
     if count > MOST_MARKS:
         raise FrameError(f"found {count} marks, expected at most {MOST_MARKS}")
@@ -109,7 +110,7 @@ def encode_labels(labels: Sequence[m.Label]) -> bytes:
 
 
 def decode_labels(data: bytes, marks: int) -> list[m.Label]:
-    """The labels of a notification; FrameError if their number is wrong."""
+    """Decode the labels of a notification; FrameError unless there is exactly one per mark."""
     found: list[m.Label] = []
     at = 0
     try:
@@ -118,17 +119,17 @@ def decode_labels(data: bytes, marks: int) -> list[m.Label]:
             found.append(struct.unpack_from(f"<{count}Q", data, at + 2))
             at += 2 + 8 * count
     except struct.error:
-        raise FrameError(f"found labels of {len(data)} bytes, expected more") from None
+        raise FrameError(f"found {len(data)} bytes of labels, expected more") from None
     if at != len(data):
         raise FrameError(f"found {len(data) - at} bytes after the labels, expected none")
     return found
 
 
 def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tuple[list[int], int]:
-    """Where the complete frames of a buffer begin, and where the last one ends. FrameError if one
-    is larger than allowed, or no frame."""
+    """Find where the complete frames of a buffer begin, and where the last one ends. FrameError if
+    a frame is invalid or too large."""
     starts: list[int] = []
-    at, last = 0, len(buffer) - 6  # the last place where a frame can begin
+    at, last = 0, len(buffer) - 6  # the last offset at which a frame can begin
     unpack, found = _FIRST.unpack_from, starts.append
     while at <= last:
         length, kind = unpack(buffer, at)
@@ -139,19 +140,19 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
             raise FrameError(f"found a frame of {length:,} bytes, expected at most {largest:,}")
         found(at)
         at += 4 + length
-    if at > last + 6:  # the last one is incomplete
+    if at > last + 6:  # the last frame is incomplete
         at = starts.pop()
     return starts, at
 
 
 def size_at(buffer: bytes | bytearray, start: int) -> int:
-    """The bytes of the frame that begins at a place, including its length."""
+    """The size in bytes of the frame that begins at `start`, including its length field."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     return 4 + int(length)
 
 
 def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
-    """Are all frames notifications? Cost: one look at each, in C."""
+    """Are all frames notifications? Cost: it reads one byte of each frame, in C."""
     kinds = memoryview(buffer)[4:]
     if len(starts) == 1:
         return kinds[starts[0]] == NOTIFICATION
@@ -159,34 +160,35 @@ def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
 
 
 def front_of(buffer: bytes | memoryview, start: int) -> Front:
-    """The parts of the notification that begins at a place; FrameError if they do not fit."""
+    """Locate the parts of the notification that begins at `start`; FrameError if they do not fit
+    into its frame."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if length + 4 < HEAD:
-        raise FrameError("found a notification that is shorter than its head")
+        raise FrameError(TOO_SHORT)
     _, _, _, marks, labels, name, *_ = _HEAD.unpack_from(buffer, start)
     first = start + HEAD + _MARK.size * marks
     end = start + 4 + length
     if first + labels + name > end:
-        raise FrameError("found a notification that is shorter than its parts")
+        raise FrameError(TOO_SHORT)
     return Front(start, marks, first, first + labels, end)
 
 
 def marks_at(buffer: bytes, start: int) -> int:
-    """How many marks the notification that begins at a place has; 0 if it is too short."""
+    """How many marks the notification that begins at `start` has; 0 if it is too short."""
     return int(_COUNT.unpack_from(buffer, start + 6)[0]) if len(buffer) >= start + 8 else 0
 
 
 def place_of(buffer: bytes, start: int) -> tuple[int, int]:
-    """The epoch and the serial of the notification that begins at a place; FrameError if it is too
+    """The epoch and the serial of the notification that begins at `start`; FrameError if it is too
     short."""
     if size_at(buffer, start) < HEAD:
-        raise FrameError("found a notification that is shorter than its head")
+        raise FrameError(TOO_SHORT)
     epoch, serial = _PLACE.unpack_from(buffer, start + _PLACE_AT)
     return epoch, serial
 
 
 def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """The message of the frame that begins at a place; FrameError if it is none of ours."""
+    """Decode the frame that begins at `start`; FrameError if it is invalid."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] != NOTIFICATION:
         return _decode_other(_OTHERS, buffer[start + 6 : start + 4 + length])
@@ -200,22 +202,22 @@ def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
     try:
         publisher = bytes(buffer[front.rest : front.rest + name]).decode()
     except UnicodeDecodeError:
-        raise FrameError("found a publisher whose name is not UTF-8") from None
+        raise FrameError("found a publisher's name that is not UTF-8") from None
     payload = bytes(buffer[front.rest + name : front.end])
     return m.Notification(epoch, serial, marks, payload, publisher, stamp)
 
 
 def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
-    """The nodes and numbers of the marks of the notification that begins at a place."""
+    """The nodes and numbers of the marks of the notification that begins at `start`."""
     front = front_of(buffer, start)
     return _MARK.iter_unpack(buffer[start + HEAD : front.labels])
 
 
 def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """The same for frames from below: only messages that go up are accepted."""
+    """Decode a frame from below; FrameError unless it is a message that goes up."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
-        raise FrameError("found a notification from below, expected them from above only")
+        raise FrameError("found a notification from below, expected notifications from above only")
     return _decode_other(_FROM_BELOW, buffer[start + 6 : start + 4 + length])
 
 
@@ -227,13 +229,13 @@ def _decode_other(decoder: msgspec.msgpack.Decoder[Other], data: bytes | memoryv
 
 
 def decode_all(buffer: bytes) -> Iterator[m.Message]:
-    """The messages of complete frames."""
+    """Decode all complete frames of a buffer."""
     starts, _ = split(buffer)
     return (decode(buffer, start) for start in starts)
 
 
 def relabel(buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes) -> bytes:
-    """A notification with some of its marks, and with other labels."""
+    """Rewrite a notification with some of its marks, and with new labels."""
     _, kind, version, count, _, name, *rest = _HEAD.unpack_from(buffer, front.start)
     first, size = front.start + HEAD, _MARK.size
     if len(kept) <= FEW:

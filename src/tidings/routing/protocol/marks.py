@@ -1,7 +1,7 @@
-"""The marks of a notification that was just numbered, as two columns.
+"""The marks of a newly numbered notification, as two columns.
 
-A mark is an object, and its label another one. Of a notification with hundreds of marks nobody
-looks at single ones: they are counted, packed and written as columns.
+As an object, a mark would cost a tuple for itself and one for its label. A notification can have
+hundreds of marks, and nobody looks at single ones: they are counted, packed and written as columns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidings.routing.protocol.messages import Label, Mark
 
 
 class Marks(Sequence[Mark]):
-    """Marks whose labels are their nodes. Cost: two tuples, and 16 bytes a mark once packed."""
+    """Marks whose labels are their own nodes. Cost: two tuples, and 16 bytes per packed mark."""
 
     __slots__ = ("_packed", "nodes", "numbers")
 
@@ -26,7 +26,8 @@ class Marks(Sequence[Mark]):
 
     @property
     def packed(self) -> bytes:
-        """Computed once: a notification is written to the journal and sent."""
+        """The marks as bytes. They are computed once and used twice: in the journal and in the
+        frame."""
         if not self._packed:
             pairs = chain.from_iterable(zip(self.nodes, self.numbers, strict=True))
             self._packed = struct.pack(f"<{2 * len(self.nodes)}Q", *pairs)
@@ -65,7 +66,7 @@ def columns(marks: Sequence[Mark]) -> tuple[Label, tuple[int, ...]]:
 
 
 def pack_marks(marks: Sequence[Mark]) -> bytes:
-    """The node and the number of each mark, as frames and journals have them: 16 bytes a mark."""
+    """The node and the number of each mark in the format of frames and journals: 16 bytes each."""
     if isinstance(marks, Marks):
         return marks.packed
     numbers = [n for node, number, _ in marks for n in (node, number)]

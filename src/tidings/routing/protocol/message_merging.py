@@ -20,8 +20,8 @@ class _Run:
 
 
 def merge_messages(sent: Iterable[Sent]) -> list[Sent]:
-    """Merge adjacent messages of the same kind, for each neighbour. The order for each neighbour
-    stays the same."""
+    """Merge adjacent messages of the same kind to the same neighbour. Each neighbour still gets its
+    messages in the same order."""
     found: list[Sent] = []
     runs: list[_Run] = []
     last: dict[Hashable, _Run] = {}

@@ -1,20 +1,20 @@
-"""The messages of routers and agents. Those that go down name the life of the rendezvous point as
-their epoch, see lineage.py.
+"""The messages of routers and agents. Messages that go down carry the life of the rendezvous point
+as their epoch; see lineage.py.
 
-    up      Subscribe Unsubscribe               nodes that a neighbour wants, or wants no more
-            Resubscribe Wanted Redraw           a digest of them; all of them; send me their graph
-            Trace                               which lives were there?
-            Ask Count Recover Publish           questions that are passed on towards the root
+    up      Subscribe Unsubscribe               nodes that a neighbour wants, or no longer wants
+            Resubscribe Wanted Redraw           a digest of these; all of them; send me their graph
+            Trace                               which lives has the rendezvous point had?
+            Ask Count Recover Publish           passed on towards the root
             Whose                               the nodes that an owner wants
-    down    Setup Gone Refuse                   the place of a node; it is dropped; there is none
-            Beat Which Graph                    totals and digests; which do you want?; the graph
+    down    Setup Gone Refuse                   the place of a node; it was dropped; no such node
+            Beat Which Graph                    totals and digests; what do you want?; the graph
             Lineage                             the lives of the rendezvous point
             Who                                 which owners want these nodes?
-            Notification                        what it is all for
+            Notification                        a notification with its marks
             Answer Counted Recovered Settled Published      answers to questions
 
-Both ends of a link know the same sets, and either can forget: so now and then each sends a digest
-of what it believes, and an end whose digest differs asks for the whole set.
+Both ends of a link keep the same sets, and either can miss a message. So now and then each sends a
+digest of its sets, and an end whose digest differs asks for the whole set.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-"""The number of a node, a notification or a request. Others are refused when they are read."""
+"""The number of a node, a notification or a request. Numbers outside the range are refused."""
 MOST_NODES = 2_000_000  # in one message
-MOST_WANTED = 200_000  # nodes of a Wanted message; more are sent in slices
+MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
 MOST_RANGES = 1024
-MOST_LIVES = 256  # of a rendezvous point that are remembered
+MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
-LONGEST_NAME = 255  # letters
+LONGEST_NAME = 255  # characters
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
-"""The name of a node, an owner or a publisher, which others remember."""
+"""The name of a node, an owner or a publisher. It is limited because others remember it."""
 
 
 class Mark(NamedTuple):
-    """A lowest node of a notification, the number that the notification has there, and the label:
-    the nodes by which the receiving neighbour knows it. Only the label changes on the way."""
+    """A lowest node of a notification, the number of the notification at that node, and the label:
+    the nodes by which the receiving neighbour knows the mark. Only the label changes on the way."""
 
     node: Number
     number: Number
@@ -52,7 +52,7 @@ class Digest(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Numbers of a node, both ends included."""
+    """A range of numbers at a node, both ends included."""
 
     node: Number
     first: Number
@@ -60,14 +60,14 @@ class Range(NamedTuple):
 
 
 class Life(NamedTuple):
-    """A start of a rendezvous point: a random number, and the first serial after it."""
+    """One start of a rendezvous point: a random number, and the first serial after the start."""
 
     life: Number
     first: Number
 
 
 class Slice(NamedTuple):
-    """The nodes whose numbers modulo `parts` are `part`. Large sets are handled slice by slice."""
+    """The nodes whose number modulo `parts` is `part`. Large sets are handled slice by slice."""
 
     part: Number = 0
     parts: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 1
@@ -84,7 +84,7 @@ class Edges(NamedTuple):
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
-    """The root of all messages."""
+    """The base class of all messages."""
 
 
 # -- between the two ends of a link ----------------------------------------------------------------
@@ -96,29 +96,29 @@ class Hello(Message, frozen=True, tag="hello"):
     name: PartyName
     channel: str = ""
     token: str = ""
-    routes: bool = False  # it is a router, and passes on what others publish
+    routes: bool = False  # the sender is a router, which passes on what others publish
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
-    """The name of this node, and the prefix for the names of the newcomer's publishers; empty if
-    they are not checked."""
+    """The answer to Hello: the name of the answering node, and the prefix that the names of the
+    newcomer's publishers must have. The prefix is empty if these names are not checked."""
 
     name: str
     publisher: str = ""
 
 
 class Goodbye(Message, frozen=True, tag="goodbye"):
-    """The link ends here, and why."""
+    """The sender closes the link, and says why."""
 
     reason: str
 
 
-# -- node status: every part is bounded, because reports of neighbours are passed on above ---------
+# -- node status: every part is bounded, because nodes pass the reports of their neighbours on -----
 
-MOST_REPORTED = 1_000  # nodes of a report
-MOST_LINKS = 100  # of one node that are listed
-MOST_DEPTH = 64  # of a tree
-MOST_NAME = 100  # letters
+MOST_REPORTED = 1_000  # nodes in one report
+MOST_LINKS = 100  # links of one node that are listed
+MOST_DEPTH = 64  # levels of the tree of nodes
+MOST_NAME = 100  # characters
 MOST_MILLIS = 2**40
 
 Millis = Annotated[int, msgspec.Meta(ge=0, le=MOST_MILLIS)]
@@ -136,15 +136,15 @@ class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
     told_in: Number = 0  # notifications from above, publications from below
     told_out: Number = 0
     waiting: Number = 0  # bytes
-    dropped: Number = 0  # notifications that the other end was too slow for
-    nodes: Number = 0  # that the lower end is subscribed to
-    heard: Millis = 0  # since the last message
+    dropped: Number = 0  # notifications that were dropped because the other end was too slow
+    nodes: Number = 0  # nodes that the lower end is subscribed to
+    heard: Millis = 0  # milliseconds since the last message
 
 
 class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
-    """A running node: a process, not one of the content graph."""
+    """A running node: a process of the network, not a node of the content graph."""
 
-    depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # below the node that reports
+    depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # levels below the reporting node
     name: Short
     kind: Literal["rendezvous", "router"]
     listen: Short
@@ -153,8 +153,8 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     nodes: Number = 0  # of the content graph
     epoch: Number = 0
     serial: Number = 0
-    published: Number = 0  # from below, over all links ever
-    told_in: Number = 0  # from above
+    published: Number = 0  # publications from below, over all links since the start
+    told_in: Number = 0  # notifications from above
     told_out: Number = 0
     dropped: Number = 0
     neighbours: Number = 0  # below
@@ -166,7 +166,7 @@ class Watch(Message, frozen=True, tag="watch"):
 
 
 class Report(Message, frozen=True, tag="report"):
-    """The status of a node and of all nodes below it, each before those that are below it."""
+    """The status of a node and of all nodes below it, each before the nodes below itself."""
 
     nodes: Annotated[tuple[NodeStatus, ...], msgspec.Meta(max_length=MOST_REPORTED)]
 
@@ -175,13 +175,13 @@ class Report(Message, frozen=True, tag="report"):
 
 
 class Trace(Message, frozen=True, tag="trace"):
-    """Which lives did the rendezvous point have? The sender judges for itself."""
+    """Which lives has the rendezvous point had? The sender judges the answer for itself."""
 
     request: Number
 
 
 class Up(Message, frozen=True):
-    """The life that the sender believes the rendezvous point to be in."""
+    """A message with the life that the rendezvous point is in, as far as the sender knows."""
 
     epoch: Number
 
@@ -195,26 +195,26 @@ class Unsubscribe(Up, frozen=True, tag="unsubscribe"):
 
 
 class Resubscribe(Up, frozen=True, tag="resubscribe"):
-    """A digest of what the sender wants, and the serial up to which it needs nothing more."""
+    """A digest of the nodes that the sender wants, and the serial up to which it needs nothing."""
 
     wanted: Digest
     done: Number = 0
 
 
 class Wanted(Up, frozen=True, tag="wanted"):
-    """All nodes of a slice that the sender wants: sent when digests differ."""
+    """All nodes of a slice that the sender wants. Sent when digests differ."""
 
     nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_WANTED)]
     slice: Slice = Slice()
 
 
 class Redraw(Up, frozen=True, tag="redraw"):
-    """Send me the whole graph: sent when digests differ."""
+    """Send me the whole graph. Sent when digests differ."""
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node has an interest? Nobody on the way reads the interest. The node that the asker is
-    linked to sets the owner, and routers pass it on."""
+    """Which node does an interest have? Routers on the way do not read the interest. The node that
+    the asker is linked to sets the owner, and routers pass it on."""
 
     request: Number
     interest: bytes
@@ -222,7 +222,7 @@ class Ask(Message, frozen=True, tag="ask"):
 
 
 class Count(Up, frozen=True, tag="count"):
-    """How far have a node and those below it counted? Only those that changed since a serial."""
+    """What are the counts of a node and of all nodes below it that changed since a serial?"""
 
     request: Number
     node: Number
@@ -242,8 +242,8 @@ class Whose(Up, frozen=True, tag="whose"):
 
 
 class Publish(Message, frozen=True, tag="publish"):
-    """A notification of a publisher, which stamps its own from 1 on; those before `first` are
-    acknowledged."""
+    """A notification from a publisher. Each publisher stamps its notifications from 1 on. All
+    stamps before `first` are acknowledged."""
 
     publisher: PartyName
     stamp: Number
@@ -260,7 +260,7 @@ class Down(Message, frozen=True):
 
 
 class Notification(Down, frozen=True, tag="notification"):
-    serial: Number  # of all notifications of the channel, from 1 on
+    serial: Number  # the running number in the channel, from 1 on
     marks: tuple[Mark, ...]
     payload: bytes
     publisher: str = ""
@@ -269,7 +269,7 @@ class Notification(Down, frozen=True, tag="notification"):
 
 class Setup(Down, frozen=True, tag="setup"):
     """The place of a node among those that the neighbour subscribes to, and how many notifications
-    matched it up to a serial, perhaps with some after it, up to `seen`."""
+    matched it up to `serial`. The total may include some later ones, up to `seen`."""
 
     node: Number
     parents: Label
@@ -280,7 +280,7 @@ class Setup(Down, frozen=True, tag="setup"):
 
 
 class Gone(Down, frozen=True, tag="gone"):
-    """The neighbour is not subscribed to these any more."""
+    """The neighbour is no longer subscribed to these nodes."""
 
     nodes: Label
 
@@ -292,20 +292,20 @@ class Refuse(Down, frozen=True, tag="refuse"):
 
 
 class Beat(Down, frozen=True, tag="beat"):
-    """The state up to a serial: the totals that changed of late, and digests of what the neighbour
-    is subscribed to, so that it notices every message that was lost. Some beats have edges."""
+    """The state up to a serial: the totals that changed recently, and digests of the neighbour's
+    subscriptions. By these it notices every lost message. Some beats have a digest of edges."""
 
     serial: Number
     totals: dict[Number, Number]
     subscribed: Digest
-    sum: Number  # of the totals of all nodes
+    sum: Number  # the sum of the totals of the neighbour's nodes
     edges: Edges | None = None
-    seen: Number = 0  # no total counts anything after this serial
+    seen: Number = 0  # no total includes a notification after this serial
 
 
 class Graph(Down, frozen=True, tag="graph"):
-    """Nodes that the neighbour is subscribed to, with their parents and totals. A large graph comes
-    in several, parents first."""
+    """Nodes that the neighbour is subscribed to, with their parents and totals. A large graph is
+    sent in several messages, parents first."""
 
     serial: Number
     parents: dict[Number, Label]
@@ -314,11 +314,11 @@ class Graph(Down, frozen=True, tag="graph"):
 
 
 class Which(Down, frozen=True, tag="which"):
-    """Send me all nodes that you want: sent when digests differ."""
+    """Send me all nodes that you want. Sent when digests differ."""
 
 
 class Lineage(Down, frozen=True, tag="lineage"):
-    """The lives of the rendezvous point; the last one is the epoch."""
+    """The lives of the rendezvous point; the last one is the current epoch."""
 
     request: Number
     lives: Annotated[tuple[Life, ...], msgspec.Meta(max_length=MOST_LIVES)]
@@ -331,7 +331,7 @@ class Who(Down, frozen=True, tag="who"):
 
 
 class Answer(Down, frozen=True, tag="answer"):
-    """The node of an interest, and the counts at that time; or why it was refused."""
+    """The node of an interest with its counts at `serial`, or why the interest was refused."""
 
     request: Number
     node: Number = 0
@@ -350,23 +350,24 @@ class Counted(Down, frozen=True, tag="counted"):
 
 
 class Recovered(Down, frozen=True, tag="recovered"):
-    """Some of the missed notifications that were asked for."""
+    """Some of the missed notifications that a Recover message asked for."""
 
     request: Number
     notifications: tuple[Notification, ...]
 
 
 class Settled(Down, frozen=True, tag="settled"):
-    """That was all that was found; `lost` numbers are nowhere any more."""
+    """The end of the answer to a Recover message. Nobody has the `lost` numbers any more."""
 
     request: Number
     lost: tuple[Range, ...] = ()
 
 
 class Published(Down, frozen=True, tag="published"):
-    """One of three: the stamps from `since` to `stamp` are on the disk, with serials up to
-    `serial`; or `stamp` was refused, which says nothing of others; or the rendezvous point lacks
-    the stamp `expected` and all after it, although the publisher has settled it."""
+    """One of three answers to a publisher. The stamps from `since` to `stamp` are on the disk, with
+    serials up to `serial`. Or `stamp` was refused, which says nothing about other stamps. Or the
+    rendezvous point lacks the stamp `expected` and all after it, which the publisher considers
+    settled."""
 
     publisher: str
     stamp: Number

@@ -1,4 +1,4 @@
-"""The intervals that routers, subscribers and publishers work by."""
+"""The intervals and timeouts of routers, subscribers and publishers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import msgspec
 
 
 class Times(msgspec.Struct, frozen=True):
-    """Seconds."""
+    """All values are in seconds."""
 
     beat: float = 1.0  # between two beats of the rendezvous point
     resubscribe: float = 5.0  # between two resubscriptions
-    retry: float = 3.0  # before something that was not answered is sent again
-    silent: float = 12.0  # without a word from above: interrupted
-    expire: float = 20.0  # without a word from below: dropped
-    request: float = 30.0  # that a question is remembered
+    retry: float = 3.0  # before an unanswered message is sent again
+    silent: float = 12.0  # without a message from above, until nodes count as interrupted
+    expire: float = 20.0  # without a message from a neighbour below, until it is dropped
+    request: float = 30.0  # before an unanswered question is forgotten

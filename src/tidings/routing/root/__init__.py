@@ -1,17 +1,17 @@
-"""The rendezvous point of a channel: it knows every node, numbers and keeps notifications.
+"""The rendezvous point of a channel: it knows every node, and numbers and stores notifications.
 
     Publish ──publishing──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──nodes──> node ──> journal ──(on the disk)──> answer
 
     rendezvous.py    the state machine: hands messages and time to the parts
     publishing/      from a publisher's message to the acknowledgment
-    nodes/           how filters become nodes, and how nodes go
-    ownership/       whose filters the nodes are, and how many each owner may have
-    write_queue.py   what waits until a write is on the disk
-    counts.py        how many notifications each node had
+    nodes/           how nodes are created from filters, and how they are removed
+    ownership/       who owns each node, and how many nodes an owner may have
+    write_queue.py   messages that wait until a write is on the disk
+    counts.py        how many notifications each node has had
     problems.py      unexpected exceptions: logged, counted, survived
-    interests.py     what it needs of a preprocessor (broker/interests.py is the one that runs)
-    journal.py       what it needs of a journal (store/journal is the one that runs)
+    interests.py     what it needs from a preprocessor (broker/interests.py implements it)
+    journal.py       what it needs from a journal (store/journal implements it)
 
 For broker and store, not for users. Start at rendezvous.py.
 """

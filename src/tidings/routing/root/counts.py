@@ -1,4 +1,4 @@
-"""How many notifications each node had.
+"""How many notifications each node has had.
 
     counts    notifications that had it as a lowest node: the numbers in marks
     totals    notifications that matched it
@@ -20,26 +20,26 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import Marks, columns
 from tidings.routing.root.journal import Memory, Record
 
-FEW = 8  # marks that are handled faster one by one
+FEW = 8  # fewer marks than this are faster to handle one by one
 MOST_UNCOUNTED = 1000  # sets of nodes
 
 
 class Counts:
-    """Of all nodes of a rendezvous point."""
+    """The counts of all nodes of a rendezvous point."""
 
     def __init__(self, memory: Memory, sums: Sums) -> None:
         self._counts = dict(memory.counts)
         self._totals = dict(memory.totals)
         self._latest = dict(memory.latest)
         self.given = memory.serial
-        """The last serial that has a number."""
+        """The last serial that was given to a notification."""
         self.given_counts = dict(memory.counts)
         self.changed: dict[int, int] = {}
         """Totals that changed since the last beat."""
         self._sums = sums
-        # what was stored and is not counted yet:
-        self._uncounted: dict[Label, int] = {}  # how often nodes were matched together,
-        self._last: dict[Label, Record] = {}  # and the last notification with these marks
+        # notifications that are stored and not counted yet:
+        self._uncounted: dict[Label, int] = {}  # how often each set of nodes was matched
+        self._last: dict[Label, Record] = {}  # by the nodes of the marks, the last notification
 
     @property
     def counts(self) -> dict[int, int]:
@@ -57,7 +57,7 @@ class Counts:
         return self._latest
 
     def number(self, lowest: Label) -> Sequence[m.Mark]:
-        """The marks of the next notification; they count once `give` has them."""
+        """The marks of the next notification. Their numbers are used up once `give` gets them."""
         given = self.given_counts
         if len(lowest) < FEW:
             return tuple([m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest])
@@ -65,7 +65,7 @@ class Counts:
         return Marks(lowest, tuple(map(add, before, repeat(1))))
 
     def give(self, record: Record) -> None:
-        """A notification was given to the journal."""
+        """Note that a notification was given to the journal."""
         self.given = record.serial
         if len(record.marks) < FEW:
             for node, number, _ in record.marks:
@@ -74,22 +74,22 @@ class Counts:
             self.given_counts.update(zip(*columns(record.marks), strict=True))
 
     def take_back(self) -> None:
-        """What was given is not on the disk: no acknowledgment may speak of it."""
+        """Go back to the last serial on the disk: no acknowledgment may name a later one."""
         self.given = self._sums.serial
 
     def store(self, record: Record) -> Label:
-        """Count a notification that is on the disk; the nodes of its marks."""
+        """Count a notification that is on the disk; return the nodes of its marks."""
         self._sums.serial = record.serial
         uncounted, last = self._uncounted, self._last
         uncounted[record.matched] = uncounted.get(record.matched, 0) + 1
         nodes = columns(record.marks)[0]
-        last.pop(nodes, None)  # so that they are in the order of their serials
+        last.pop(nodes, None)  # keeps the entries in the order of their serials
         last[nodes] = record
         return nodes
 
     def catch_up(self) -> None:
-        """Count what was stored: before somebody looks at the counts. Most notifications have the
-        same nodes as others, and are counted together."""
+        """Count the stored notifications before somebody reads the counts. Many notifications have
+        the same nodes, and these are counted together."""
         totals, counted, changed = self._totals, self._sums.counted, self.changed
         for matched, times in self._uncounted.items():
             for node in matched:
@@ -104,7 +104,7 @@ class Counts:
         self._last.clear()
 
     def limit_uncounted(self) -> None:
-        """Bound the memory of what is not counted yet."""
+        """Bound the memory for notifications that are not counted yet."""
         if len(self._uncounted) > MOST_UNCOUNTED:
             self.catch_up()
 
@@ -114,7 +114,7 @@ class Counts:
         return changed
 
     def changed_since(self, nodes: Iterable[int], serial: int) -> dict[int, int]:
-        """The counts of those nodes that counted since a serial."""
+        """The counts of the nodes whose count changed since a serial."""
         counts, latest = self.counts, self.latest
         return {node: counts[node] for node in nodes if latest.get(node, 0) > serial}
 

@@ -1,4 +1,4 @@
-"""What a rendezvous point needs of its preprocessor: nodes for interests and notifications."""
+"""What a rendezvous point needs from its preprocessor: the nodes of interests and notifications."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class TooMuchWork(TidingsError):
-    """Matching a notification takes too long: find out whose filters are the reason."""
+    """Matching a notification takes too long. `tag_fairly` finds out whose filters cause it."""
 
 
 class Fair(msgspec.Struct, frozen=True):
-    """What matches a notification when each owner's filters get a share of time."""
+    """The matches of a notification when the filters of each owner have a share of the time."""
 
     nodes: list[int]  # the lowest nodes that match, as far as they were computed
-    over: dict[int, str]  # nodes that were not, and the owner whose share they would exceed
+    over: dict[int, str]  # nodes that were not computed, and the owner whose time was used up
 
 
 class Interests(Protocol):
-    """The preprocessor of a channel: interests and notifications to nodes."""
+    """The preprocessor of a channel: it maps interests and notifications to nodes."""
 
     def place(self, interest: bytes) -> Placed:
-        """The node of an interest, made if there is none; TidingsError if it is refused."""
+        """The node of an interest, created if there is none; TidingsError if it is refused."""
 
     def tag(self, content: bytes) -> Iterable[int]:
-        """The lowest nodes that match a notification; TidingsError if it is refused, TooMuchWork if
+        """The lowest nodes that match a notification. TidingsError if it is refused; TooMuchWork if
         `tag_fairly` must find out whose filters take so long."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """The same, with a share of time for each owner's filters; TidingsError if it is refused.
-        `owners` gives the owners of a node."""
+        `owners` returns the owners of a node."""
 
     def remove(self, node: int) -> None:
-        """Nobody wants a node any more."""
+        """Remove a node that nobody wants any more."""
 
     def set_aside(self, nodes: Iterable[int]) -> None:
-        """Tag nothing with these nodes any more; they are removed later, or brought back."""
+        """Stop tagging with these nodes. Later they are removed or brought back."""
 
     def bring_back(self, node: int) -> None:
-        """Tag with a node again that was set aside."""
+        """Resume tagging with a node that was set aside."""
 
     def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
         """The identity of an interest, and its node if there is one; TidingsError if it is

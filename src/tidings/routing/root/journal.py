@@ -1,4 +1,4 @@
-"""What a rendezvous point needs of its journal: what it writes, and what it starts with."""
+"""What a rendezvous point needs from its journal: the writes, and the state at the start."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from tidings.routing.root.interests import Placed
 
 
 class Journal(Protocol):
-    """What a rendezvous point writes, in order. It can be lost until it is on the disk."""
+    """The writes of a rendezvous point, in order. A write can be lost until it is on the disk."""
 
     def add_node(self, node: int, interest: bytes, owner: str) -> None: ...
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
-        """These own a node from now on."""
+        """Set the owners of a node."""
 
     def drop_node(self, node: int) -> None: ...
     def append(self, record: Record) -> None: ...
     def find(
         self, ranges: Iterable[m.Range], most_bytes: int
     ) -> tuple[list[m.Notification], list[m.Range]]:
-        """The notifications that are there, and the numbers of those that are not any more. Those
-        beyond `most_bytes` of payload are in neither."""
+        """The notifications that the journal still has, and the numbers that it no longer has.
+        Notifications beyond `most_bytes` of payload are in neither list."""
 
     def prune(self, upto: int) -> None:
-        """Notifications up to a serial are not needed any more."""
+        """Notifications up to a serial are no longer needed."""
 
     def forget_publishers(self, names: Iterable[str]) -> None:
-        """Their stamps are not needed any more."""
+        """The stamps of these publishers are no longer needed."""
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A notification as the journal has it."""
+    """A notification as the journal stores it."""
 
     serial: int
     publisher: str
@@ -45,14 +45,14 @@ class Record(msgspec.Struct, frozen=True):
     payload: bytes
 
     def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
-        """With its own marks, or with other labels at them."""
+        """The notification to send, with its own marks or with marks that have other labels."""
         marks = tuple(self.marks) if marks is None else marks
         return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)
 
 
 class Memory(msgspec.Struct):
-    """What the journal of a rendezvous point had when it was started. The last life is that of this
-    start; after a loss that the journal noticed, it is the only one."""
+    """The contents of the journal when the rendezvous point starts. The last life is that of this
+    start. After a loss that the journal noticed, it is the only one."""
 
     lineage: tuple[m.Life, ...]
     serial: int = 0
@@ -61,6 +61,6 @@ class Memory(msgspec.Struct):
     totals: dict[int, int] = {}
     latest: dict[int, int] = {}  # the serial of the last notification of a node
     publishers: dict[str, int] = {}  # the last stamp of each
-    owners: dict[int, tuple[str, ...]] = {}  # of each node,
-    sizes: dict[int, int] = {}  # and the bytes of its filter
-    written: int = 0  # things that the journal was given since it was opened
+    owners: dict[int, tuple[str, ...]] = {}  # of each node
+    sizes: dict[int, int] = {}  # the size of each node's filter, as `work_of` measures it
+    written: int = 0  # writes since the journal was opened

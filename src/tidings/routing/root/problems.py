@@ -1,7 +1,6 @@
-"""Exceptions that nobody expected: logged and counted, and survived.
+"""Unexpected exceptions: they are logged, counted and survived.
 
-Whatever goes wrong with one message is told to its sender in a sentence; what others were promised
-is kept.
+If handling a message fails, its sender is told so. Promises made to others are still kept.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ _log = logging.getLogger(__name__)
 
 
 class Problems:
-    """Those of one machine."""
+    """The unexpected exceptions of one state machine."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def report(self, what: str) -> str:
-        """Log the current exception; the sentence for those whom it concerns."""
+        """Log the current exception; return a sentence for those whom it concerns."""
         self._context.beyond["problems"] += 1
         _log.exception("%s: could not %s", self._context.name, what)
-        return f"the rendezvous point could not {what}, by a mistake of its own; see its log"
+        return f"the rendezvous point could not {what}: internal error; see its log"
 
     @contextlib.contextmanager
     def survive(self, what: str) -> Iterator[None]:
-        """Report what goes wrong, and go on with what comes after it."""
+        """Report an exception of the block, and continue after it."""
         try:
             yield
         except Exception:

@@ -3,12 +3,12 @@
     Publish ──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──> node ──> journal ──(on the disk)──> answer
 
-Nothing that was said may be taken back by a crash, so whatever depends on something written is held
-until that is on the disk: acknowledgments, notifications, and the names of nodes. The owner writes
-what the journal was given, and calls `mark_stored` when it is there.
+A crash must not take back anything that was sent. So acknowledgments, notifications and node
+numbers are held until the writes that they depend on are on the disk. The caller syncs the journal,
+and then calls `mark_stored`.
 
-Here messages and time are handed to the parts: publications to `publishing`, filters and what
-becomes of their nodes to `nodes`, what waits for the disk to the write queue.
+This module passes messages and the time to the parts: publications to `publishing`, filters and
+their nodes to `nodes`, and messages that wait for the disk to the write queue.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
 from tidings.routing.root.write_queue import WriteQueue
 
-RETIRED = 20, 500  # nodes that were set aside and are taken out: with a publication, with a tick
+RETIRED = 20, 500  # set-aside nodes that are removed with each publication, and with each tick
 
 
 class Rendezvous(Downstream):
@@ -52,7 +52,7 @@ class Rendezvous(Downstream):
         cache: Cache | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """The life of this start is on the disk, as the last one of the memory."""
+        """The life of this start must be on the disk already, as the last life in `memory`."""
         life = memory.lineage[-1].life
 
         def total(node: int) -> int:
@@ -95,7 +95,7 @@ class Rendezvous(Downstream):
 
     @property
     def publishers(self) -> dict[str, int]:
-        """The last stamp of each."""
+        """The last stamp of each publisher."""
         return self.stamps.known
 
     @property
@@ -104,13 +104,13 @@ class Rendezvous(Downstream):
 
     @property
     def failed(self) -> bool:
-        """Must the owner start a new machine?"""
+        """Must the caller start a new state machine?"""
         return bool(self.queue.failed)
 
-    # -- what comes in -------------------------------------------------------------------------
+    # -- messages and time ---------------------------------------------------------------------
 
     def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]:
-        """Take a message of a neighbour; return what is to be sent now."""
+        """Handle a message from a neighbour; return the messages to send now."""
         self.context.now = now
         if isinstance(message, m.Publish):
             self.hear(sender)
@@ -134,18 +134,18 @@ class Rendezvous(Downstream):
 
     @property
     def written(self) -> int:
-        """How many things the journal was given so far; see `mark_stored`."""
+        """How many writes the journal was given so far; see `mark_stored`."""
         return self.queue.written
 
     def mark_stored(self, count: int, now: float) -> list[Sent]:
-        """The first `count` things that the journal was given are on the disk."""
+        """Note that the first `count` writes are on the disk; return the messages to send now."""
         self.context.now = now
         for what in self.queue.take_stored(count):
             if isinstance(what, Record):
                 try:
                     self._announce(what)
                 except Exception:
-                    self.problems.report("tell of a notification")
+                    self.problems.report("send a notification")
             else:
                 self.send(*what)
         self.counts.limit_uncounted()
@@ -153,15 +153,16 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def fail(self, reason: str) -> list[Sent]:
-        """Nothing can be written any more: tell those who wait for the disk, and refuse everything
-        that must be written from now on. The owner starts a new machine with what is on disk."""
+        """Stop, because nothing can be written any more. Everybody who waits for the disk is told
+        so, and everything that needs a write is refused from now on. The caller starts a new state
+        machine from the disk."""
         for what in self.queue.fail(reason):
             self.intake.take_back(what, reason)
         self.counts.take_back()
         return self.drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due: called at least once each `beat`."""
+        """Do what is due. To be called at least once per `beat`."""
         self.context.now = now
         self.counts.catch_up()
         self.set_aside.retire(RETIRED[1])
@@ -171,7 +172,7 @@ class Rendezvous(Downstream):
             if self._checked < 0:
                 self.nodes.find_unwanted(self.wants.keys())
             self._checked = now
-            with self.problems.survive("forget who is gone"):
+            with self.problems.survive("drop silent neighbours"):
                 self.expire()
             if not self.failed:
                 self.nodes.retire_unwanted()
@@ -185,8 +186,8 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def _forget_publishers(self) -> None:
-        """Forget the stamps of publishers that were silent longest. One that returns says itself
-        which of its publications are acknowledged."""
+        """Forget the stamps of the publishers that have been silent longest. A publisher that
+        returns says itself which of its publications are acknowledged."""
         many = len(self.publishers) - self.limits.publishers
         if many > 0:
             self.journal.forget_publishers(self.stamps.forget(many))
@@ -195,7 +196,7 @@ class Rendezvous(Downstream):
     # -- notifications -------------------------------------------------------------------------
 
     def _announce(self, record: Record) -> None:
-        """A notification is on the disk: it is acknowledged, it counts, and it goes out."""
+        """Acknowledge, count and send a notification that is on the disk."""
         self.intake.acknowledge(record)
         nodes = self.counts.store(record)
         if nodes:
@@ -226,7 +227,7 @@ class Rendezvous(Downstream):
         return message if message.owner else msgspec.structs.replace(message, owner=str(sender))
 
     def _count(self, sender: Name, message: m.Count) -> None:
-        """Say how far a node and those below it have counted."""
+        """Answer with the counts of a node and of the nodes below it."""
         node = message.node
         if message.epoch != self.epoch:
             self.tell_epoch(sender)
@@ -240,14 +241,14 @@ class Rendezvous(Downstream):
                                         self.total(node), counts))  # fmt: skip
 
     def ask_above(self, message: m.Message) -> None:
-        """A question that no cache here could answer: it is for the journal."""
+        """Answer from the journal a question that the cache could not answer."""
         if not isinstance(message, m.Recover):
             return
         try:
             ranges = self.nodes.existing(message.ranges)
             found, lost = self.journal.find(ranges, self.limits.answer_bytes)
         except TidingsError:
-            return  # it will be asked for again
+            return  # the neighbour will ask again
         request = self.questions.open[message.request]
         self.charges.charge(request.neighbour, count_entries(found))
         for notification in found:
@@ -260,10 +261,10 @@ class Rendezvous(Downstream):
         here = [one for one in exist if is_known(one.node)]
         return here, [one for one in exist if not is_known(one.node)]
 
-    # -- what neighbours want ------------------------------------------------------------------
+    # -- wanted nodes --------------------------------------------------------------------------
 
     def admit(self, name: Name, nodes: Iterable[int]) -> list[int]:
-        """Nodes that are not there are refused, all at once."""
+        """The nodes that a neighbour may want. Nodes that do not exist are refused together."""
         asked = list(nodes)
         graph, aside = self.graph, self.set_aside.aside
         unknown = tuple(node for node in asked if node not in graph or node in aside)

@@ -1,7 +1,7 @@
-"""What was given to the journal, and what waits until that is on the disk.
+"""Holds messages and notifications until the writes that they depend on are on the disk.
 
-given      1  2  3  4  5  6         things, counted in the order in which they were given
-on disk    ───────┤                 `take_stored(3)` gives all that waited for 1, 2 and 3
+writes     1  2  3  4  5  6         numbered in the order in which the journal got them
+on disk    ───────┤                 `take_stored(3)` returns all that waited for 1, 2 and 3
 waiting    record 2, answer 3, record 5, acknowledgment 6
 """
 
@@ -16,27 +16,27 @@ from tidings.routing.root.journal import Journal, Record
 
 
 class WriteQueue:
-    """Between a rendezvous point and its journal."""
+    """The queue between a rendezvous point and its journal."""
 
     def __init__(self, journal: Journal, written: int) -> None:
         self.journal = journal
         self.written = written
-        """Things that were given to the journal so far."""
+        """How many writes the journal was given so far."""
         self.failed = ""
-        """Why nothing can be written any more."""
+        """Why nothing can be written any more; empty while writing works."""
         self.records: deque[Record] = deque()
         """Notifications that are not on the disk yet."""
         self.promised = 0
-        """Entries of the answers that wait."""
+        """How many entries the waiting answers have."""
         self.unsynced_bytes = 0
         """Bytes of the publications that are not on the disk yet."""
-        self._waiting: deque[tuple[int, Record | Sent]] = deque()  # and for how many things
-        self._sizes: deque[tuple[int, int]] = deque()  # written so far, bytes of a publication
+        self._waiting: deque[tuple[int, Record | Sent]] = deque()  # with the write it waits for
+        self._sizes: deque[tuple[int, int]] = deque()  # a write, and the bytes of its publication
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    # -- what is written -----------------------------------------------------------------------
+    # -- writing -------------------------------------------------------------------------------
 
     def add_node(self, node: int, interest: bytes, owner: str) -> None:
         self.journal.add_node(node, interest, owner)
@@ -51,27 +51,27 @@ class WriteQueue:
         self.written += 1
 
     def append(self, record: Record, size: int) -> None:
-        """Write a publication of so many bytes."""
+        """Write a publication of `size` bytes."""
         self.journal.append(record)
         self.written += 1
         self._sizes.append((self.written, size))
         self.unsynced_bytes += size
 
-    # -- what waits for it ---------------------------------------------------------------------
+    # -- waiting for the disk ------------------------------------------------------------------
 
     def hold_record(self, record: Record) -> None:
-        """Hold a notification, the last thing that was written, until it is on the disk."""
+        """Hold a notification, which was the last write, until it is on the disk."""
         self.records.append(record)
         self._waiting.append((self.written, record))
 
     def hold(self, sent: Sent) -> None:
-        """Hold a message until all that was written by now is on the disk."""
+        """Hold a message until all writes so far are on the disk."""
         self._waiting.append((self.written, sent))
         if isinstance(sent[1], m.Answer):
             self.promised += len(sent[1].counts)
 
     def take_stored(self, count: int) -> Iterator[Record | Sent]:
-        """Give out what waited for the first `count` things, in order."""
+        """Take out, in order, everything that waited for the first `count` writes."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= count:
             _, what = waiting.popleft()
@@ -84,7 +84,7 @@ class WriteQueue:
             self.unsynced_bytes -= self._sizes.popleft()[1]
 
     def fail(self, reason: str) -> list[Record | Sent]:
-        """Nothing can be written any more; what waited in vain."""
+        """Stop, because nothing can be written any more; return everything that waited."""
         self.failed = reason
         waited = [what for _, what in self._waiting]
         self._waiting.clear()

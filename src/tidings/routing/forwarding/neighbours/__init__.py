@@ -1,13 +1,13 @@
 """The neighbours below a router or a rendezvous point, one part of the state machine per module.
 
     message ──downstream.py──> subscriptions   which neighbour wants which node
-                               questions       what was passed on above, until it is answered
+                               questions       questions passed on above, until they are answered
                                recovery        notifications that a neighbour missed
                                return_paths    where acknowledgments go
-                               beats, sums     what neighbours hear regularly, to notice a loss
+                               beats, sums     regular messages by which neighbours notice a loss
                                charges         who pays: accounts, by owners
 
-    context.py      what the parts share: settings, time, life, and the messages to be sent
+    context.py      what the parts share: settings, time, life, and the messages to send
 
 Used only inside `routing`, by routers and by the rendezvous point. Start at context.py, then
 subscriptions.py.

@@ -1,11 +1,11 @@
-"""How much work was done for each owner, and what it still waits for. Owners pay, not links.
+"""The work that was done for each owner, and its open requests. Owners pay, not links.
 
 link edge ─┬─ alice     her account          A question is charged to the owner that asks, and
-           ├─ bob       his account          also to the router that it came from, which may have
-           └─ edge      its own questions    as much as many owners. So no owner uses up what
-link carol ── carol     her account          others behind the same router may have, and no router
-link dan   ── a token   one account for      that makes up owners uses up what all others may
-link eve   ─┘           all its guests       have.
+           ├─ bob       his account          also to the router that it came from, which may spend
+           └─ edge      its own questions    as much as many owners. So no owner can use up the
+link carol ── carol     her account          share of others behind the same router, and a router
+link dan   ── a token   one account for      that invents owners can't use up the shares of all
+link eve   ─┘           all its guests       others.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import msgspec
 
 from tidings.routing.protocol.limits import Limits
 
-MANY = 16  # all owners behind one router may have as much as so many owners
-MOST = 50_000  # accounts; an owner with nothing open needs none
+MANY = 16  # all owners behind one router may together spend as much as this many owners
+MOST = 50_000  # accounts; an owner that owes nothing needs none
 
 
 class Account(msgspec.Struct):
     """The account of an owner, of a router, or of all owners behind a router."""
 
     spent: float = 0.0  # work that was done and is not paid off
-    paid: float = 0.0  # when that was last computed
-    questions: int = 0  # that were passed on and are not answered
+    paid: float = 0.0  # when `spent` was last reduced
+    questions: int = 0  # questions that were passed on and are not answered
     made: int = 0  # new nodes that it asked for and nobody wants yet
 
     def settle(self, now: float, work: float) -> None:
-        """Pay off so much work for each second since the last time."""
+        """Pay off an amount of work for each second since the last call."""
         self.spent = max(0.0, self.spent - work * (now - self.paid))
         self.paid = now
 
@@ -38,15 +38,15 @@ class Payer(NamedTuple):
     """An account that pays for something."""
 
     account: Account
-    many: int = 1  # owners that it may spend as much as
+    many: int = 1  # it may spend as much as this many owners
 
     def most(self, of_one: int, of_all: int) -> int:
-        """The limit for this payer, from those for one owner and for all together."""
+        """The limit for this payer, given the limits for one owner and for all owners together."""
         return of_one if self.many == 1 else max(of_one, of_all // 2)
 
 
 class Accounts:
-    """The accounts of owners. Cost: now and then one look at all of them."""
+    """The accounts of owners. Cost: now and then it visits all of them."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -67,7 +67,7 @@ class Accounts:
         return found
 
     def close(self, now: float) -> None:
-        """Remove accounts with nothing to pay and nothing open."""
+        """Remove accounts that owe nothing and have no open requests."""
         if now - self._closed < 1.0:
             return
         self._closed = now

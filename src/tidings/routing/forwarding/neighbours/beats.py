@@ -1,6 +1,6 @@
-"""Beats: every neighbour hears regularly where things stand, and so notices what it missed.
+"""Beats: regular messages with totals and digests, by which neighbours notice what they missed.
 
-    each beat       the totals that changed, a digest of what the neighbour is subscribed to
+    each beat       the totals that changed, a digest of the neighbour's subscriptions
     now and then    a digest of its edges, slice by slice, for a few neighbours at a time
 
 Neighbours that want nothing get one beat in four, as a sign of life.
@@ -16,22 +16,22 @@ from tidings.routing.forwarding.neighbours.sums import Sums
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import mix_edges
 
-SELDOM = 4  # neighbours that want nothing get one beat in so many
-SLICE = 1000  # nodes whose edges are looked at with one beat
-GRAPH = 5000  # nodes of one drawing
+SELDOM = 4  # neighbours that want nothing get one beat in this many
+SLICE = 1000  # nodes whose edges are compared with one beat
+GRAPH = 5000  # nodes in one Graph message
 
 
 class Beats:
-    """What the neighbours of one machine are told about its graph."""
+    """What one state machine tells its neighbours about its graph."""
 
     def __init__(self, context: Context, graph: LabelGraph[Name], sums: Sums) -> None:
         self._context = context
         self._graph = graph
         self._sums = sums
-        self._turns: deque[tuple[Name, Neighbour]] = deque()  # whose edges are looked at next
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # whose edges are compared next
 
     def add(self, name: Name, known: Neighbour) -> None:
-        """There is another neighbour."""
+        """Add a neighbour."""
         self._turns.append((name, known))
 
     def send_all(self, changed: dict[int, int]) -> None:
@@ -75,7 +75,7 @@ class Beats:
         return self._graph.lowest(one for label in above for one in label)
 
     def _take_turns(self) -> set[Name]:
-        """Neighbours whose edges are looked at now: as many as do not take long."""
+        """The neighbours whose edges are compared now: only as many as take little time."""
         due: set[Name] = set()
         work = 0
         for _ in range(len(self._turns)):
@@ -89,7 +89,7 @@ class Beats:
         return due
 
     def _digest_edges(self, known: Neighbour, name: Name) -> m.Edges:
-        """A digest of the edges of the neighbour's next slice of nodes."""
+        """A digest of the edges in the neighbour's next slice of nodes."""
         parts = 1 + len(known.nodes) // SLICE
         some = m.Slice(known.part % parts, parts)
         known.part += 1

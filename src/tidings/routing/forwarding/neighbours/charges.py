@@ -1,5 +1,4 @@
-"""Charging neighbours for their questions, and refusing those that ask too much; see
-accounts.py."""
+"""Charges neighbours for their questions, and refuses those that ask too much; see accounts.py."""
 
 from __future__ import annotations
 
@@ -8,14 +7,14 @@ from tidings.routing.forwarding.neighbours.context import Context, Name
 
 
 class Charges:
-    """The accounts of owners and neighbours at one machine."""
+    """The accounts of owners and neighbours at one state machine."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.accounts = Accounts(context.limits)
 
     def payers(self, name: Name, owner: str = "") -> tuple[Payer, ...]:
-        """The accounts that pay for a question; a router may ask for an owner behind it."""
+        """The accounts that pay for a question. A router may ask on behalf of an owner."""
         context = self._context
         mine = context.owner_of(name)
         if mine:
@@ -26,7 +25,8 @@ class Charges:
         return (Payer(known.own),)
 
     def may_ask(self, name: Name, owner: str = "") -> bool:
-        """Is a neighbour to be answered? It must have read its answers, and not had too many."""
+        """Should a neighbour be answered? Only if it has read its earlier answers, and has not had
+        too many of them."""
         context = self._context
         limits = context.limits
         for account, many in self.payers(name, owner):

@@ -26,18 +26,18 @@ class Neighbour(msgspec.Struct):
     heard: float
     nodes: set[int] = msgspec.field(default_factory=set)  # that it wants
     tally: Tally = msgspec.field(default_factory=Tally)  # of these nodes
-    done: int = 0  # the serial up to which it needs nothing;
-    says_done: bool = False  # subscribers say so, others never do
+    done: int = 0  # the serial up to which it needs nothing
+    says_done: bool = False  # it has reported `done`; publishers never do
     part: int = 0  # the slice of its edges to compare next
-    unknown: set[int] = msgspec.field(default_factory=set)  # nodes that are not in the graph yet
+    unknown: set[int] = msgspec.field(default_factory=set)  # wanted nodes not in the graph yet
     left_out: bool = False  # it wants more nodes than it may wait for
-    own: Account = msgspec.field(default_factory=Account)  # pays for what it asks for itself
-    behind: Account = msgspec.field(default_factory=Account)  # and for what others ask through it
+    own: Account = msgspec.field(default_factory=Account)  # pays for its own questions
+    behind: Account = msgspec.field(default_factory=Account)  # pays for questions it passes on
     beaten: float = float("-inf")  # when it was last sent a beat
 
 
 class Context:
-    """Shared by the parts of one machine, which set nothing here but `now` and the counts."""
+    """Shared by the parts of one state machine. They change only `now` and the counters here."""
 
     def __init__(self, name: str, times: Times, limits: Limits, first_request: int) -> None:
         self.name = name
@@ -46,13 +46,12 @@ class Context:
         self.standing = Standing(times, first_request, hands_on=True)
         self.neighbours: dict[Name, Neighbour] = {}
         self.now = 0.0
-        self.beyond: Counter[str] = Counter()  # what was not done, by the limit that it exceeded
+        self.beyond: Counter[str] = Counter()  # refused requests, by the limit that they exceeded
         self.queued_bytes: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
         self.owner_of: Callable[[Name], str] = lambda _: ""
-        """The owner of what a neighbour asks for; empty for routers, which name owners
-        themselves."""
+        """The owner of a neighbour's requests; empty for routers, which name owners themselves."""
         self._out: list[Sent] = []
-        self._single = 0  # messages among them that can be merged
+        self._single = 0  # how many of them can be merged
 
     @property
     def epoch(self) -> int:

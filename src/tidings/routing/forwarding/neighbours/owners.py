@@ -1,7 +1,7 @@
-"""The names of owners: those whose filters the nodes are.
+"""The names of the owners of nodes.
 
-The node where an owner's link ends says who it is, and each router on the way puts its own name in
-front, so `edge/alice` and `west/alice` are two owners.
+The node that an owner is linked to says who the owner is, and each router on the way to the root
+puts a name in front. So `edge/alice` and `west/alice` are two owners.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ UNKNOWN = "?"  # an owner that the router in front of it has not named
 
 
 def name_owner_behind(router: object, owner: str) -> str:
-    """The name of an owner that a router speaks for. A router can only speak for those below it:
-    the same name behind another router is another owner."""
+    """The name of an owner behind a router. A router can only speak for owners below it: the same
+    name behind another router is another owner."""
     if not owner:
         return ""
     found = f"{router}/{owner}"
@@ -29,13 +29,14 @@ def name_owner_behind(router: object, owner: str) -> str:
 
 
 def name_owner(context: Context, sender: Name, message: m.Ask) -> m.Ask:
-    """A question with the name of its owner. Only routers may speak for others."""
+    """Set the owner of a question. Only routers may speak for others."""
     owner = context.owner_of(sender) or name_owner_behind(sender, message.owner)
     return msgspec.structs.replace(message, owner=owner)
 
 
 def ask_for_owners(context: Context, nodes: Iterable[int]) -> dict[str, list[int]]:
-    """Which of some nodes are wanted by owners whose links end here. Routers are asked."""
+    """The owners with a link to this node that want some of the given nodes, and which ones they
+    want. Routers are asked about the owners behind them."""
     asked, found = set(nodes), dict[str, list[int]]()
     for name, known in context.neighbours.items():
         mine = sorted(asked & known.nodes)

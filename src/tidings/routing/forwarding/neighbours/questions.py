@@ -1,4 +1,4 @@
-"""Questions that were passed on towards the root: whose they are, until they are answered.
+"""Questions that were passed on towards the root, and who asked them, until they are answered.
 
 neighbour ──Ask 7──> here ──Ask 1041──> above        1041: the neighbour, its number 7, who pays
 neighbour <─Answer 7── here <─Answer 1041── above
@@ -20,13 +20,13 @@ class Request(msgspec.Struct, frozen=True):
     """A question that was passed on."""
 
     neighbour: Name
-    number: int  # by which the neighbour knows it
+    number: int  # the number that the neighbour gave it
     expires: float
     payers: tuple[Payer, ...]
 
 
 class Questions:
-    """Those that are not answered yet, by the number that they were passed on with."""
+    """The open questions, by the number under which they were passed on."""
 
     def __init__(self, context: Context, charges: Charges, first: int) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class Questions:
         self.open: dict[int, Request] = {}
 
     def add(self, sender: Name, number: int, work: int = 1, owner: str = "") -> int | None:
-        """The number to pass a question on with; None where too many are open."""
+        """The number under which to pass a question on; None if too many are open."""
         payers, limits = self._charges.payers(sender, owner), self._context.limits
         if len(self.open) >= limits.all_questions or any(
             one.account.questions >= one.most(limits.questions, limits.all_questions)
@@ -57,7 +57,7 @@ class Questions:
         request = self.open.get(message.request)
         if request is None:
             return False
-        if not isinstance(message, m.Recovered):  # more of those may follow
+        if not isinstance(message, m.Recovered):  # several Recovered messages may come
             self._close([message.request])
             for account, _ in request.payers:
                 account.spent += _entries(message)
@@ -66,7 +66,7 @@ class Questions:
         return True
 
     def expire(self) -> None:
-        """Forget those that nobody answered."""
+        """Forget the questions that nobody answered in time."""
         now = self._context.now
         self._close([number for number, one in self.open.items() if one.expires < now])
 

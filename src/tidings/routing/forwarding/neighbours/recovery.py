@@ -1,4 +1,4 @@
-"""Notifications that somebody missed and asks for: how many are looked for and sent at once."""
+"""Answers requests for missed notifications, with a limit on how many are sent at once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.forwarding.neighbours.questions import Questions
 from tidings.routing.protocol import messages as m
 
-MOST_NUMBERS = 4000  # that are looked for at once: well-behaved subscribers ask for fewer
-CHUNK = 64  # notifications of one answer,
-CHUNK_BYTES = 512 << 10  # and bytes of their payloads and marks: a router does nothing else
-MARK_BYTES = 32  # meanwhile; a mark counts as so many
+MOST_NUMBERS = 4000  # numbers looked up at once; well-behaved subscribers ask for fewer
+CHUNK = 64  # notifications in one answer
+CHUNK_BYTES = 512 << 10  # payloads and marks in one answer, so that encoding it is quick
+MARK_BYTES = 32  # what one mark counts towards CHUNK_BYTES
 
 
 class Recovery:
-    """What one machine answers from its cache."""
+    """Answers from the cache of one state machine."""
 
     def __init__(
         self, context: Context, charges: Charges, questions: Questions, cache: Cache
@@ -30,8 +30,8 @@ class Recovery:
     def answer(
         self, sender: Name, message: m.Recover, here: list[m.Range], elsewhere: list[m.Range]
     ) -> m.Recover | None:
-        """Send what the cache has of `here`; the question for the rest and for `elsewhere`, to be
-        passed on above."""
+        """Send the notifications of `here` that the cache has. Return the question to pass on for
+        the rest and for `elsewhere`, if there is one."""
         context, request = self._context, message.request
         found, rest = self._cache.find(here, context.limits.answer_bytes)
         rest += elsewhere
@@ -51,7 +51,7 @@ class Recovery:
 
 
 def bound_ranges(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.Range]:
-    """Ranges without overlaps, with at most so many numbers in all."""
+    """Ranges without overlaps, with at most `most` numbers in all."""
     found: list[m.Range] = []
     for node, first, last in sorted(ranges):
         if found and found[-1].node == node:
@@ -64,14 +64,14 @@ def bound_ranges(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.
 
 
 def count_entries(found: Iterable[m.Notification]) -> int:
-    """What it costs to send notifications again: those with many marks cost more."""
+    """The cost of sending notifications again. Notifications with many marks cost more."""
     return sum(1 + 2 * len(one.marks) for one in found)
 
 
 def split_into_answers(
     epoch: int, request: int, found: Iterable[m.Notification]
 ) -> Iterator[m.Recovered]:
-    """The notifications that a question found, in messages that fit into frames."""
+    """Split the notifications of an answer into messages that fit into frames."""
     part: list[m.Notification] = []
     size = 0
     for one in found:

@@ -9,11 +9,11 @@ MOST_BACK = 4  # neighbours that get the acknowledgments of one publisher
 
 
 class ReturnPaths:
-    """By publisher, the last few neighbours that spoke of it, the latest first.
+    """For each publisher, the last few neighbours that sent its publications, the latest first.
 
-    Several, because a neighbour that only repeats what a publisher said must not get its
-    acknowledgments alone. Publishers that were silent longest are forgotten: one that still waits
-    repeats its publication.
+    Several are kept, because a neighbour that merely repeats a publication must not be the only one
+    to get the acknowledgments. Publishers that have been silent longest are forgotten: one that
+    still waits repeats its publication.
     """
 
     def __init__(self, context: Context) -> None:
@@ -22,12 +22,12 @@ class ReturnPaths:
         self.known: dict[str, tuple[Name, ...]] = {}
 
     def add(self, publisher: str, sender: Name) -> None:
-        """A neighbour spoke of a publisher."""
+        """Note that a neighbour sent a publication of a publisher."""
         known = self.known
         paths = known.get(publisher, ())
         if not paths or paths[0] != sender:
             paths = (sender, *(one for one in paths if one != sender))[:MOST_BACK]
-        if len(known) > self.many:  # only then does the order of silence matter
+        if len(known) > self.many:  # otherwise the order does not matter
             known.pop(publisher, None)
         known[publisher] = paths
         if len(known) > self._context.limits.publishers:

@@ -1,8 +1,8 @@
 """Which neighbour wants which node.
 
-Invariant: a neighbour is subscribed to a node in the graph when it wants the node and the graph has
-it; those that want one that is not there yet wait. What a neighbour wants is kept as a set with its
-digest, so that both sides can find out cheaply that one of them missed something.
+Invariant: a neighbour is subscribed to a node if and only if it wants the node and the graph has
+it. A neighbour that wants a node outside the graph waits. The nodes that a neighbour wants are kept
+as a set with a digest, so that both sides can notice cheaply that one of them missed a message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidings.routing.protocol import messages as m
 
 
 class Subscriptions:
-    """Of all neighbours of one machine, in its graph."""
+    """The subscriptions of all neighbours of one state machine."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class Subscriptions:
     # -- one neighbour and one node ------------------------------------------------------------
 
     def add(self, name: Name, node: int) -> bool:
-        """A neighbour wants a node; False if it is known to. It is told where the node belongs, as
-        soon as the graph has it."""
+        """Note that a neighbour wants a node; False if that is known already. It is told where the
+        node belongs as soon as the graph has it."""
         known = self._neighbours[name]
         if node in known.nodes:
-            if node in self._graph and self._charges.may_ask(name):  # it was told, and missed it
+            if node in self._graph and self._charges.may_ask(name):  # it missed the Setup
                 self._tell(node, name)
             return False
         known.nodes.add(node)
@@ -57,7 +57,7 @@ class Subscriptions:
         return True
 
     def remove(self, name: Name, node: int) -> bool:
-        """A neighbour does not want a node any more; True if it was the last that did."""
+        """Note that a neighbour no longer wants a node; True if no other neighbour wants it."""
         if node not in self._neighbours[name].nodes:
             return False
         self._remove(name, node)
@@ -81,24 +81,24 @@ class Subscriptions:
         self._tell(node, name)
 
     def _tell(self, node: int, name: Name) -> None:
-        """Say where a node belongs in the graph of a neighbour."""
+        """Tell a neighbour where a node belongs in its graph."""
         parents, children = self._graph.around(node, name)
         self._charges.charge(name, 1 + len(parents) + len(children))
         total, serial = self.sums.total(node), self.sums.serial_of(node)
         epoch, seen = self._context.epoch, self.sums.seen()
         self._context.send(name, m.Setup(epoch, node, parents, children, total, serial, seen))
 
-    # -- all that want a node ------------------------------------------------------------------
+    # -- all neighbours that want a node -------------------------------------------------------
 
     def serve_waiting(self, node: int) -> None:
-        """Subscribe those that want a node, which is in the graph now."""
+        """Subscribe the neighbours that waited for a node, which is now in the graph."""
         for name in sorted(self.wants.get(node, ()), key=str):
             self._neighbours[name].unknown.discard(node)
             if name not in self._graph.nodes[node].subscribers:
                 self._subscribe(node, name)
 
     def refuse_all(self, node: int) -> None:
-        """Tell those that want a node that there is none."""
+        """Tell all neighbours that want a node that it does not exist."""
         for name in sorted(self.wants.get(node, ()), key=str):
             self._remove(name, node)
             self._context.send_single(name, m.Refuse(self._context.epoch, (node,)))
@@ -106,9 +106,9 @@ class Subscriptions:
     # -- limits --------------------------------------------------------------------------------
 
     def admit(self, name: Name, nodes: Iterable[int], all_unknown: int) -> list[int]:
-        """The nodes that a neighbour may want, of those that it says it wants. `all_unknown` nodes
-        are wanted and not in the graph. The rest is left out: the neighbour is asked for them again
-        when it waits for fewer."""
+        """The nodes that a neighbour may want, out of those that it asks for. `all_unknown` wanted
+        nodes are not in the graph yet. The rest is left out: the neighbour is asked to repeat it
+        when it waits for fewer nodes."""
         known, limits, beyond = self._neighbours[name], self._context.limits, self._context.beyond
         found, unknown = [], len(known.unknown)
         most = min(limits.unknown, unknown + limits.all_unknown - all_unknown)
@@ -128,7 +128,7 @@ class Subscriptions:
         return found
 
     def ask_for_left_out(self, all_unknown: int) -> None:
-        """Have neighbours repeat what was left out, when there is room for it."""
+        """Ask neighbours to repeat the nodes that were left out, if there is room for them."""
         limits = self._context.limits
         room = 2 * all_unknown <= limits.all_unknown
         for name, known in self._neighbours.items():
@@ -137,7 +137,7 @@ class Subscriptions:
                 self._context.send(name, m.Which(self._context.epoch))
 
     def clear(self) -> None:
-        """Nothing that is known of nodes is right any more."""
+        """Forget all nodes and subscriptions, because they belong to a life that is over."""
         self._graph.clear()
         self.wants.clear()
         self.sums.clear()

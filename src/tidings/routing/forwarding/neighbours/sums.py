@@ -1,8 +1,8 @@
-"""The sums of totals that neighbours are told, and up to which serial they are right.
+"""The sums of totals that neighbours are sent, and the serial up to which they are correct.
 
-A *total* is the number of notifications that matched a node. Each neighbour is told the sum over
-its nodes, so that it notices when it missed something. Sums are brought up to date only before
-they are told: until then it is remembered what they hold of the nodes whose totals have changed.
+A *total* is the number of notifications that matched a node. Each neighbour is sent the sum over
+its nodes, so that it notices when it missed something. Sums are updated only before they are sent.
+Until then, `counted` has the old totals that they still include.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tidings.routing.forwarding.neighbours.context import Context, Name
 
 
 class Sums:
-    """Kept in the tallies of the neighbours."""
+    """Updates the sums, which are kept in the tallies of the neighbours."""
 
     def __init__(
         self, context: Context, wants: Mapping[int, set[Name]], total: Callable[[int], int]
@@ -24,37 +24,37 @@ class Sums:
         self.total = total
         """How many notifications matched a node."""
         self.serial = 0
-        """Up to this one the totals of nodes are right,"""
+        """The serial up to which the totals of nodes are correct, except for `lagging` nodes."""
         self.lagging: dict[int, int] = {}
-        """except for these nodes, whose totals are right up to the serial here."""
+        """Nodes whose totals are correct only up to another serial, and that serial."""
         self.counted: dict[int, int] = {}
-        """What the sums hold of nodes whose totals have changed since."""
+        """Old totals that the sums still include, of nodes whose totals have changed since."""
 
     def seen(self) -> int:
-        """The highest serial that was heard of here."""
+        """The highest serial that was heard here."""
         return max(self.serial, self._standing.serial)
 
     def serial_of(self, node: int) -> int:
         return self.lagging.get(node, self.serial)
 
     def serial_for(self, name: Name) -> int:
-        """Up to which serial the totals of a neighbour's nodes are right."""
+        """The serial up to which the totals of a neighbour's nodes are correct."""
         nodes, lagging = self._neighbours[name].nodes, self.lagging
         few, many = (lagging, nodes) if len(lagging) < len(nodes) else (nodes, lagging)
         late = (lagging[node] for node in few if node in many)
         return min(self.serial, *late, self.serial)
 
     def note_change(self, node: int, before: int) -> None:
-        """The total of a node changes."""
+        """Note that the total of a node changes."""
         self.counted.setdefault(node, before)
 
     def total_counted(self, node: int) -> int:
-        """What the sums hold of a node."""
-        total = self.total(node)  # first, as it can change what was counted
+        """The total of a node that the sums include."""
+        total = self.total(node)  # call this first, because it can change `counted`
         return self.counted.get(node, total)
 
     def update(self) -> None:
-        """Bring all sums up to date."""
+        """Update all sums."""
         for node, before in self.counted.items():
             for name in self._wants.get(node, ()):
                 self._neighbours[name].tally.sum += self.total(node) - before

@@ -1,14 +1,14 @@
-"""The nodes of the content graph at a rendezvous point: how filters become nodes, and how nodes go.
+"""The nodes of the content graph at a rendezvous point, from creation to removal.
 
     Ask ──admission──> within limits? ──placing──> new ──> wanted ──> unwanted ──> retired ──> gone
                                                        lifecycle
 
-    admission.py   whether a filter is taken at all
-    placing.py     filters become nodes, and the answer to whoever asked
-    lifecycle.py   the life of a node, with its times
-    set_aside.py   filters whose owner has more than its share of a notification
-    ancestors.py   all nodes that a notification matches, from the lowest
-    parts.py       what all of these work with
+    admission.py   decides whether a filter is accepted at all
+    placing.py     finds or creates the node of a filter, and answers
+    lifecycle.py   the states of a node, and how long it stays in them
+    set_aside.py   sets filters aside when their owner exceeds its share of a notification
+    ancestors.py   all nodes that a notification matches, given the lowest ones
+    parts.py       the objects that all of these share
 
 Used only inside `routing`, by the rendezvous point. Start at placing.py.
 """

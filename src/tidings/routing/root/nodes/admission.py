@@ -1,4 +1,4 @@
-"""Whether a filter is taken at all: what is asked before it is placed."""
+"""Decides whether a filter is accepted, before it is placed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tidings.routing.root.ownership import describe
 
 
 class Admission(NodePart):
-    """Filters beyond a limit are refused in a sentence, or ignored if there may be room later: then
-    the asker asks again."""
+    """Filters beyond a limit are refused with a message. If there may be room later, they are
+    ignored instead, and the subscriber asks again."""
 
     def __init__(self, parts: Parts, aside: Mapping[int, Any], nodes: Nodes) -> None:
         super().__init__(parts)
@@ -24,7 +24,7 @@ class Admission(NodePart):
         self._nodes = nodes
 
     def admit(self, sender: Name, message: m.Ask) -> bool:
-        """May a filter be placed? If not, it was refused or ignored."""
+        """May a filter be placed? If not, it is refused or ignored here."""
         context, limits = self._context, self._context.limits
         payers = self._charges.payers(sender, message.owner)
         size = len(message.interest)
@@ -41,7 +41,10 @@ class Admission(NodePart):
             if not is_full:
                 context.beyond["new_nodes"] += 1
                 return False
-            refusal = f"there are {len(self._graph):,} nodes, expected at most {limits.all_nodes:,}"
+            refusal = (
+                f"found {len(self._graph):,} filters in the channel, expected fewer than "
+                f"{limits.all_nodes:,}; try again later"
+            )
             context.beyond["all_nodes"] += 1
         elif self._queue.promised > limits.burst:
             context.beyond["work"] += 1
@@ -56,10 +59,10 @@ class Admission(NodePart):
         try:
             return self._interests.look_up(interest)[1] is None
         except TidingsError:
-            return False  # placing it says why
+            return False  # placing the filter reports the error
 
     def _exceeds_share(self, message: m.Ask) -> str:
-        """Why an owner may not have one filter more; empty if it may, or has it."""
+        """Why an owner may not have one more filter; empty if it may, or has this one already."""
         limits, beyond, owner = self._context.limits, self._context.beyond, message.owner
         held = self._claims.holding(owner)
         size = held.size + work_of(message.interest)
@@ -72,28 +75,28 @@ class Admission(NodePart):
         try:
             key, node = self._interests.look_up(message.interest)
         except TidingsError:
-            return ""  # placing it says why
+            return ""  # placing the filter reports the error
         there = node is not None and node not in self._aside
         if there and owner in self._claims.owners(node or 0):
             return ""
         if size > limits.filters_bytes:
             beyond["filters_bytes"] += 1
             return (
-                f"found filters of {size:,} bytes for {describe(owner)} with this one, expected at "
-                f"most {limits.filters_bytes:,}, where bytes beyond the first 1,024 of a filter "
-                f"count eightfold; drop others first"
+                f"found {size:,} bytes of filters for {describe(owner)} with this one, expected at "
+                f"most {limits.filters_bytes:,} (bytes beyond the first 1,024 of a filter count "
+                f"eightfold); drop other filters first"
             )
         if long > most_long:
             beyond["long_filter_bytes"] += 1
             return (
-                f"found {long:,} bytes of filters longer than {LONG:,} for {describe(owner)} with "
-                f"this one, expected at most {most_long:,}; drop others first"
+                f"found {long:,} bytes of filters longer than {LONG:,} bytes for {describe(owner)} "
+                f"with this one, expected at most {most_long:,}; drop other filters first"
             )
         if held.nodes >= limits.nodes:
             beyond["nodes"] += 1
             return (
-                f"found {held.nodes:,} filters for {describe(owner)}, expected at most "
-                f"{limits.nodes:,} with this one; drop others first"
+                f"found {held.nodes:,} filters for {describe(owner)} without this one, expected "
+                f"fewer than {limits.nodes:,}; drop other filters first"
             )
         refusal = self._claims.refusal_for(owner, key)
         beyond["marks"] += bool(refusal)

@@ -1,4 +1,4 @@
-"""All nodes that a notification matches, from the lowest of them."""
+"""All nodes that a notification matches, given the lowest of them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from tidings.routing.forwarding.graph_caches import GraphCaches
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours import Name
 
-MOST_KNOWN = 10_000  # headers, and all nodes above them
+MOST_KNOWN = 10_000  # headers whose ancestors are remembered
 
 
 class Ancestors:
-    """Worked out once for each header, and known until the graph changes."""
+    """The nodes above each header, computed once and cached until the graph changes."""
 
     def __init__(
         self, graph: LabelGraph[Name], aside: Mapping[int, Any], caches: GraphCaches
     ) -> None:
-        """Nodes that are set aside match nothing."""
+        """Nodes in `aside` match nothing."""
         self._graph = graph
         self._aside = aside
         self._known: dict[Label, Label] = caches.add({})
 
     def matched(self, lowest: Label) -> Label:
-        """The nodes of a header and all that cover them."""
+        """The nodes of a header and all nodes that cover them."""
         found = self._known.get(lowest)
         if found is None:
             nodes = self._graph.nodes

@@ -1,10 +1,10 @@
 """The life of a node at the root: new, wanted, unwanted, retired, forgotten.
 
-    new ──subscribed──> wanted ──nobody wants it──> unwanted ──40 s──> retired ──20 s──> gone
-     └──────────────nobody came for it─────────────────┘
+    new ──subscribed──> wanted ──nobody wants it──> unwanted ──40 s──> retired ──60 s──> gone
+     └──────────────nobody subscribed──────────────────┘
 
-A retired node is not in the graph any more, but a subscriber may have missed its last numbers, so
-its count is still told. The times are two and three times `Times.expire`.
+A retired node is no longer in the graph. Its count is still reported, because a subscriber may have
+missed its last numbers. The times are two and three times `Times.expire`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidings.routing.root.nodes.parts import NodePart, Parts
 
 
 class Retired(msgspec.Struct, frozen=True):
-    """A node that is gone, though somebody may have missed its last numbers."""
+    """A removed node whose last numbers a subscriber may have missed."""
 
     above: set[int]  # the nodes that covered it
     count: int
@@ -28,7 +28,7 @@ class Retired(msgspec.Struct, frozen=True):
 
 
 class Nodes(NodePart):
-    """The nodes of a rendezvous point, and what becomes of them."""
+    """The states of the nodes of a rendezvous point."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
@@ -39,11 +39,11 @@ class Nodes(NodePart):
     # -- numbers -------------------------------------------------------------------------------
 
     def under(self, node: int) -> set[int]:
-        """A node and all that it covers."""
+        """A node and all nodes that it covers."""
         return self._graph.descendants(node) | {node}
 
     def counts_of(self, node: int, under: Iterable[int], since: int) -> dict[int, int]:
-        """The counts of the nodes under a node, retired ones included, that counted since a
+        """The counts of the nodes under a node, retired ones included, whose count changed since a
         serial."""
         found = self._counts.changed_since(under, since)
         for number, one in self.retired.items():
@@ -52,18 +52,18 @@ class Nodes(NodePart):
         return found
 
     def is_known(self, node: int) -> bool:
-        """Is a node there, or was it a while ago?"""
+        """Does a node exist, or did it exist until recently?"""
         return node in self._counts.counts or node in self._graph or node in self.retired
 
     def existing(self, ranges: Iterable[m.Range]) -> list[m.Range]:
-        """Ranges without the numbers that were not given yet: what is not on the disk yet is not
-        lost, and will be sent. At most as many numbers as are looked for at once."""
+        """Cut ranges down to numbers that are on the disk: later ones are not lost, and will be
+        sent. Also cut them down to as many numbers as are looked up at once."""
         found: list[m.Range] = []
         left = self._context.limits.burst
         for node, first, last in ranges:
             first = max(first, 1)
             if self.is_known(node):
-                last = min(last, self._count_of(node))  # only the journal knows of other nodes
+                last = min(last, self._count_of(node))  # only the journal knows other nodes
             last = min(last, first + left - 1)
             if first <= last:
                 found.append(m.Range(node, first, last))
@@ -74,16 +74,16 @@ class Nodes(NodePart):
         retired = self.retired.get(node)
         return self._counts.counts.get(node, 0) if retired is None else retired.count
 
-    # -- who wants them ------------------------------------------------------------------------
+    # -- wanted and unwanted nodes -------------------------------------------------------------
 
     def add_maker(self, node: int, payers: tuple[Payer, ...]) -> None:
-        """A node is new: it is charged to those who asked for it until somebody wants it."""
+        """Charge a new node to whoever asked for it, until somebody wants it."""
         self.makers[node] = payers
         for account, _ in payers:
             account.made += 1
 
     def settle(self, node: int) -> None:
-        """A node is wanted, or gone: it is not new any more."""
+        """Stop charging for a node, which is wanted or gone and so no longer new."""
         for account, _ in self.makers.pop(node, ()):
             account.made -= 1
 
@@ -92,14 +92,14 @@ class Nodes(NodePart):
         self.settle(node)
 
     def find_unwanted(self, wanted: Iterable[int]) -> None:
-        """After a start: nodes of a life before that nobody may want any more."""
+        """After a start, mark nodes of earlier lives as unwanted until somebody wants them."""
         there = self._graph.nodes.keys() - wanted - self.unwanted.keys()
         self.unwanted |= dict.fromkeys(there, self._context.now)
 
-    # -- how they go ---------------------------------------------------------------------------
+    # -- removing nodes ------------------------------------------------------------------------
 
     def retire_unwanted(self) -> None:
-        """Retire nodes that were unwanted for so long that nobody can be about to want them."""
+        """Retire nodes that were unwanted for so long that no subscription can still be coming."""
         late = self._context.now - 2 * self._context.times.expire
         old = {node for node, since in self.unwanted.items() if since < late}
         if old:
@@ -110,9 +110,8 @@ class Nodes(NodePart):
                 self.retire(node)
 
     def forget_retired(self, done: int) -> None:
-        """Forget retired nodes when nobody can ask for their numbers any more: nobody needs what
-        came up to `done`, and subscribers that are away for longer are told that they missed
-        something."""
+        """Forget retired nodes whose numbers nobody can ask for any more. Nobody needs anything up
+        to `done`, and subscribers that stay away longer are told that they missed something."""
         late = self._context.now - 3 * self._context.times.expire
         many = len(self.retired) - self._context.limits.all_new_nodes
         for at, (node, one) in enumerate([*self.retired.items()]):
@@ -120,7 +119,7 @@ class Nodes(NodePart):
                 del self.retired[node]
 
     def retire(self, node: int) -> None:
-        """Take out a node that nobody wants."""
+        """Remove a node that nobody wants."""
         self.settle(node)
         self._interests.remove(node)
         self._claims.remove(node)

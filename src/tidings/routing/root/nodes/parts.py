@@ -1,4 +1,4 @@
-"""What the parts of a rendezvous point that handle nodes work with; it is wired up once."""
+"""The objects that the node-handling parts of a rendezvous point share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.routing.root.write_queue import WriteQueue
 
 
 class Parts(NamedTuple):
-    """The objects that a rendezvous point has once, and that its parts share."""
+    """The objects of one rendezvous point that its parts share."""
 
     context: Context
     charges: Charges
@@ -30,7 +30,7 @@ class Parts(NamedTuple):
 
 
 class NodePart:
-    """A part that handles nodes."""
+    """The base class of the parts that handle nodes."""
 
     def __init__(self, parts: Parts) -> None:
         self._context = parts.context

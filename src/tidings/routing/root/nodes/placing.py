@@ -1,4 +1,4 @@
-"""Giving filters their nodes, and answering those who ask for them."""
+"""Finds or creates the node of a filter, and answers the subscriber that asked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tidings.routing.root.nodes.lifecycle import Nodes
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
 
-NEW_NODE = 100  # what a new node costs, in entries of an answer
+NEW_NODE = 100  # the cost of a new node, in entries of an answer
 
 
 class Placing(NodePart):
-    """Gives filters their nodes, at a rendezvous point."""
+    """Finds or creates the nodes of filters at a rendezvous point."""
 
     def __init__(self, parts: Parts, nodes: Nodes, set_aside: SetAside, last_node: int) -> None:
         super().__init__(parts)
@@ -26,10 +26,10 @@ class Placing(NodePart):
         self._set_aside = set_aside
         self._admission = Admission(parts, set_aside.aside, nodes)
         self.last_node = last_node
-        """The newest node."""
+        """The number of the newest node."""
 
     def answer(self, sender: Name, message: m.Ask) -> None:
-        """Answer with the node of a filter, or with why there is none."""
+        """Answer with the node of a filter, or with the reason why there is none."""
         if not self._admission.admit(sender, message):
             return
         refusal, placed = self._place(sender, message)
@@ -39,8 +39,8 @@ class Placing(NodePart):
             return
         node, owner = placed.node, message.owner
         if node not in self._subscriptions.wants:
-            self._nodes.unwanted[node] = self._context.now  # from now on someone may want it
-        # all numbers that were given by now are on the disk when this is sent
+            self._nodes.unwanted[node] = self._context.now  # the asker has time to subscribe
+        # All numbers given so far will be on the disk when this answer is sent.
         given = self._counts.given_counts
         counts = {one: given[one] for one in self._nodes.under(node) if one in given}
         self._charges.charge(sender, len(counts), owner)
@@ -50,7 +50,7 @@ class Placing(NodePart):
         self._queue.hold((sender, m.Answer(epoch, message.request, node, serial, total, counts)))
 
     def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
-        """The place of a filter, which its owner has from now on; or why there is none."""
+        """Place a filter and record its owner; return a refusal, or the place."""
         if self._queue.failed:
             return self._queue.failed, None
         try:
@@ -69,18 +69,18 @@ class Placing(NodePart):
         return "", placed
 
     def _claim(self, node: int, owner: str, *, is_new: bool) -> None:
-        """An owner asked for a node: from now on it owns the node, alone or with others."""
-        if self._set_aside.bring_back(node):  # the owner is another one, or has room again
+        """Make whoever asked for a node its owner, alone or with others."""
+        if self._set_aside.bring_back(node):  # another owner asked, or this one has room again
             self._set_aside.own(node, (owner,))
         elif is_new:
             self._claims.add(node, owner)
         elif node not in self._subscriptions.wants and node not in self._nodes.makers:
-            self._set_aside.own(node, (owner,))  # the owners before have left
+            self._set_aside.own(node, (owner,))  # the previous owners have left
         elif self._claims.add(node, owner):
             self._queue.set_owners(node, self._claims.owners(node))
 
     def _make(self, sender: Name, placed: Placed, message: m.Ask) -> None:
-        """Put a new node into the graph and the journal, or nowhere."""
+        """Add a new node to both the graph and the journal, or to neither."""
         node = placed.node
         try:
             for one in (placed, *placed.also):

@@ -1,11 +1,11 @@
 """Filters that are set aside, because their owner has more than its share of a notification.
 
     judge ──> apply ──> aside      nothing is tagged with the node any more
-                 │                 ──all that it is a mark of went out──> retired
+                 │                 ──its last notification was sent──> retired
                  └────> in doubt   routers are asked for the owners of the nodes, and later
                                    notifications are judged by their answers
 
-Claims of owners can be out of date, see claims.py. A node with such a claim is not set aside before
+Claims of owners can be out of date; see claims.py. A node with such a claim is set aside only after
 routers were asked for its owners.
 """
 
@@ -28,38 +28,38 @@ from tidings.routing.root.nodes.lifecycle import Nodes
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.ownership import MOST_OWNERS, Verdict, judge, lighten
 
-MARKS, MATCH = "give marks to", "match"  # what too many filters do to a notification
-MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that are behind one router
+MARKS, MATCH = "give marks to", "match"  # verbs for the message to the owner
+MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that one router may name
 
 
 class SetAside(NodePart):
-    """Which nodes are set aside at a rendezvous point, and whose nodes are in doubt."""
+    """The nodes that are set aside at a rendezvous point, and those whose owners are in doubt."""
 
     def __init__(self, parts: Parts, nodes: Nodes) -> None:
         super().__init__(parts)
         self._nodes = nodes
         self.aside: dict[int, int] = {}
-        """Nodes that are to be taken out, and the serial after which."""
+        """Nodes to be removed, and the serial up to which notifications must be sent first."""
         self.ancestors = Ancestors(parts.graph, self.aside, parts.caches)
         self.doubted: dict[int, set[str]] = {}
         """Nodes whose owners were asked for, with the owners that were named so far."""
-        self._asked = 0.0  # when they were asked for
-        self._named: Counter[tuple[int, Name]] = Counter()  # owners that a router named of a node
+        self._asked = 0.0  # when routers were asked
+        self._named: Counter[tuple[int, Name]] = Counter()  # owners of a node that a router named
         self._most_marks = min(parts.context.limits.all_marks, frames.MOST_MARKS)
-        self._fitting: set[Label] = parts.caches.add(set())  # headers that are within all shares,
-        self._fitting_version = -1  # with this version of the claims
-        self._most_judged = 0  # nodes of a notification
+        self._fitting: set[Label] = parts.caches.add(set())  # headers that are within all shares
+        self._fitting_version = -1  # the version of the claims for which they are
+        self._most_judged = 0  # nodes of the last notification that was judged
 
     # -- judging -------------------------------------------------------------------------------
 
     @property
     def most_marks(self) -> int:
-        """Marks that a notification can have at most."""
+        """The most marks that a notification can have."""
         return self._most_marks
 
     def judge(self, lowest: Label) -> bool:
-        """Set aside what exceeds a share of a notification's nodes; False if nothing does. Most
-        notifications have the nodes of an earlier one, and nothing has changed since."""
+        """Set aside the nodes of a notification that exceed a share; False if none do. Headers
+        within all shares are remembered, since most notifications repeat an earlier header."""
         claims = self._claims
         if self._fitting_version != claims.version:
             self._fitting_version = claims.version
@@ -67,14 +67,14 @@ class SetAside(NodePart):
         if lowest in self._fitting:
             return False
         if self.doubted and len(lowest) <= self._most_judged:
-            return False  # the owners of some of them are being asked for
+            return False  # routers are being asked for the owners of some of them
         self._most_judged = len(lowest)
         limits, wanted = self._context.limits, self._subscriptions.wants.__contains__
         verdict = judge(claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
         if not verdict.aside:
             matched = self.ancestors.matched(lowest)
             is_fitting = not (verdict.less or verdict.doubts)
-            self._take_from_owners(verdict)  # what follows is judged by the owners that are left
+            self._take_from_owners(verdict)  # the next judgment goes by the remaining owners
             more = judge(claims, matched, limits.matches, limits.all_nodes, wanted, MATCH)
             if is_fitting and not (more.aside or more.less or more.doubts):
                 self._fitting.add(lowest)
@@ -83,7 +83,7 @@ class SetAside(NodePart):
         return self._apply(verdict)
 
     def lighten(self, over: Mapping[int, str]) -> None:
-        """Set aside filters that compute for longer than the share of their owners."""
+        """Set aside filters that need more computing time than their owners' shares."""
         self._apply(lighten(self._claims, over))
 
     def _apply(self, verdict: Verdict) -> bool:
@@ -92,7 +92,7 @@ class SetAside(NodePart):
         for node, (owner, why) in verdict.aside.items():
             self._claims.set_aside(owner, self._interests.identity(node), why)
             self.aside[node] = self._counts.given
-            self._nodes.want(node)  # it does not count as new or unwanted any more
+            self._nodes.want(node)  # it no longer counts as new or unwanted
             self._subscriptions.refuse_all(node)
         if verdict.aside:
             self._context.beyond["marks"] += len(verdict.aside)
@@ -107,7 +107,7 @@ class SetAside(NodePart):
             self.own(node, owners)
 
     def bring_back(self, node: int) -> bool:
-        """Use a node again that was set aside; False if it was not."""
+        """Use a node again that was set aside; False if it was not set aside."""
         if node not in self.aside:
             return False
         del self.aside[node]
@@ -116,8 +116,8 @@ class SetAside(NodePart):
         return True
 
     def retire(self, most: int) -> None:
-        """Take out some of the nodes that were set aside, once all that they are marks of went
-        out."""
+        """Remove up to `most` nodes that were set aside, once all notifications with their marks
+        have been sent."""
         if self._queue.failed:
             return
         for node, serial in [*islice(self.aside.items(), most)]:
@@ -129,14 +129,14 @@ class SetAside(NodePart):
     # -- owners --------------------------------------------------------------------------------
 
     def own(self, node: int, owners: Iterable[str]) -> None:
-        """These own a node from now on."""
-        if self._queue.failed:  # another machine may have gone on with the journal by now
+        """Set the owners of a node."""
+        if self._queue.failed:  # another state machine may be using the journal by now
             return
         if self._claims.replace(node, owners):
             self._queue.set_owners(node, self._claims.owners(node))
 
     def leave(self, sender: Name, node: int) -> None:
-        """A neighbour does not want a node any more: it is owned by those who still do."""
+        """Leave a node that a neighbour no longer wants to the owners who still want it."""
         wants, owner_of = self._subscriptions.wants, self._context.owner_of
         owner = owner_of(sender)
         if owner and node in wants and owner in self._claims.owners(node):
@@ -157,8 +157,8 @@ class SetAside(NodePart):
                 self.doubted[node].add(owner)
 
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
-        """A router names an owner of nodes. It is heard about those in doubt, and about a bounded
-        number of owners of each."""
+        """Note an owner that a router named for nodes. Only nodes in doubt count, and a router may
+        name only a limited number of owners for each."""
         for node in nodes:
             if node in self.doubted and self._named[node, router] < MOST_NAMED:
                 before = len(self.doubted[node])
@@ -166,8 +166,8 @@ class SetAside(NodePart):
                 self._named[node, router] += len(self.doubted[node]) - before
 
     def settle_doubts(self) -> None:
-        """Take over the answers of routers, when they had time to answer. A node without an answer
-        stays with its owners: silence takes no node out of anybody's share."""
+        """Apply the answers of routers, once they have had time to answer. A node without an answer
+        keeps its owners, so that silence takes no node out of anybody's share."""
         if self._queue.failed or not self.doubted:
             return
         if self._context.now - self._asked >= self._context.times.retry:

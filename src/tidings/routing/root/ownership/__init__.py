@@ -1,8 +1,8 @@
-"""Whose filters the nodes are, and how many of them each owner may have.
+"""Who owns each node, and how many nodes an owner may have.
 
-    Ask by an owner ──claims──> owner of a node ──shares──> too many marks: its newest go
+    Ask by an owner ──claims──> owner of a node ──shares──> too many marks: its newest filters go
 
-    claims.py   who asked for each node, and how much each owner has; old claims are confirmed first
+    claims.py   who asked for each node, and how much each owner has
     shares.py   which filters are set aside, so that no subscriber makes a notification too large
 
 Used only inside `routing`, by the rendezvous point. Start at claims.py.

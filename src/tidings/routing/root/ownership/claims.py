@@ -1,10 +1,10 @@
-"""Whose filters the nodes are: who asked for each, and how much each owner has.
+"""Who owns each node: who asked for it, and how much each owner has.
 
-An *owner* is a name that is bound to a token or a certificate, or a guest token; the node where its
-link ends says which. A *claim* records that an owner asked for a node. Several owners may, and the
-node is charged to all of them. Claims can be out of date: when several owners behind a router want
-a node, nobody above sees which of them leaves. So a claim counts against its owner only while it is
-*sure*: recent, or confirmed.
+An *owner* is a name that is bound to a token or a certificate, or a guest token; the node that it
+is linked to says which. A *claim* records that an owner asked for a node. Several owners may claim
+a node, and it is charged to all of them. Claims can be out of date: when several owners behind a
+router want a node, nobody above sees which of them leaves. So a claim counts against its owner only
+while it is *sure*: recent, or confirmed.
 
 Cost: two dictionary entries for each node, and one more if several own it.
 """
@@ -18,9 +18,9 @@ import msgspec
 
 from tidings.routing.protocol.limits import long_bytes
 
-MOST_OWNERS = 8  # of one node that are remembered; a node with so many costs each of them little
-MOST_ASIDE = 20_000  # filters of an owner that are remembered as set aside,
-ALL_ASIDE = 200_000  # and of all owners
+MOST_OWNERS = 8  # owners of one node that are remembered; with so many, it costs each little
+MOST_ASIDE = 20_000  # filters of one owner that are remembered as set aside
+ALL_ASIDE = 200_000  # filters of all owners that are remembered as set aside
 REMEMBERED = 600.0  # seconds; after that the owner may ask again
 
 
@@ -28,12 +28,12 @@ class Holding(msgspec.Struct):
     """What an owner has."""
 
     nodes: int = 0
-    size: int = 0  # of their filters, as `work_of` measures it
+    size: int = 0  # the size of their filters, as `work_of` measures it
     long: int = 0  # bytes of long filters
-    room: int = 0  # nodes that it dropped since some were set aside
-    # filters that were set aside, by digest, with the reason,
+    room: int = 0  # nodes that it dropped since the last filter was set aside
+    # filters that were set aside, by digest, with the reason
     aside: dict[bytes, str] = msgspec.field(default_factory=dict)
-    since: float = 0.0  # and when the last one was
+    since: float = 0.0  # when the last one was set aside
 
 
 class Claims:
@@ -41,12 +41,12 @@ class Claims:
 
     def __init__(self) -> None:
         self.sole: dict[int, str] = {}  # nodes with one owner
-        self.shared: dict[int, tuple[str, ...]] = {}  # those with several
+        self.shared: dict[int, tuple[str, ...]] = {}  # nodes with several owners
         self.holdings: dict[str, Holding] = {}
         self._sizes: dict[int, int] = {}
         self._confirmed: dict[int, float] = {}  # when the owners of a node were last confirmed
-        self._doubted: set[int] = set()  # nodes that are not sure although they are new
-        self._ages: deque[tuple[float, int]] = deque()  # the newest node at a time
+        self._doubted: set[int] = set()  # nodes whose claims are unsure although they are recent
+        self._ages: deque[tuple[float, int]] = deque()  # a time, and the newest node at that time
         self._old = 0  # nodes up to this one are old: their owners may have left
         self._aside = 0  # filters that are remembered as set aside
         self._now = 0.0
@@ -60,21 +60,21 @@ class Claims:
         found = self.holdings.get(owner)
         return Holding() if found is None else found
 
-    # -- who has what --------------------------------------------------------------------------
+    # -- owners --------------------------------------------------------------------------------
 
     def measure(self, node: int, work: int) -> None:
-        """Set the size of a node's filter, as `work_of` measures it: once, before it has owners."""
+        """Set the size of a node's filter, as `work_of` measures it, before the node has owners."""
         self._sizes.setdefault(node, work)
 
     def add(self, node: int, owner: str) -> bool:
-        """An owner asked for a node; False if it owned it before."""
+        """Add an owner that asked for a node; False if it was one before."""
         now = self.owners(node)
         return owner not in now and self.replace(node, (*now, owner))
 
     def replace(self, node: int, owners: Iterable[str]) -> bool:
         """Set the owners of a node; False if nothing changes. If there are too many, those with the
-        fewest nodes are remembered: an owner with too many nodes will lose this one, and it must
-        stay for the others."""
+        fewest nodes are remembered: an owner with too many nodes will lose this one, but the node
+        must stay for the others."""
         now, found = self.owners(node), sorted(set(owners))
         if len(found) > MOST_OWNERS:
             found.sort(key=lambda one: self.holding(one).nodes + (one not in now))
@@ -85,7 +85,7 @@ class Claims:
         return True
 
     def remove(self, node: int) -> None:
-        """A node is gone."""
+        """Forget a node that is gone."""
         self._set(node, ())
         self._sizes.pop(node, None)
         self._confirmed.pop(node, None)
@@ -117,7 +117,7 @@ class Claims:
             del self.holdings[owner]
 
     def count(self, nodes: Iterable[int]) -> Counter[str]:
-        """How many of some nodes each owner has. Nodes without an owner count for the name ""."""
+        """How many of `nodes` each owner has. Nodes without an owner count for the name ""."""
         found: Counter[str | None] = Counter(map(self.sole.get, nodes))
         if found.pop(None, 0):
             for node in nodes:
@@ -126,14 +126,14 @@ class Claims:
         return found  # type: ignore[return-value]
 
     def of(self, owner: str, nodes: Iterable[int]) -> list[int]:
-        """Those of some nodes that an owner has."""
+        """The nodes among `nodes` that an owner has."""
         return [node for node in nodes if owner in (self.owners(node) or ("",))]
 
-    # -- what is sure --------------------------------------------------------------------------
+    # -- sure and unsure claims ----------------------------------------------------------------
 
     def pass_time(self, now: float, last: int, lasting: float) -> None:
-        """Make claims unsure that are older than `lasting` seconds; `last` is the newest node.
-        Cost: one look at every owner if filters were set aside lately."""
+        """Claims older than `lasting` seconds become unsure; `last` is the newest node. Cost: it
+        visits every owner if filters were set aside recently."""
         self._now = now
         if not self._ages or last > self._ages[-1][1]:
             self._ages.append((now, last))
@@ -152,14 +152,14 @@ class Claims:
         self._doubted.discard(node)
 
     def doubt(self, node: int) -> None:
-        """The last known owner of a node has left, but somebody still wants the node."""
+        """Note that the last known owner of a node has left, but somebody still wants the node."""
         self._confirmed.pop(node, None)
         self._doubted.add(node)
 
     def is_sure(self, node: int) -> bool:
         return (node > self._old and node not in self._doubted) or node in self._confirmed
 
-    # -- what was set aside --------------------------------------------------------------------
+    # -- filters that were set aside -----------------------------------------------------------
 
     def set_aside(self, owner: str, key: bytes, why: str) -> None:
         """Remember that a filter of an owner was set aside, and why."""
@@ -169,7 +169,7 @@ class Claims:
             held.since = self._now
             held.aside[key] = why
             self._aside += 1
-            if self._aside > ALL_ASIDE:  # they are judged again when they ask again
+            if self._aside > ALL_ASIDE:  # forgotten filters are judged again if asked for again
                 self._forget_aside(*max(self.holdings.items(), key=lambda one: len(one[1].aside)))
 
     def _forget_aside(self, owner: str, held: Holding) -> None:
@@ -179,8 +179,8 @@ class Claims:
             del self.holdings[owner]
 
     def refusal_for(self, owner: str, key: bytes) -> str:
-        """Why an owner may not ask for a filter; empty if it may. For each node that it dropped it
-        may try one again."""
+        """Why an owner may not ask for a filter; empty if it may. For each node that it dropped, it
+        may try one filter again."""
         held = self.holdings.get(owner)
         if held is None or not held.aside:
             return ""
@@ -197,7 +197,7 @@ class Claims:
         return why or next(iter(held.aside.values()))
 
     def make_room(self, node: int) -> None:
-        """Nobody wants a node any more: its owners may ask for another one."""
+        """Let the owners of a node that nobody wants any more ask for another one."""
         for owner in self.owners(node):
             held = self.holdings[owner]
             if held.aside:

@@ -6,9 +6,9 @@
     c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
 
 A node with several owners counts for each of them. When one of them has too many, it no longer owns
-the node, but the node stays for the others. So asking for a filter that somebody else has costs
-nothing more, and can't take it away. If all owners together have too many nodes, those with the
-most lose some first.
+the node, but the node stays for the others. So asking for a filter that somebody else owns costs
+that owner nothing, and can't take the filter away. If all owners together have too many nodes,
+those with the most lose some first.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tidings.routing.root.ownership.claims import Claims
 
 
 class Verdict(msgspec.Struct):
-    """What is to be done about the nodes of one notification."""
+    """What to do about the nodes of one notification."""
 
-    aside: dict[int, tuple[str, str]] = {}  # nodes to set aside: the owner, and why
-    less: dict[int, tuple[str, ...]] = {}  # nodes that stay, with the owners that are left
-    doubts: list[int] = []  # nodes whose owners must be asked for first
+    aside: dict[int, tuple[str, str]] = {}  # nodes to set aside, with the owner and the reason
+    less: dict[int, tuple[str, ...]] = {}  # nodes that stay, with their remaining owners
+    doubts: list[int] = []  # nodes whose owners must be confirmed first
 
 
 def judge(
@@ -37,8 +37,8 @@ def judge(
     is_wanted: Callable[[int], bool],
     what: str,
 ) -> Verdict:
-    """Judge the nodes of a notification: no owner may have more than its share of them, and all
-    together no more than `most`. Cost: nothing if there are no more nodes than one share."""
+    """Judge the nodes of a notification: no owner may have more than `share` of them, and all
+    owners together no more than `most`. Cost: nothing if the nodes fit into one share."""
     verdict = Verdict({}, {}, [])
     if len(nodes) <= min(share, most):
         return verdict
@@ -47,16 +47,17 @@ def judge(
         if count <= share:
             break
         mine = [node for node in claims.of(owner, nodes) if node not in verdict.aside]
-        # nodes that nobody wants can go without asking
+        # nodes that nobody wants can go without asking routers
         doubts = [node for node in mine if not claims.is_sure(node) and is_wanted(node)]
         if owner and len(mine) - len(doubts) > share:
             why = (
                 f"{count:,} filters of {describe(owner)} {what} one notification, expected at most "
-                f"{share:,}: the newest were set aside, among them this one; drop others first"
+                f"{share:,}: the newest were set aside, including this one; drop other filters "
+                "first"
             )
             sure = [*{*mine} - {*doubts}]
             _shed(claims, verdict, owner, sure, share, is_wanted, why)
-        elif doubts:  # ask for all at once, or the first would be old again before the last
+        elif doubts:  # confirm all at once, or the first would be outdated before the last
             verdict.doubts += filter(is_wanted, mine)
     left = len(nodes) - len(verdict.aside)
     if left > most:
@@ -65,22 +66,22 @@ def judge(
 
 
 def lighten(claims: Claims, over: Mapping[int, str]) -> Verdict:
-    """Judge filters that compute for longer than the shares of all their owners. `over` names for
-    each the owner that had the most time left."""
+    """Judge filters that need more computing time than any of their owners has left. For each,
+    `over` has the owner that had the most time left."""
     counts = Counter(over.values())
     verdict = Verdict({}, {}, [])
     for node, owner in over.items():
         why = (
-            f"{counts[owner]:,} filters of {describe(owner)} compute on one notification, "
-            "and its other filters leave no time for them: they were set aside, and this is one of "
-            "them; ask for fewer, or for filters that take less time"
+            f"the filters of {describe(owner)} take too long on one notification: "
+            f"{counts[owner]:,} of them were set aside, including this one; use fewer filters, or "
+            "filters that take less time"
         )
         verdict.aside[node] = owner, why
     return verdict
 
 
 def describe(owner: str) -> str:
-    """An owner, in a sentence for that owner."""
+    """How to name an owner in a message to that owner."""
     if not owner:
         return "unknown owners"
     return "this token" if "*/" in owner else repr(owner.rpartition("/")[2])
@@ -95,7 +96,7 @@ def _shed(
     is_wanted: Callable[[int], bool],
     why: str,
 ) -> None:
-    """Leave an owner at most so many of its nodes: those that nobody wants go first, then the
+    """Leave an owner at most `most` of its nodes. Those that nobody wants go first, then the
     newest."""
     mine.sort(key=lambda node: (is_wanted(node), -node))
     for node in mine[: len(mine) - most]:
@@ -114,9 +115,9 @@ def _level(
     most: int,
     is_wanted: Callable[[int], bool],
 ) -> None:
-    """Take nodes from the owners that have most, until there are at most `most` in all. A node
-    counts for the owner that has most; when that one loses it, it counts for the next. It is set
-    aside when no owner is left."""
+    """Take nodes from the owners with the most nodes, until at most `most` nodes remain in all. A
+    node counts for the largest of its owners. When that owner loses it, it counts for the next one,
+    and when no owner is left, it is set aside."""
     left = [node for node in nodes if node not in verdict.aside]
     while len(left) > most:
         owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}
@@ -130,15 +131,15 @@ def _level(
             if len(some) > level:
                 why = (
                     f"one notification has more than {most:,} marks, and {len(some):,} of them are "
-                    f"for filters of {describe(owner)}, more than others have: the newest were set "
-                    "aside, among them this one; drop others first"
+                    f"for filters of {describe(owner)}, more than for other owners: the newest "
+                    "were set aside, including this one; drop other filters first"
                 )
                 _shed(claims, verdict, owner, some, level, is_wanted, why)
         left = [node for node in left if node not in verdict.aside]
 
 
 def level_of(counts: Counter[str], most: int) -> int:
-    """The largest cap for each owner with which all together have at most `most`."""
+    """The largest limit per owner that keeps all owners together within `most`."""
     left = len(counts)
     for count in sorted(counts.values()):
         if count * left > most:

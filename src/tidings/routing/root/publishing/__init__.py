@@ -1,11 +1,11 @@
 """Publications at a rendezvous point: from a publisher's message to the acknowledgment.
 
     Publish ──stamps──> expected? ──tagger──> lowest nodes ──> number ──> journal ──> acknowledge
-                           `── said before: acknowledge again
+                           `── repeated: acknowledge again
 
-    intake.py   takes publications; a stamp advances when the journal has the notification
-    stamps.py   which stamp of each publisher comes next, and which were refused
-    tagger.py   the lowest nodes, with no owner's filters beyond their share
+    intake.py   accepts publications; a stamp advances when the journal has the notification
+    stamps.py   the next stamp of each publisher, and the stamps that were refused
+    tagger.py   finds the lowest nodes, and keeps the filters of each owner within its share
 
 Used only inside `routing`, by the rendezvous point. Start at intake.py.
 """

@@ -2,10 +2,10 @@
 
     Publish ──> expected stamp? ──> tag ──> number ──> journal ──(on the disk)──> acknowledge
                       │
-                      └─ an earlier one: acknowledge again; a later one: wait for those between
+                      └─ an earlier one: acknowledge again; a later one: wait for those in between
 
-Nothing is changed before all that can go wrong is behind: a publisher's stamp advances when its
-notification was given to the journal.
+State changes only after every step that can fail: a publisher's stamp advances when the journal has
+its notification.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.routing.root.write_queue import WriteQueue
 
 
 class Intake:
-    """Takes the publications of a channel."""
+    """Accepts the publications of a channel."""
 
     def __init__(
         self,
@@ -41,30 +41,30 @@ class Intake:
         self._queue = queue
         self._return_paths = return_paths
         self._problems = problems
-        # of publishers: the first and last stamp that are on the disk, and the serial of the last
+        # by publisher: the first and last stamp to acknowledge, and the serial of the last
         self._unacknowledged: dict[str, tuple[int, int, int]] = {}
 
     def publish(self, sender: Name, message: m.Publish) -> None:
-        """Take a publication. Its sender gets an answer when it is on the disk."""
+        """Accept a publication. Its sender gets an answer when it is on the disk."""
         who, stamp = message.publisher, message.stamp
         if len(self._stamps.known) > self._return_paths.many:
             self._stamps.hear(who)
         expected = self._expect(sender, message)
         if expected is None:
             return
-        if stamp < expected:  # it came before; the acknowledgment may be on its way
+        if stamp < expected:  # a repetition; the acknowledgment may be on its way
             self._repeat(sender, message, expected - 1)
             return
         if self._queue.failed:
             self._skip(sender, message, self._queue.failed)
             return
-        if stamp > expected:  # one before it was lost; the publisher will repeat both
+        if stamp > expected:  # an earlier publication was lost; the publisher will repeat both
             return
         refusal = ""
         try:
             try:
                 record = self._record(message)
-            except TidingsError as problem:  # it would be refused again, so its stamp is used up
+            except TidingsError as problem:  # refused for good, so its stamp is used up
                 refusal, record = str(problem), Record(0, who, stamp, (), (), b"")
             self._queue.append(record, len(message.payload) + len(message.content))
         except TidingsError as problem:
@@ -74,7 +74,7 @@ class Intake:
             self._skip(sender, message, self._problems.report("match the notification"))
             return
         self._stamps.advance(who, stamp, refused=bool(refusal))
-        # not before: with a made-up stamp anybody could redirect the acknowledgments
+        # no earlier: otherwise a forged stamp could redirect the acknowledgments
         self._return_paths.add(who, sender)
         if refusal:
             self._queue.hold((sender, m.Published(self._context.epoch, who, stamp, refusal)))
@@ -83,7 +83,8 @@ class Intake:
             self._queue.hold_record(record)
 
     def _expect(self, sender: Name, message: m.Publish) -> int | None:
-        """The stamp that comes next of a publisher; None where it is told what is wrong."""
+        """The stamp that a publisher must send next; None if `first` can't be true, which the
+        publisher is told."""
         who, first = message.publisher, message.first
         expected = self._stamps.next_stamp(who, first)
         if expected is None and who in self._stamps.known:
@@ -95,7 +96,7 @@ class Intake:
         return expected
 
     def _record(self, message: m.Publish) -> Record:
-        """What a publication becomes; nothing is changed by it."""
+        """Build the record of a publication. Its number and its stamp are not used up yet."""
         lowest = self._tagger.tag(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
@@ -103,7 +104,7 @@ class Intake:
         )  # fmt: skip
 
     def _skip(self, sender: Name, message: m.Publish, refusal: str) -> None:
-        """Refuse a publication without a word in the journal."""
+        """Refuse a publication without writing to the journal."""
         self._stamps.skip(message.publisher, message.stamp, message.first)
         self._refuse(sender, message, refusal)
 
@@ -112,8 +113,8 @@ class Intake:
         self._context.send(sender, m.Published(epoch, who, stamp, refusal))
 
     def _repeat(self, sender: Name, message: m.Publish, last: int) -> None:
-        """Acknowledge, or refuse, a publication that was taken before, with all up to `last`.
-        Refusals need not be stored: it is refused again."""
+        """Answer a repeated publication again. An acknowledgment covers all stamps up to `last`.
+        Refusals are not stored, because the publication is simply refused again."""
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
         since = self._stamps.solid_since(who, stamp)
         if since is None:
@@ -132,7 +133,7 @@ class Intake:
     # -- when it is on the disk ----------------------------------------------------------------
 
     def acknowledge(self, record: Record) -> None:
-        """A notification is on the disk. Consecutive ones are acknowledged together."""
+        """Note that a notification is on the disk. Consecutive ones are acknowledged together."""
         publisher, stamp = record.publisher, record.stamp
         first, last, _ = self._unacknowledged.get(publisher, (stamp, stamp - 1, 0))
         if stamp != last + 1:
@@ -154,7 +155,7 @@ class Intake:
     # -- when it can't be written --------------------------------------------------------------
 
     def take_back(self, what: Record | Sent, reason: str) -> None:
-        """Tell those who wait for something that it is not on the disk."""
+        """Tell whoever waits for a write that it did not reach the disk."""
         epoch = self._context.epoch
         if isinstance(what, Record):
             self._stamps.take_back(what.publisher, what.stamp)
@@ -165,4 +166,4 @@ class Intake:
             self._context.send(to, m.Answer(epoch, message.request, refusal=reason))
         elif isinstance(message, m.Published) and message.refusal:
             self._stamps.take_back(message.publisher, message.stamp)
-            self._context.send(to, message)  # it was refused for another reason
+            self._context.send(to, message)  # the refusal has another reason

@@ -4,9 +4,8 @@
     solid     no stamp since this one was refused, so an acknowledgment may cover all from here on
     skipped   all stamps up to this one are settled, though the journal lacks some
 
-A publisher says which of its stamps are settled. For an unknown publisher that is believed. For a
-known one it is not: somebody else could say so, to have the publisher's next notifications dropped
-as duplicates.
+A publisher says which of its stamps are settled. An unknown publisher is believed. A known one is
+not: an impostor could claim it, to have the publisher's next notifications dropped as duplicates.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-MOST_FIRST = 1 << 48  # the highest first stamp that is believed of an unknown publisher
+MOST_FIRST = 1 << 48  # the highest first stamp that is accepted from an unknown publisher
 
 
 class Stamps:
-    """The stamps of all publishers; those that were silent longest come first."""
+    """The stamps of all publishers. The publishers that have been silent longest come first."""
 
     def __init__(self, known: Mapping[str, int]) -> None:
         self.known = dict(known)
@@ -36,7 +35,7 @@ class Stamps:
         return max(known + 1, first)
 
     def advance(self, who: str, stamp: int, *, refused: bool) -> None:
-        """The journal has a stamp, as a notification or as refused for good."""
+        """Note that the journal has a stamp, of a notification or of a refusal."""
         if self.known.get(who) != stamp - 1:  # some before it were refused
             self._solid.pop(who, None)
         self.known[who] = stamp
@@ -47,31 +46,31 @@ class Stamps:
             self._solid.setdefault(who, stamp)
 
     def skip(self, who: str, stamp: int, first: int) -> None:
-        """A stamp was refused and not journalled. It may be tried again, and its publisher may go
-        on with the next. Nothing is kept for an unknown publisher: it may go on anyway, and there
-        can be any number of them while nothing can be written."""
+        """Note that a stamp was refused and not journalled. It may be tried again, and its
+        publisher may continue with the next. Nothing is kept for unknown publishers: they may
+        continue anyway, and there can be any number of them while nothing can be written."""
         known, skipped = self.known.get(who), self._skipped.get(who, 0)
         if known is not None and stamp <= max(known, skipped, first - 1) + 1:
             self._skipped[who] = max(stamp, skipped)
 
     def take_back(self, who: str, stamp: int) -> None:
-        """A stamp was given to the journal, and did not reach the disk."""
+        """Take back a stamp that was given to the journal and did not reach the disk."""
         self.known[who] = min(self.known.get(who, 0), stamp - 1)
         self._solid.pop(who, None)
 
     def solid_since(self, who: str, stamp: int) -> int | None:
-        """The first stamp since which none was refused, if it is not after `stamp`."""
+        """The first stamp since the last refusal; None if it comes after `stamp`."""
         found = self._solid.get(who)
         return None if found is None or found > stamp else found
 
     def hear(self, who: str) -> None:
-        """A publisher said something: it is the last to be forgotten."""
+        """Note that a publisher was heard, so that it is the last to be forgotten."""
         last = self.known.pop(who, None)
         if last is not None:
             self.known[who] = last
 
     def forget(self, many: int) -> list[str]:
-        """Forget those that were silent longest; return their names."""
+        """Forget the publishers that have been silent longest; return their names."""
         names = list(islice(self.known, many))
         for table in (self.known, self._solid, self._skipped):
             for name in names:

@@ -1,4 +1,4 @@
-"""The lowest nodes of a notification, with no owner's filters beyond their share."""
+"""Finds the lowest nodes of a notification, and sets aside filters beyond their owner's share."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tidings.routing.root.interests import Interests, TooMuchWork
 from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.ownership import Claims
 
-LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload, with room for headers besides
-ROUNDS = 4  # of setting filters aside for one notification; the next one goes on with it
+LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload; the rest of a frame is for headers
+ROUNDS = 4  # rounds of setting filters aside for one notification; the next one continues
 
 
 class Tagger:
-    """What the filters of a channel say of its notifications."""
+    """Tags the notifications of a channel."""
 
     def __init__(
         self, limits: Limits, interests: Interests, claims: Claims, set_aside: SetAside
@@ -25,11 +25,11 @@ class Tagger:
         self._claims = claims
         self._set_aside = set_aside
         self.matched = set_aside.ancestors.matched
-        """All nodes that match a notification, from its lowest ones."""
+        """All nodes that match a notification, given its lowest ones."""
 
     def tag(self, message: m.Publish) -> Label:
-        """The lowest nodes of a publication; TidingsError where it is refused. Matching many
-        filters is no reason to refuse it: those that exceed a share are set aside."""
+        """The lowest nodes of a publication; TidingsError if it is refused. It is not refused for
+        matching too many filters: those that exceed a share are set aside."""
         if len(message.payload) > LARGEST:
             raise TidingsError(
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
@@ -46,8 +46,8 @@ class Tagger:
         return lowest
 
     def _ask_filters(self, content: bytes) -> Label:
-        """The lowest nodes that match. Filters that compute for longer than the share of their
-        owner are set aside."""
+        """The lowest nodes that match. Filters that need more computing time than their owner's
+        share are set aside."""
         try:
             return tuple(sorted(self._interests.tag(content)))
         except TooMuchWork:

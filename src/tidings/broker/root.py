@@ -135,7 +135,7 @@ class RootNode(Server):
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
         if self.machine.failed:
-            await self._begin_anew()
+            await self._restart_machine()
         while True:
             # after a failed write nothing more may be written
             batch = None if self.machine.failed else self.journal.take()
@@ -179,7 +179,7 @@ class RootNode(Server):
             except Exception:  # they are on the disk, and subscribers ask for what they miss
                 _log.exception("%s: notifications could not be forwarded", self._name)
 
-    async def _begin_anew(self) -> None:
+    async def _restart_machine(self) -> None:
         """Continue from the state on disk if the journal can be written again. Until then the
         machine refuses everything that must be written."""
         if self.now - self._tried < self.machine.times.retry:

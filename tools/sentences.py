@@ -1,9 +1,9 @@
-"""Draw sentences of the project at random, for somebody to read aloud.
+"""Draw random sentences from the project, for somebody to read aloud.
 
     python tools/sentences.py --seed 14 --count 60
 
-They come from docstrings and comments, messages of errors, and pages, a third each. Rewrite those
-at which a reader stops.
+One third comes from docstrings and comments, one third from error messages, and one third from
+pages. Rewrite every sentence that makes a reader stop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
-FEWEST = 4  # words of a sentence
+FEWEST = 4  # words in a sentence, at least
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def comments_of(path: Path) -> Iterator[tuple[Path, str]]:
-    """Sentences of docstrings and comments."""
+    """The sentences in docstrings and comments."""
     source = path.read_text()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -55,7 +55,7 @@ def comments_of(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def messages_of(path: Path) -> Iterator[tuple[Path, str]]:
-    """The texts of errors, with {} where something is put in."""
+    """The sentences in error messages, with {} for inserted values."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
             yield from sentences_of(path, _text_of(node.exc.args[0]))
@@ -72,7 +72,7 @@ def _text_of(node: ast.expr) -> str:
 
 
 def prose_of(page: str) -> str:
-    """A page without code, tables, headings and pictures."""
+    """The text of a page without code, tables, headings and pictures."""
     page = re.sub(r"```.*?```|<[^>]*>", "", page, flags=re.DOTALL)
     return "\n".join(line for line in page.split("\n") if not line.startswith(("|", "#", "[")))
 

@@ -42,7 +42,7 @@ from tidings.filters.values import Key, WorkError, key, limit_work, look
 from tidings.matching import Matcher
 from tidings.routing.root import TooMuchWork
 
-BYTES = 100_000  # a share grows by its own length for every so many bytes of a notification
+BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
 COLD = 4  # shares per owner for the first attempt, when caches may be empty
 ROOM = 2  # matching all at once may take this many times what all filters needed last time
 MOST = 1.0  # seconds for one notification; then it is refused, even if owners have time left
@@ -125,12 +125,12 @@ class Computing:
         ]
 
     def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> ChargedMatch:
-        """The nodes that match, and those that exceed the share of an owner. It visits every
-        filter, but seldom runs: afterwards either some filters are set aside, or the limit for all
-        is higher."""
+        """The nodes that match, and those that exceed the share of an owner. This visits every
+        filter, but is seldom needed: afterwards either some filters are set aside, or the limit for
+        all is higher."""
         share = self._share * _size_factor(size)
         found = self._charge(event, owners, COLD * share)
-        if max(found.spent.values(), default=0) > share:  # caches were empty, or it is too much
+        if max(found.spent.values(), default=0) > share:  # caches were empty, or it takes too long
             found = self._charge(event, owners, share)
         spent = sum(found.spent.values())
         self._all = self._share if found.over else max(self._all, ROOM * spent / _size_factor(size))

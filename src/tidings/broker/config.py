@@ -163,7 +163,7 @@ def make_node(config: Config) -> Server:
 
 
 def renew(node: Server, config: Config) -> int:
-    """Have a running node use the tokens now in its file; return how many links this closed.
+    """Have a running node use the tokens now in its file; return the number of closed links.
     Everything else in the file takes effect at the next start."""
     if (config.tokens is None) != (node.door.tokens is None):
         raise ConfigError(

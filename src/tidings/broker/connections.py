@@ -24,7 +24,7 @@ from tidings.routing.forwarding import Name
 from tidings.routing.protocol import messages as m
 
 SELDOM = 10.0  # seconds between two warnings
-MOST_SAID = 300  # characters of a warning, which quotes strangers; one may take ten bytes
+MOST_SAID = 300  # characters of a warning that quotes a stranger; each may take ten bytes
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class Connections:
                 self._places.take(before)
 
     def renew(self, tokens: Tokens | None) -> int:
-        """Use other tokens from now on; return how many links this closed.
+        """Use other tokens from now on; return the number of closed links.
 
         A client with more rights than before keeps its link and may use them at once. A client with
         fewer or different rights is disconnected and told why. Everything granted under its old

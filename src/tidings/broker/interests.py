@@ -25,7 +25,7 @@ from tidings.routing.protocol import LONG, Limits
 from tidings.routing.root import Fair, Placed
 
 MANY = 1000  # filters from which the graph is built in bulk
-MOST_TOLD = 100  # filters set aside that get a log line each
+MOST_TOLD = 100  # log lines about filters that are set aside, at most
 DEFAULTS = Limits()
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _log = logging.getLogger(__name__)

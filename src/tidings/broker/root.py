@@ -1,4 +1,7 @@
-"""A running rendezvous point. It writes to the disk before it acknowledges; many share one sync."""
+"""A running rendezvous point. It acknowledges only what is on the disk.
+
+Many acknowledgments share one sync.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,7 @@ class RootNode(Server):
         self._tried = 0.0  # the last attempt to start a new machine
 
     async def start(self) -> None:
-        # now, while nobody waits for a notification: without a cache it takes seconds
+        # load the kernels before anybody waits: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await super().start()
 

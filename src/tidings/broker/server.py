@@ -120,8 +120,8 @@ class Server:
     # -- connections ---------------------------------------------------------------------------
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
-        """Use other tokens from now on, and `token` for the node above; return how many links this
-        closed. See `Connections.renew`."""
+        """Use other tokens from now on, and `token` for the node above; return the number of closed
+        links. See `Connections.renew`."""
         return self.connections.renew(tokens)
 
     @property

@@ -61,7 +61,7 @@ class Reader:
             self._points, self._firsts = [], {}
         self._end = mark
         self._points.append(Point(mark.value, end_of(mark)))
-        if len(self._points) > MOST_POINTS:  # drop every second of the older half
+        if len(self._points) > MOST_POINTS:  # drop every second point of the older half
             self._points[: MOST_POINTS // 2] = self._points[: MOST_POINTS // 2 : 2]
 
     def changes(self, after: int, end: Mark) -> Iterator[Record]:
@@ -93,8 +93,8 @@ class Reader:
         oldest = self._first(there[0], end, log).version
         why = checkpoint.fate_of(version, checkpoint.read(self._folder, end))
         raise LogError(
-            f"the log '{self._folder}' has no changes after version {version}, only those after "
-            f"{oldest}: version {version} {why}"
+            f"the log '{self._folder}' no longer has all changes after version {version}, only "
+            f"those after {oldest}: version {version} {why}"
         )
 
     def _first(self, segment: int, end: Mark, log: GroupLog) -> Point:

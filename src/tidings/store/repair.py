@@ -2,8 +2,8 @@
 
 The readable changes add up to a state. A new log that begins with this state replaces the damaged
 one, which is moved aside. No number is used twice: the new log begins with a version higher than
-any acknowledged one. Each missing version may have had a new filter, so that many node numbers are
-skipped. Readers that ask for a lost version, such as a pipeline that repeats a batch, get an error
+any acknowledged one. Each missing version may have added a filter, so one node number is skipped
+for each. Readers that ask for a lost version, such as a pipeline that repeats a batch, get an error
 that says so.
 """
 

@@ -84,7 +84,7 @@ class Writer:
 
     @contextmanager
     def _closing_files(self) -> Iterator[None]:
-        """Close the files afterwards, because the log may have been replaced by the next call."""
+        """Close the files afterwards, because the log may be replaced before the next call."""
         try:
             yield
         finally:

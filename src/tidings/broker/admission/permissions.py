@@ -103,7 +103,7 @@ class Register:
     def __init__(self, tokens: Tokens | None) -> None:
         self._grants: dict[bytes, Grant] = {}
         for token, value in (tokens or {}).items():
-            if token:  # an empty one would admit everybody
+            if token:  # an empty token would admit everybody
                 self._grants[digest_of(token)] = Grant(value) if isinstance(value, str) else value
         self._bound = {grant.name for grant in self._grants.values()} - {ANY}
 

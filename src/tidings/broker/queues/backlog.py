@@ -26,10 +26,10 @@ from tidings.network import Link
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
-LONG_SLICE = 0.01  # seconds, while notifications arrive; after a slice, the backlog rests:
-REST = 3.0  # this many times as long as the slice took,
-REST_PER_MARK = 0.0001  # and at least this many seconds for each mark of a notification,
-MOST_REST = 0.1  # where the marks add at most this many seconds
+LONG_SLICE = 0.01  # seconds of a slice while notifications arrive
+REST = 3.0  # the pause after such a slice, as a multiple of its duration
+REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if that is longer
+MOST_REST = 0.1  # seconds of pause because of marks, at most
 PIECE = 256  # nodes of a Subscribe that are processed together
 MOST_WAITING = 1000  # messages of one neighbour
 MOST_WAITING_ALL = 10_000  # messages of all neighbours

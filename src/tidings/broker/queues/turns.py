@@ -8,7 +8,7 @@
 
 An owner is a bound name or a guest token. However many links and names it has, they share its
 turns. A turn that takes long counts as several, for the owner, the link and the name. Each step
-takes time logarithmic in the number that wait.
+takes time logarithmic in the number of waiting keys.
 """
 
 from __future__ import annotations

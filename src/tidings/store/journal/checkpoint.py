@@ -26,7 +26,7 @@ from tidings.store.journal.state import Counter, Node, State
 
 NAME = "checkpoint"
 FORMAT = 2
-FORMAT_OF_SEVERAL = 3  # several groups: a reader of format 2 must not take the first for all
+FORMAT_OF_SEVERAL = 3  # for several groups, so that older readers do not stop after the first
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
 THERE = 1  # the value of the end mark if there is a checkpoint

@@ -41,7 +41,7 @@ from tidings.store.journal.segments import Retention, Segment, Segments
 from tidings.store.journal.state import Counting, State
 
 SEGMENT_BYTES = 16 << 20
-CHECKPOINT_BYTES = 64 << 20  # of groups between checkpoints, or 4 times the last checkpoint's size
+CHECKPOINT_BYTES = 64 << 20  # bytes between checkpoints, or 4 times the last one's size if larger
 ROOM = 1 << 18  # bytes that must be free before a journal on a full disk is revived
 PART = 64  # notifications that are read at once
 
@@ -196,7 +196,7 @@ class FileJournal:
     ) -> tuple[list[Notification], list[Range]]:
         """The stored notifications in these ranges, and the ranges of those that are lost. Once the
         notifications found exceed `most_bytes`, the remaining ranges are in neither result.
-        EnvironmentProblem if the disk can't be read, or is still being read."""
+        EnvironmentProblem if the journal can't be read, or is still being read."""
         if self._segments.older is None:
             raise EnvironmentProblem(
                 f"the journal {self.path} is still being read; try again later"
@@ -371,8 +371,8 @@ class FileJournal:
         self._segments.grow_old()
 
     def _may_keep(self) -> bool:
-        """Is it worth writing a checkpoint only to drop segments after the last one? It is large if
-        there are many nodes."""
+        """Is it worth writing a checkpoint only to drop segments after the last one? A checkpoint
+        is large if there are many nodes."""
         return 4 * self._checkpoint_size <= max(CHECKPOINT_BYTES, self._since_checkpoint())
 
     def _droppable(self) -> list[int]:

@@ -5,8 +5,8 @@
 Notifications are counted many at a time. Their marks and matched nodes are gathered, and each node
 is updated once: before the next thing that is not a notification, or at the end.
 
-Anything that mentions a node shows that its number was used, because the record that added the node
-may be lost. So `last_node` counts all mentioned nodes.
+Any record that mentions a node shows that its number was used, even if the record that added the
+node is lost. So `last_node` is the highest number that any record mentions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.routing.root import Record
 from tidings.store.groups import Position
 from tidings.store.journal import things as t
 
-MANY = 1 << 16  # numbers that are gathered at most
+MANY = 1 << 16  # numbers to gather, at most
 MOST_LIVES = 256
 
 

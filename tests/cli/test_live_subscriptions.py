@@ -75,16 +75,16 @@ def test_a_damaged_log_is_refused_and_repaired(run: Run, log: str) -> None:
     os.truncate(segment, segment.stat().st_size - 1)
     refused = run("subscriptions", "add", log, "s3", "a > 3")
     assert refused.code == 2
-    assert "of its 3 versions those after 2 can't be read" in refused.err
+    assert "of its 3 versions, those after 2 can't be read" in refused.err
     assert f"`tidings subscriptions repair {log}`" in refused.err
     assert len(refused.err.splitlines()) == 1
     said = run("subscriptions", "repair", log).out.splitlines()
-    assert said[0].endswith("was altered or cut off")
+    assert said[0].endswith("the data is corrupt or cut off")
     assert "lost: version 3" in said
     assert said[-1] == "version 4 is intact; add again whatever `subscriptions list` lacks"
     assert len(run("subscriptions", "list", log, "--json").records) == 2
     lost = run("subscriptions", "list", log, "--at", "3")
-    assert "the state at version 3 was lost, and the log repaired without it" in lost.err
+    assert "the state at version 3 was lost when the log was repaired" in lost.err
     assert run("subscriptions", "repair", log, "--json").records == [
         {"problems": [], "lost": [], "version": 4, "aside": ""}
     ]
@@ -166,8 +166,8 @@ def test_what_is_refused_leaves_no_log_behind(
         (("list", "nowhere"), "nowhere: there is no log of subscriptions"),
         (("log", "nowhere.toml"), "nowhere.toml: there is no such file"),
         (("drop", "LOG", "ben"), "there is no subscription with the id 'ben'"),
-        (("list", "LOG", "--at", "9"), "found the version 9, expected one of 0 to 1"),
-        (("log", "LOG", "--after", "9"), "found the version 9, expected one of 0 to 1"),
+        (("list", "LOG", "--at", "9"), "found the version 9, expected one from 0 to 1"),
+        (("log", "LOG", "--after", "9"), "found the version 9, expected one from 0 to 1"),
         (("add", "FULL", "x", "a > 1"), "found something else, expected a log or an empty folder"),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_secret_that_is_mounted_to_be_read_only(
     found = os.statvfs(path)
     fixed = os.statvfs_result((*found[:8], found.f_flag | os.ST_RDONLY, *found[9:10], 0)[:11])
     monkeypatch.setattr("tidings.files.secret.os.statvfs", lambda _: fixed)
-    assert "not ours to change" in check_secret(path)
+    assert "ask its owner to change that" in check_secret(path)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two words", "x" * 5000, b"\xff\xfe"])

@@ -64,7 +64,7 @@ def test_a_version_that_the_log_forgot_is_had_from_its_snapshot_or_not_at_all(
     log.forget_before(30)
     assert members(followed, 3) == before
     for version in (2, 20):
-        with pytest.raises(LogError, match="was forgotten"):
+        with pytest.raises(LogError, match="was dropped"):
             followed.pin(version)
 
 
@@ -79,7 +79,7 @@ def test_a_version_that_was_lost_is_noticed_and_later_ones_go_on(log: ChangeLog)
     with pytest.raises(LogError, match="can't be read"):
         _ = followed.version
     assert ChangeLog(log.path).repair().lost[-1][1] == 9
-    with pytest.raises(LogError, match="the state at version 9 was lost, and the log repaired"):
+    with pytest.raises(LogError, match="the state at version 9 was lost when the log was repaired"):
         followed.pin(9)
     assert followed.version == 10
     assert members(followed, 6) == compiled  # it was compiled before, so it can be had

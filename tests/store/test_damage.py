@@ -19,7 +19,7 @@ from tidings.store import Change, ChangeLog, LogError
 
 GROUP = [("x", "a = 2"), ("é", "b LIKE 'ö%'"), ("7", "a = 1")]
 SECTOR = 512
-WAY_OUT = "put '{0}' back from a backup, or run `tidings subscriptions repair {0}`, which keeps"
+WAY_OUT = "restore '{0}' from a backup, or run `tidings subscriptions repair {0}`, which keeps"
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_what_was_acknowledged_and_cut_off_is_known_to_be_missing(
     for size in sizes:
         last_segment(log.path).write_bytes(data[:size])
         said |= set(refusals(log.path))
-    kept = {one.partition("of its 16 versions those after ")[2].partition(" ")[0] for one in said}
+    kept = {one.partition("of its 16 versions, those after ")[2].partition(" ")[0] for one in said}
     assert kept <= {"10", "12", "14"}
     assert "14" in kept
     last_segment(log.path).write_bytes(data)
@@ -100,7 +100,7 @@ def test_a_process_that_runs_notices_a_cut(tmp_path: Path) -> None:
     assert reader.version == 2
     os.truncate(last_segment(tmp_path), last_segment(tmp_path).stat().st_size - 1)
     for ask in (lambda: reader.version, lambda: log.put("z", "a = 3"), lambda: log.changes(1)):
-        with pytest.raises(LogError, match="of its 2 versions those after 1 can't be read"):
+        with pytest.raises(LogError, match="of its 2 versions, those after 1 can't be read"):
             ask()
 
 
@@ -272,7 +272,7 @@ def test_any_sectors_of_a_group_and_any_end_of_the_file(
             last_segment(log.path).write_bytes(without_sectors(data[:size], good, lost))
             if acknowledged:
                 said = refusals(log.path, of_version=size < len(data))
-                assert all("of its 62 versions those after 2 can't be read" in one for one in said)
+                assert all("of its 62 versions, those after 2 can't be read" in one for one in said)
             else:
                 assert ChangeLog(log.path).version == 2
         if not acknowledged:
@@ -320,17 +320,17 @@ def segment_of_another_log(folder: Path) -> None:
     [
         (
             missing_segment,
-            r"03.log: byte 0 does not follow group 1; of its 5 versions those aft.* 1 ",
+            r"03.log, byte 0: the data does not follow group 1; of its 5 versions, those aft.* 1 ",
         ),
-        (missing_first_segment, r"00001.log is missing; of its 5 versions those after 0 can't"),
-        (missing_last_segment, r"ends with group 2, .*; of its 5 versions those after 4 can't"),
+        (missing_first_segment, r"00001.log is missing; of its 5 versions, those after 0 can't"),
+        (missing_last_segment, r"ends with group 2, .*; of its 5 versions, those after 4 can't"),
         (
             missing_bytes,
-            r"02.log: byte 36 was altered or cut off; of its 5 versions those after 1 c",
+            r"02.log, byte 36: the data is corrupt or cut off; of its 5 versions, those after 1 c",
         ),
-        (segments_changed_places, r"02.log: byte 0 does not follow group 1; of its 5 .* after 1 c"),
-        (segment_of_another_log, r"02.log: byte 0 does not follow group 1; of its 5 .* after 1 c"),
-        (missing_mark, r"its end mark .*/end is missing or was altered"),
+        (segments_changed_places, r"02.log, byte 0: .* not follow group 1; of its 5 .* after 1 c"),
+        (segment_of_another_log, r"02.log, byte 0: .* not follow group 1; of its 5 .* after 1 c"),
+        (missing_mark, r"its end mark .*/end is missing or corrupt"),
     ],
 )
 def test_damage_of_other_kinds(
@@ -354,13 +354,13 @@ def test_an_altered_checkpoint_is_refused(tmp_path: Path, no_sync: None) -> None
     spoilt = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(len(data))]
     for bad in [*spoilt, *(data[:size] for size in range(len(data))), data + b"x"]:
         path.write_bytes(bad)
-        with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint was altered; of"):
+        with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint is corrupt; of"):
             log.subscriptions()
-    with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint was altered; of its"):
+    with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint is corrupt; of its"):
         ChangeLog(tmp_path).put("x", "a = 1")
     path.unlink()
     for ask in (ChangeLog(tmp_path).subscriptions, lambda: ChangeLog(tmp_path).drop("x")):
-        with pytest.raises(LogError, match="/checkpoint is missing; of its 3 versions those"):
+        with pytest.raises(LogError, match="/checkpoint is missing; of its 3 versions, those"):
             ask()
 
 
@@ -380,7 +380,7 @@ def test_a_checkpoint_of_another_time_or_log_is_refused(tmp_path: Path, no_sync:
     log.forget_before(6)
     path.write_bytes(older)
     with pytest.raises(
-        LogError, match=r"0001.log is missing; of its 6 versions those after 3 can't"
+        LogError, match=r"0001.log is missing; of its 6 versions, those after 3 can't"
     ):
         log.subscriptions()
 
@@ -417,7 +417,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     for room in (0, 1, 100):
         with (
             files_of_at_most(size + room),
-            pytest.raises(LogError, match="nothing of this was ack"),
+            pytest.raises(LogError, match="none of these changes was ack"),
         ):
             log.put_many(GROUP)
         assert last_segment(tmp_path).stat().st_size == size
@@ -438,14 +438,14 @@ def test_a_sync_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     for name in syncs:
         monkeypatch.setattr(os, name, partial(sync, name=name))
-    with pytest.raises(LogError, match="Input/output error; nothing of this was acknowledged"):
+    with pytest.raises(LogError, match="Input/output error; none of these changes was ack"):
         log.put("x", "a = 2")
     assert (log.version, ChangeLog(tmp_path).version) == (1, 1)
     assert log.put("x", "a = 3") == 2
     assert log.changes(1) == [Change(2, "x", "a = 3", 2)]
     fails[:] = [True, True]  # and the cutting back fails too
     for _ in range(2):
-        with pytest.raises(LogError, match="must be opened again: it takes no more changes until"):
+        with pytest.raises(LogError, match="must be opened again; until then it accepts no"):
             log.put("x", "a = 4")
     assert log.changes(0)[1:] == [Change(2, "x", "a = 3", 2)]
     assert ChangeLog(tmp_path).put("x", "a = 5") == 3

@@ -166,7 +166,7 @@ def test_a_record_that_was_altered_spoils_only_itself(tmp_path: Path) -> None:
     assert log.read(group.places) == [b"a" * 50, None, b"c" * 50]
     _, found, losses = open_log(tmp_path)
     assert found == {1: [b"a" * 50, b"c" * 50], 2: [b"d"]}
-    assert "1 were altered" in losses[0]
+    assert "corrupt records in the group: 1 of 3" in losses[0]
 
 
 def test_what_is_cut_off_after_a_loss_is_kept_aside(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_another_course_of_the_same_log_is_noticed(tmp_path: Path) -> None:
         log.close()
     shutil.copy(log.path_of(1), tmp_path / "one")
     losses = look(tmp_path / "one")[1]
-    assert "begins another group than was acknowledged" in losses[0]
+    assert "the group is not the one that was acknowledged" in losses[0]
 
 
 def test_a_group_of_which_sectors_never_reached_the_disk_is_cut_off(tmp_path: Path) -> None:

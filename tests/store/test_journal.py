@@ -206,11 +206,11 @@ def test_a_range_without_end(tmp_path: Path) -> None:
 def test_what_can_not_be_opened(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     path.write_text("no database, and longer than the head of one" * 30)
-    with pytest.raises(EnvironmentProblem, match=r"journal\.db is a file and no journal"):
+    with pytest.raises(EnvironmentProblem, match=r"journal\.db is a file, but not a journal"):
         FileJournal(path)
     path.unlink()
     journal = FileJournal(path)
-    with pytest.raises(EnvironmentProblem, match=r"another rendezvous point has the journal"):
+    with pytest.raises(EnvironmentProblem, match=r"another rendezvous point is using the journal"):
         FileJournal(path)
     journal.close()
 
@@ -271,7 +271,7 @@ def test_a_journal_that_somebody_took_away_is_not_written_to(tmp_path: Path) -> 
     journal = opened(tmp_path / "journal")
     (tmp_path / "journal").rename(tmp_path / "elsewhere")
     journal.append(record(1))
-    with pytest.raises(EnvironmentProblem, match="not there any more"):
+    with pytest.raises(EnvironmentProblem, match="its folder was removed or replaced"):
         write(journal)
 
 
@@ -353,7 +353,7 @@ def test_the_budget_of_the_disk_is_a_clear_refusal(tmp_path: Path) -> None:
             journal.append(record(serial))
             write(journal)
 
-    with pytest.raises(EnvironmentProblem, match="expected at most 30,000, which is disk_bytes"):
+    with pytest.raises(EnvironmentProblem, match="expected at most 30,000, which is the limit"):
         fill()
     files = sorted((tmp_path / "journal").iterdir())
     for _ in range(3):
@@ -615,7 +615,7 @@ def test_a_damaged_journal_of_the_format_before_is_one_sentence(tmp_path: Path) 
     data = bytearray(BEFORE.read_bytes())
     data[4096:8192] = bytes(4096)
     path.write_bytes(data)
-    with pytest.raises(EnvironmentProblem, match=r"of the format before, is damaged: .*move it"):
+    with pytest.raises(EnvironmentProblem, match=r"in the previous format, is damaged: .*move it"):
         FileJournal(path)
     assert path.read_bytes() == data  # as it was, for whoever can mend it
     path.unlink()

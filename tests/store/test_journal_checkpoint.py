@@ -72,7 +72,7 @@ def test_whatever_is_missing_or_altered_is_noticed(tmp_path: Path, seed: int) ->
         altered.append(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
     for one_altered in altered:
         path.write_bytes(one_altered)
-        with pytest.raises(checkpoint.Damaged, match="was altered"):
+        with pytest.raises(checkpoint.Damaged, match="is corrupt"):
             checkpoint.read(tmp_path, None)
 
 

@@ -245,10 +245,10 @@ def test_damage_after_a_loss_is_not_written_down_as_if_nothing_were_wrong(
             journal.append(record(serial))
             write(journal)
 
-    with pytest.raises(EnvironmentProblem, match="1 were altered"):
+    with pytest.raises(EnvironmentProblem, match="corrupt records in the group: 1 of"):
         fill()
     assert (path / checkpoint.NAME).read_bytes() == kept
-    with pytest.raises(EnvironmentProblem, match="1 were altered"):
+    with pytest.raises(EnvironmentProblem, match="corrupt records in the group: 1 of"):
         journal.interests()
     journal.revive()
     assert journal.losses

@@ -54,7 +54,7 @@ def test_what_was_there_is_there(tmp_path: Path, name: str) -> None:
     assert told(ChangeLog(folder), oldest) == TOLD[name]
     assert told(ChangeLog(folder), oldest) == TOLD[name]
     if oldest:
-        with pytest.raises(LogError, match=f"only those after {oldest}: version 0 was forgotten"):
+        with pytest.raises(LogError, match=f"only those after {oldest}: version 0 was dropped"):
             ChangeLog(folder).changes(0)
     assert not old_files(folder)
     (aside,) = (folder / "aside").iterdir()
@@ -139,7 +139,7 @@ def test_what_is_damaged_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     for name in ("00000000000000000001.log", "00000000000000000008.log"):
         folder = copied("plain", tmp_path / f"without-{name}")
         (folder / name).unlink()
-        with pytest.raises(LogError, match=r"begins with version \d+, expected (one up to )?\d"):
+        with pytest.raises(LogError, match=r"begins with version \d+, expected (at most )?\d"):
             _ = ChangeLog(folder).version
 
 
@@ -152,7 +152,7 @@ def test_files_that_an_older_tidings_wrote_afterwards_are_refused(tmp_path: Path
         lambda: ChangeLog(folder).put("x", "a = 1"),
     ]
     for ask in asks:
-        with pytest.raises(LogError, match=r"^found .*01.log, which an older tidings wrote beside"):
+        with pytest.raises(LogError, match=r"^found .*01.log, which an older version of tidings"):
             ask()
 
 
@@ -169,8 +169,8 @@ def test_one_who_may_only_read_is_told_who_rewrites_it(
     with pytest.raises(LogError) as caught:
         _ = ChangeLog(folder).version
     assert str(caught.value) == (
-        f"the log '{folder}' was written by an older tidings and can't be rewritten: Permission "
-        f"denied; let its owner run `tidings subscriptions list {folder}` once"
+        f"the log '{folder}' was written by an older version of tidings and can't be rewritten: "
+        f"Permission denied; ask its owner to run `tidings subscriptions list {folder}` once"
     )
     assert old_files(folder) == files
 

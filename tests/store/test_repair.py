@@ -40,12 +40,12 @@ def test_an_end_that_was_cut_off(tmp_path: Path) -> None:
     segments(log)[5].unlink()
     reader, writer = ChangeLog(tmp_path), ChangeLog(tmp_path)
     for one in (reader, writer):
-        with pytest.raises(LogError, match="of its 12 versions those after 8 can't be read"):
+        with pytest.raises(LogError, match="of its 12 versions, those after 8 can't be read"):
             one.put("x", "a = 1")
     done = ChangeLog(tmp_path).repair()
     assert done.lost == [(9, 12)]
     assert done.version == 13
-    assert "byte 36 was altered or cut off" in done.problems[0]
+    assert "byte 36: the data is corrupt or cut off" in done.problems[0]
     assert len(list(Path(done.aside).rglob("0*.log"))) == 5
     # processes that ran all the while go on
     assert reader.version == writer.version == log.version == 13
@@ -56,13 +56,11 @@ def test_an_end_that_was_cut_off(tmp_path: Path) -> None:
     assert [change.node for change in reader.changes(13)] == [13, 1]
     assert len(reader.state().identities) == len(set(reader.state().identities)) == 13
     for version in (9, 12):
-        with pytest.raises(LogError, match=f"version {version} was lost, and the log repaired wit"):
+        with pytest.raises(LogError, match=f"version {version} was lost when the log was rep"):
             reader.subscriptions(version)
-        with pytest.raises(LogError, match=f"version {version} was lost, and the log repaired wit"):
+        with pytest.raises(LogError, match=f"version {version} was lost when the log was rep"):
             reader.changes(version)
-    with pytest.raises(
-        LogError, match=r"the state at version 8 was forgotten, expected .* from 13"
-    ):
+    with pytest.raises(LogError, match=r"the state at version 8 was dropped, expected version 13"):
         reader.subscriptions(8)
     log.forget_before(14)
     with pytest.raises(LogError, match="version 9 was lost"):
@@ -200,9 +198,9 @@ def test_a_checkpoint_that_is_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gone", "problem"),
     [
-        (["00000000000000000008.log", "00000000000000000016.log"], "has no segment beside it"),
-        (["00000000000000000016.log"], "ends with version 15, expected 18 at least"),
-        (["checkpoint.jsonl"], "begins with version 8, expected one up to 1"),
+        (["00000000000000000008.log", "00000000000000000016.log"], "has no segment file next"),
+        (["00000000000000000016.log"], "ends with version 15, expected at least 18"),
+        (["checkpoint.jsonl"], "begins with version 8, expected at most 1"),
     ],
 )
 def test_files_of_the_format_before_that_do_not_go_together(

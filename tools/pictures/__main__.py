@@ -1,4 +1,4 @@
-"""Write all pictures to docs/pictures: `make pictures`."""
+"""Write all pictures to docs/pictures. `make pictures` runs this."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PICTURES: dict[str, Callable[[], Drawing]] = {
 
 
 def draw_all() -> dict[str, str]:
-    """The name and the text of every file."""
+    """The text of every SVG file, by file name."""
     return {
         f"{name}-{palette}.svg": draw().svg(colours)
         for name, draw in PICTURES.items()

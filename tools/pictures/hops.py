@@ -1,6 +1,6 @@
 """A tree of routers, and the label of one notification from hop to hop.
 
-tests/docs/test_pictures.py works the edges and the labels out with tidings itself.
+tests/docs/test_pictures.py computes the edges and the labels with tidings itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ FILTERS = {
     4: "symbol = 'SNE' AND price > 90",
     5: "symbol = 'IBM'",
 }
-EDGES = [(1, 2), (2, 4), (3, 4)]  # from the covering node to the covered one
+EDGES = [(1, 2), (2, 4), (3, 4)]  # from the covering to the covered filter
 NOTIFICATION = {"symbol": "SNE", "price": 95.0}
-TAG = (4,)  # the lowest nodes that match it
+TAG = (4,)  # the lowest nodes that match the notification
 
 
 class Hop(NamedTuple):
-    """A link from above, what is wanted over it, and the label with which the notification goes
-    over it; an empty one where it does not."""
+    """A link, the nodes that the lower end subscribed to, and the label that the notification has
+    on the link; the label is empty if the notification is not sent."""
 
     above: str
     below: str
@@ -65,8 +65,9 @@ def hops() -> Drawing:
         "On the left, the content graph of five filters. A notification with symbol SNE and price "
         "95 matches four of them, and the lowest one is node 4. On the right, the root sends it to "
         "the router west with the label 4 and to the router east with the label 2 3, the lowest "
-        "nodes that each of them subscribed to, and not to the router south, which wants "
-        "something else. Each router looks the label up and writes the one for the next hop.",
+        "nodes that each of them subscribed to. It does not send it to the router south, which "
+        "subscribed to node 5 only. Each router looks up the label and writes the label for the "
+        "next hop.",
     )
     _draw_graph(drawing)
     _draw_tree(drawing)
@@ -86,7 +87,7 @@ def _draw_graph(d: Drawing) -> None:
         24,
         340,
         [
-            "A line goes from a filter down to",
+            "A line leads from a filter down to",
             "one that it covers.",
         ],
     )
@@ -98,10 +99,10 @@ def _draw_graph(d: Drawing) -> None:
         24,
         474,
         [
-            "Its lowest node and its number there",
-            "stay as they are. The label is for one",
-            "hop, here from root to east: the lowest",
-            "nodes that the one below wants.",
+            "The mark, a node and a number,",
+            "never changes. The label is for one hop,",
+            "here from root to east: the lowest",
+            "nodes that the lower router wants.",
         ],
     )
 

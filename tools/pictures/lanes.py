@@ -1,4 +1,4 @@
-"""The two lanes, each for itself and both with what they share."""
+"""The two lanes: one picture of each, and one of both with the parts that they share."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from tools.pictures.shapes import Drawing
 WIDTH = 880.0
 PIPELINE, NETWORK, SHARED = 252.0, 234.0, 148.0  # heights
 PIPELINE_SAID = (
-    "A source gives rows, which are decoded; rows that can't be read become dead letters. The "
-    "others are matched against a snapshot of the log of subscriptions, of which each batch pins "
-    "one version. What matched is numbered in each node and written to the outbox, with one "
-    "commit for each batch, and then handed to sinks."
+    "A source delivers rows, which are decoded; rows that can't be read become dead letters. The "
+    "others are matched against a snapshot of the change log. Each batch pins one version of the "
+    "log. Rows that match are numbered at each node and written to the outbox, with one commit "
+    "for each batch, and then handed to sinks."
 )
 NETWORK_SAID = (
     "A publisher's notification goes up through routers to the root. There it is tagged with the "
-    "lowest nodes that match, numbered, and put into the journal; then it is acknowledged, and "
-    "goes down through routers, which forward it by its header, to the subscribers. A filter goes "
-    "up the same way, and comes back as the number of a node."
+    "lowest nodes that match, numbered, and written to the journal. Then it is acknowledged. "
+    "Routers forward it down to the subscribers by its header. A filter goes up the same way, and "
+    "the number of its node comes back."
 )
 
 
@@ -72,7 +72,7 @@ def _draw_pipeline(d: Drawing, top: float) -> None:
 def _draw_shared(d: Drawing, top: float) -> None:
     d.band(12, top + 4, WIDTH - 24, SHARED - 16)
     d.text(24, top + 26, "Shared", "head", anchor="start")
-    d.text(90, top + 26, "content is analysed once, in both lanes alike", "small", anchor="start")
+    d.text(90, top + 26, "in both lanes, content is analysed only once", "small", anchor="start")
     for at, (name, *steps) in enumerate(
         [
             ("filter", "text", "canonical form: boxes", "node of the content graph"),

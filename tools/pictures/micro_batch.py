@@ -1,4 +1,4 @@
-"""A micro-batch of a pipeline, from the rows that Spark noted to the hand-over."""
+"""A micro-batch of a pipeline, from the rows in Spark's checkpoint to the hand-over."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ def micro_batch() -> Drawing:
         880,
         542,
         "A micro-batch with its commit",
-        "Spark notes the rows of batch 42 in its checkpoint. The driver pins the version of the "
-        "subscriptions in the outbox. Workers decode and match, in one job, and leave files in the "
-        "work folder of this attempt. The driver numbers them, files them by time and moves them "
-        "to their place. Then one synced entry of the log of commits says that the batch is there. "
-        "After that it is handed to sinks, and Spark notes it as done. A batch that is killed "
-        "before its commit is done again with the same rows and the same pin; one that is killed "
-        "after it is handed to sinks again.",
+        "Spark records the rows of batch 42 in its checkpoint. The driver pins the version of the "
+        "subscriptions in the outbox. In one job, workers decode and match the rows, and write "
+        "files to the work folder of this attempt. The driver numbers the matches, sorts them by "
+        "time into files and moves the files into place. Then one synced entry in the log of "
+        "commits makes the batch visible. After that it is handed to sinks, and Spark records "
+        "that it is done. A batch that is killed before its commit is repeated with the same rows "
+        "and the same pin. A batch that is killed after its commit is handed to sinks again.",
     )
     _draw_lanes(drawing)
     _draw_steps(drawing)
@@ -26,7 +26,7 @@ def micro_batch() -> Drawing:
 
 ROWS = {"Spark's checkpoint": 40.0, "driver": 144.0, "workers": 248.0, "outbox": 352.0}
 LOWEST = 440.0
-COMMIT = 716.0  # where the moment of the commit is
+COMMIT = 716.0  # the x coordinate of the moment of the commit
 
 
 def _draw_lanes(d: Drawing) -> None:
@@ -69,13 +69,13 @@ def _draw_steps(d: Drawing) -> None:
 
 def _draw_kills(d: Drawing) -> None:
     d.line((COMMIT, 28), (COMMIT, LOWEST + 8), tone="told")
-    d.text(COMMIT - 8, 46, "from here on the batch is there", "small", anchor="end", tone="told")
+    d.text(COMMIT - 8, 46, "from here on the batch is visible", "small", anchor="end", tone="told")
     y = LOWEST + 22
     d.line((132, y - 6), (132, y), (COMMIT - 6, y), (COMMIT - 6, y - 6), tone="bad")
     d.line((COMMIT + 6, y - 6), (COMMIT + 6, y), (856, y), (856, y - 6), tone="bad")
-    said = "Killed here: it is done again, with the same rows and the same pin,"
+    said = "Killed here: it is repeated with the same rows and the same pin,"
     d.text(424, y + 18, said, tone="bad")
-    d.text(424, y + 38, "in a new attempt. Nobody saw anything of this one.", "small")
+    d.text(424, y + 38, "in a new attempt. Nobody saw any output of this one.", "small")
     d.text(789, y + 18, "Killed here:", tone="bad")
     d.text(789, y + 38, "sinks get it again,", "small")
     d.text(789, y + 55, "and recognise it", "small")

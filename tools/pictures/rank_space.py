@@ -1,6 +1,6 @@
 """Rank space and the batch join, on three filters and eight events.
 
-tests/docs/test_pictures.py works the codes, the order and the matches out with tidings itself.
+tests/docs/test_pictures.py computes the codes, the order and the matches with tidings itself.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ EVENTS: list[tuple[str, int | None]] = [
     ("JFK", 61),
 ]
 ORIGINS = {"EWR": 1, "JFK": 3, "LGA": 5}  # codes of origin
-BOX = "ana"  # the one whose slice is shown
+BOX = "ana"  # the box whose slice is shown
 SLICE = slice(3)  # of the sorted events
-HIGH = 26.0  # a row of a table
+HIGH = 26.0  # the height of a table row
 
 
 def code_of_delay(delay: int | None) -> int:
-    """The number of cuts before it."""
+    """The code of a delay: the number of cuts before it."""
     return 0 if delay is None else (delay >= 5) + (delay > 60) + (delay > 100)
 
 
 def order() -> list[int]:
-    """The events by their codes of origin."""
+    """The numbers of the events, sorted by their codes of origin."""
     return sorted(range(len(EVENTS)), key=lambda at: ORIGINS[EVENTS[at][0]])
 
 
@@ -51,11 +51,11 @@ def rank_space() -> Drawing:
         880,
         604,
         "Rank space and the batch join",
-        "Above, the ends of all sets that filters test dep_delay with divide its values into five "
-        "pieces. The code of a value is the number of its piece, and the test of each filter is an "
-        "interval of codes. Below, a batch of eight events becomes codes, is sorted by the codes "
-        "of origin, and the events that pass the access test of a box are one slice. The other "
-        "test is compared on the whole slice at once and gives a mask.",
+        "Above, the end points of all tests of dep_delay divide its values into five pieces. The "
+        "code of a value is the number of its piece, and the test of each filter is an interval of "
+        "codes. Below, a batch of eight events is turned into codes and sorted by the codes of "
+        "origin. The events that pass the access test of a box form one slice. The other test is "
+        "applied to the whole slice at once and yields a mask.",
     )
     _draw_ranks(drawing)
     _draw_join(drawing)
@@ -74,7 +74,7 @@ def _draw_ranks(d: Drawing) -> None:
         d.line((x, axis - 8), (x, 238), dashed=True)
         d.text(x, axis - 20, words, "code", tone="match")
     d.text(24, axis - 20, "cuts", anchor="start", tone="match")
-    d.text(24, axis + 18, "codes, and what they stand for", anchor="start")
+    d.text(24, axis + 18, "codes, and their meaning", anchor="start")
     for code, words in enumerate(PIECES):
         x = left + (code + 0.5) * width
         d.text(x, axis + 14, str(code), "code")
@@ -93,7 +93,7 @@ def _draw_join(d: Drawing) -> None:
     d.text(24, top, "Batch join", "head", anchor="start")
     d.text(118, top, f"with one box, {FILTERS[BOX]}", "small", anchor="start")
     first = top + 76
-    _draw_table(d, first, (50, 68, 118, 128), "1. events as they came", tone="input", rows=[
+    _draw_table(d, first, (50, 68, 118, 128), "1. events as received", tone="input", rows=[
         (at, origin, "absent" if delay is None else str(delay))
         for at, (origin, delay) in enumerate(EVENTS)
     ])  # fmt: skip
@@ -120,12 +120,12 @@ def _draw_join(d: Drawing) -> None:
         [
             "Access test: origin = 'EWR'",
             "is code 1, so these events",
-            "are one slice.",
+            "form one slice.",
             "Other test: codes 2 to 3,",
             "for 64 events at a time.",
         ],
     )
-    said = "The batch is sorted once for each access term, and each box then has its slice."
+    said = "The batch is sorted once for each access term; then each box finds its slice."
     d.text(24, first + 8 * HIGH + 26, said, "small", anchor="start")
 
 
@@ -138,7 +138,7 @@ def _draw_table(
     tone: Tone = "plain",
     marked: slice = slice(0),
 ) -> None:
-    """A table of origin and dep_delay; `columns` are where each begins, and how wide it is."""
+    """A table of origin and dep_delay; `columns` are the left edge and the width of each column."""
     left, wide, right, broad = columns
     d.text(left - 26 * (rows[0][0] is not None), top - 42, title, anchor="start")
     d.text(left + wide / 2, top - 14, "origin", "small")

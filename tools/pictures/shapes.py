@@ -1,13 +1,13 @@
-"""Boxes, disks, arrows and texts as SVG, with the standard library alone.
+"""Boxes, disks, arrows and texts as SVG, with only the standard library.
 
-A drawing names tones, such as "disk" or "match", and never a colour. So it is drawn once, and each
-palette makes a file of it:
+A drawing names tones, such as "disk" or "match", and never a colour. So it is drawn once and
+written to one file per palette:
 
     Drawing ──svg(LIGHT)──> NAME-light.svg
             └─svg(DARK)───> NAME-dark.svg
 
-Fonts are those of the reader's system, so nobody knows here how wide a text is. `width_of`
-estimates it by a wide font, and a text that would leave its box or the picture is an error.
+The fonts are those of the reader's system, so the exact width of a text is not known. `width_of`
+estimates it for a wide font. A text that would leave its box or the picture is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
 
 
 class Paint(NamedTuple):
-    """The colours of a tone; texts may have the colour of the line."""
+    """The colours of a tone; a text may use the line colour."""
 
     fill: str
     line: str
@@ -39,8 +39,8 @@ class Paint(NamedTuple):
 
 class Palette(NamedTuple):
     paper: str
-    ink: str  # of texts,
-    faint: str  # and of those that say less
+    ink: str  # the colour of most texts
+    faint: str  # the colour of less important texts
     tones: dict[Tone, Paint]
 
 
@@ -74,7 +74,7 @@ PALETTES = {"light": LIGHT, "dark": DARK}
 
 
 class Written(NamedTuple):
-    """A text, and the room that it takes."""
+    """A text, and the rectangle that it occupies."""
 
     words: str
     left: float
@@ -84,7 +84,7 @@ class Written(NamedTuple):
 
 
 def width_of(words: str, style: Style) -> float:
-    """How wide a text is in a wide font."""
+    """The width of a text in a wide font."""
     if style == "code":
         return 0.61 * SIZES[style] * len(words)
     narrow = sum(letter in NARROW for letter in words)
@@ -94,7 +94,7 @@ def width_of(words: str, style: Style) -> float:
 
 
 class Drawing:
-    """A picture in the making. What is drawn later lies above."""
+    """A picture to draw on. Later shapes cover earlier ones."""
 
     def __init__(self, width: float, height: float, title: str, description: str) -> None:
         self.width = width
@@ -116,7 +116,7 @@ class Drawing:
         anchor: Anchor = "middle",
         tone: Tone | None = None,
     ) -> None:
-        """A line of text; `y` is its middle."""
+        """Draw a line of text; `y` is its vertical middle."""
         width, size = width_of(words, style), SIZES[style]
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
         self._need_room(words, left, left + width, y - size / 2, y + size / 2)
@@ -135,7 +135,7 @@ class Drawing:
         anchor: Anchor = "start",
         tone: Tone | None = None,
     ) -> None:
-        """Lines of text; `y` is the middle of the first."""
+        """Draw lines of text; `y` is the vertical middle of the first."""
         for at, words in enumerate(lines):
             self.text(x, y + at * LEADING, words, style, anchor=anchor, tone=tone)
 
@@ -173,7 +173,7 @@ class Drawing:
         first: Style = "head",
         rest: Style = "small",
     ) -> None:
-        """A cylinder: what is in it is on a disk."""
+        """A cylinder, for data on a disk."""
         self._need_room("a disk", x, x + width, y, y + height)
         lid = 7.0
         left, right, top, bottom = x, x + width, y + lid, y + height - lid
@@ -232,7 +232,7 @@ class Drawing:
         self._parts.append(f'<polygon class="tip-{tone}" points="{path}"/>')
 
     def row(self, y: float, *stops: tuple[float, float], tone: Tone = "plain") -> None:
-        """Arrows between boxes that stand side by side, each given by its left and right end."""
+        """Arrows between boxes in a row; each box is given by its left and right edge."""
         for (_, right), (left, _) in pairwise(stops):
             self.arrow((right + 2, y), (left - 2, y), tone=tone)
 
@@ -276,12 +276,12 @@ class Drawing:
         if left < 4 or top < 4 or right > self.width - 4 or bottom > self.height - 4:
             raise ValueError(
                 f"'{what}' reaches from ({left:.0f}, {top:.0f}) to ({right:.0f}, {bottom:.0f}), "
-                f"expected inside of {self.width:g} by {self.height:g}"
+                f"expected it inside {self.width:g} by {self.height:g}"
             )
 
 
 def _number(value: float) -> str:
-    """As short as it can be written, to a tenth."""
+    """A number rounded to a tenth, without a trailing `.0`."""
     return f"{value:.1f}".removesuffix(".0")
 
 

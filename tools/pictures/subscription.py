@@ -20,12 +20,12 @@ def subscription() -> Drawing:
         "The life of a subscription",
         "In the network: an agent asks the root, through its router, for the node of a filter. The "
         "root makes the node durable and answers with its number. The agent subscribes to the "
-        "number at its router, and the router at the root; each is told where the node belongs "
-        "and puts it into its graph. From then on notifications come; beats and digests show "
-        "what is missing, and it is recovered from the nearest router that has it. To end it, "
-        "the agent unsubscribes, then the router does; the root retires a node that nobody "
-        "wants. In a pipeline: a change of the log has a version, travels with the tasks of later "
-        "batches, and is compiled into a snapshot.",
+        "number at its router, and the router at the root. Both learn the position of the node "
+        "and add it to their graphs. From then on notifications arrive. Beats and digests reveal "
+        "missing notifications, which are recovered from the nearest router that has them. To end "
+        "the subscription, the agent unsubscribes, then the router does; the root retires a node "
+        "that nobody wants. In a pipeline: a change in the log has a version, travels with the "
+        "tasks of later batches, and is compiled into a snapshot.",
     )
     _draw_network(drawing)
     _draw_pipeline(drawing)
@@ -57,7 +57,7 @@ def _draw_network(d: Drawing) -> None:
 
     y = 332.0
     _send(d, y, "Count: since the Answer", AGENT, ROUTER, ROOT)
-    _send(d, y + 26, "Counted: what came meanwhile", ROOT, ROUTER, AGENT)
+    _send(d, y + 26, "Counted: published meanwhile", ROOT, ROUTER, AGENT)
     _send(d, y + 66, "Notification", ROOT, ROUTER, AGENT, tone="told")
     _send(d, y + 92, "Notification", ROOT, ROUTER, AGENT, tone="told")
     _send(d, y + 118, "Beat, each second", ROOT, ROUTER, AGENT)
@@ -80,7 +80,7 @@ def _draw_network(d: Drawing) -> None:
 
 
 def _send(d: Drawing, y: float, words: str, *stops: float, tone: Tone = "plain") -> None:
-    """A message from stop to stop; its words stand above the first stretch."""
+    """Draw a message from stop to stop, with its text above the first arrow."""
     for at, (start, end) in enumerate(pairwise(stops)):
         ahead = 1 if end > start else -1
         d.arrow((start + 4 * ahead, y), (end - 4 * ahead, y), tone=tone)
@@ -89,7 +89,7 @@ def _send(d: Drawing, y: float, words: str, *stops: float, tone: Tone = "plain")
 
 
 def _step(d: Drawing, y: float, state: str, words: str, to: float) -> None:
-    """The router has put the node into a state, and says so above or below."""
+    """Draw a new state of the node at the router, and the message that it then sends."""
     _send(d, y, words, ROUTER, to)
     _state(d, y, state)
 
@@ -119,6 +119,6 @@ def _draw_pipeline(d: Drawing) -> None:
     tasks = "with the tasks", "of each batch that", "pins 9 or later"
     d.box(308, y, 152, height, *tasks, tone="match")
     d.disk(488, y, 152, height, "snapshot", "compiled after", "1,000 changes")
-    dropped = "drop", "a later version: batches", "that pin it do not", "see it any more"
+    dropped = "drop", "a later version: batches", "that pin it no longer", "have the filter"
     d.box(668, y, 188, height, *dropped)
     d.row(y + height / 2, (24, 136), (164, 280), (308, 460), (488, 640), (668, 856))

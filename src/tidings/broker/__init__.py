@@ -1,21 +1,21 @@
-"""One running node, a router or a rendezvous point: a state machine with its links, clock and disk.
+"""One running node (a router or a rendezvous point): a state machine with links, clock and disk.
 
     frames ─> links ─> messages ─> queues ─> machine (routing) ─> messages ─> links ─> frames
                   `──> notifications from above, by their fronts alone ────────┘
 
-    server.py         what routers and rendezvous points have in common; which message waits where
-    router.py         a router that runs, and keeps a link to the one above it
-    root.py           a rendezvous point that runs: what it promises is on the disk first
+    server.py         the base of both kinds of node; decides which queue a message waits in
+    router.py         a running router, which keeps a link to the node above it
+    root.py           a running rendezvous point, which writes to the disk before it acknowledges
     interests.py      the preprocessor of a rendezvous point: content graph and matcher
-    computing.py      filters that compute; what they cost is charged to their owners
-    connections.py    connections, until they are neighbours
+    computing.py      filters that compute; their cost is charged to their owners
+    connections.py    connections: from stranger to neighbour
     admission/        who may connect          queues/    whose turn it is
     config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes
-    reports.py        the status of a node and of those below it
-    garbage.py        full garbage collections, seldom
+    reports.py        the status of a node and of the nodes below it
+    garbage.py        infrequent full garbage collections
 
-Users who run nodes inside their own program get `RootNode`, `RouterNode`, `Door` and `Address` here
-(docs/network.md); the rest is for cli. Start at server.py, then root.py.
+Programs that run nodes themselves import `RootNode`, `RouterNode`, `Door` and `Address` from here
+(docs/network.md). Only `cli` uses the rest. Start at server.py, then root.py.
 """
 
 from tidings.broker.admission.listen import Address, Door

@@ -1,18 +1,18 @@
-"""The filters that compute something: calls, patterns and programs can take long, and their time
-is charged to the owners of the filters. Filters that only look at attributes are elsewhere.
+"""Filters that compute something. Calls, patterns and programs can take long, so their time is
+charged to the owners of the filters. Filters that only test attributes are not kept here.
 
-    all at once, metered ── in time ──> which match
+    all at once, timed ── in time ──> the nodes that match
             └─ too long ─> one by one, oldest first, each charged to one of its owners:
 
        share of an owner │▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇   its newest do not fit: they are set aside
-                                                      others match as if those were not there
+                                                      other filters match as if they did not exist
 
-Nobody pays for others, and an owner that stays within its share loses nothing. Many owners may take
-long together: from then on, matching all at once may take as long as they need.
+Nobody pays for others, and an owner that stays within its share loses nothing. If many owners
+together need longer than the limit, the limit for matching all at once is raised for them.
 
-Most computed conditions are about a text, and are null without it. So filters are grouped by an
-attribute that they need, each group with its own matcher: a notification without the attribute does
-not reach them.
+Most computed conditions test a text attribute, and are null without it. So filters are grouped by
+an attribute that they need, and each group has its own matcher. A notification without the
+attribute never reaches the group.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from tidings.filters.values import Key, WorkError, key, limit_work, look
 from tidings.matching import Matcher
 from tidings.routing.root import TooMuchWork
 
-BYTES = 100_000  # of a notification; for each so many a share is one time longer
-COLD = 4  # shares for an owner when something may be computed for the first time
-ROOM = 2  # matching all at once may take so many times what all needed last
+BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
+COLD = 4  # shares per owner for the first attempt, when caches may be empty
+ROOM = 2  # matching all at once may take this many times what all filters needed last time
 MOST = 1.0  # seconds for one notification; then it is refused, even if owners have time left
-MOST_NEEDED = 64  # attributes with their own matcher, of some ten kilobytes each
+MOST_NEEDED = 64  # attributes with their own matcher, which takes about 10 KB
 
 Owners = Callable[[int], Sequence[str]]
 _NULL = key(None)
@@ -56,17 +56,17 @@ class ChargedMatch(msgspec.Struct):
     """The result of computing filter by filter."""
 
     matched: list[int] = []
-    over: dict[int, str] = {}  # nodes that did not fit into the share of an owner
+    over: dict[int, str] = {}  # nodes that did not fit, with the owner whose share was used up
     spent: dict[str, float] = {}  # seconds, by owner
 
 
 def computes(filter_: Filter) -> bool:
-    """Does a filter do more than look at attributes?"""
+    """Does a filter do more than test attributes?"""
     return any(type(term) is not Attribute for term in filter_.form.terms.values())
 
 
 class KeptFilter(NamedTuple):
-    """A filter, and an attribute without which it can't match; None if there is none."""
+    """A filter, and an attribute without which it can't match; None if it needs none."""
 
     form: Form
     needs: str | None
@@ -76,7 +76,7 @@ class Computing:
     """The filters that compute, by the numbers of their nodes."""
 
     def __init__(self, seconds: float) -> None:
-        """`seconds`: the share of an owner, for one short notification."""
+        """`seconds` is the share of an owner for one short notification."""
         self._share = seconds
         self._all = seconds
         self._filters: dict[int, KeptFilter] = {}
@@ -102,8 +102,8 @@ class Computing:
             del self._matchers[needs]
 
     def match(self, event: Mapping[str, object], size: int) -> list[int]:
-        """The nodes that match a notification of so many bytes; TooMuchWork if that takes longer
-        than all filters together may."""
+        """The nodes that match a notification of `size` bytes; TooMuchWork if that takes longer
+        than all filters together are allowed."""
         reached = self._reachable_matchers(event) if self._matchers else ()
         if not reached:
             return []
@@ -125,12 +125,12 @@ class Computing:
         ]
 
     def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> ChargedMatch:
-        """The nodes that match, and those that exceed the share of an owner. Cost: one look at each
-        filter. This is rare: afterwards either some filters are set aside, or all may take
-        longer."""
+        """The nodes that match, and those that exceed the share of an owner. This visits every
+        filter, but is seldom needed: afterwards either some filters are set aside, or the limit for
+        all is higher."""
         share = self._share * _size_factor(size)
         found = self._charge(event, owners, COLD * share)
-        if max(found.spent.values(), default=0) > share:  # some for the first time, or too much
+        if max(found.spent.values(), default=0) > share:  # caches were empty, or it takes too long
             found = self._charge(event, owners, share)
         spent = sum(found.spent.values())
         self._all = self._share if found.over else max(self._all, ROOM * spent / _size_factor(size))
@@ -170,7 +170,7 @@ class Computing:
 
 
 def _size_factor(size: int) -> float:
-    """How much longer a notification of so many bytes may take than a short one."""
+    """How many times longer a notification of `size` bytes may take than a short one."""
     return 1 + size / BYTES
 
 
@@ -214,15 +214,15 @@ def _strict_in(node: Expression) -> set[str]:
 
 
 def _computed_terms(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:
-    """The terms that a matcher computes for a notification: conditions only if the tests of
-    attributes leave something to decide, all others always."""
+    """The terms that a matcher computes for a notification. Opaque conditions are computed only if
+    all attribute tests pass; other terms are always computed."""
     for text, node in form.terms.items():
         if type(node) is not Attribute and (reached or not is_opaque(node)):
             yield text, node
 
 
 def _is_reached(form: Form, event: Mapping[str, object], values: dict[str, Key]) -> bool:
-    """Do the tests of attributes leave something to compute?"""
+    """Do all attribute tests of the hull pass, so that the rest must be computed?"""
     for term, allowed in form.hull.items():
         node = form.terms[term]
         if type(node) is Attribute:

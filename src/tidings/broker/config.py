@@ -3,10 +3,10 @@
     name = "edge-1"
     listen = "127.0.0.1:7401"
     upstream = "127.0.0.1:7400"      the node above; only for routers
-    journal = "journal.db"           what it must not forget; only for a rendezvous point
+    journal = "journal.db"           its durable state; only for a rendezvous point
     channel = "quotes"
-    token = "..."                    for the node above,
-    token_file = "above.token"       or the file that has it
+    token = "..."                    presented to the node above;
+    token_file = "above.token"       or the file that contains it
     policy = "drop"                  for neighbours that are too slow; or "disconnect"
     forwarding = "adaptive"          or "labels", "lists": see docs/network.md
     bandwidth = 1000                 Mbit/s of its links, if they are slower than the machine
@@ -21,13 +21,13 @@
     [tls]
     certificate = "edge-1.pem"
     key = "edge-1.key"
-    authorities = "ca.pem"           whose certificates routers may connect with, and that the node
-                                     above must have; without it, the authorities of the machine
+    authorities = "ca.pem"           the authorities trusted to certify routers below and the node
+                                     above; if left out, those that the machine trusts
 
     [limits]                         see routing/protocol/limits.py
     neighbours = 500
 
-Paths are relative to the file. Tokens can be read again while a node runs: `renew`.
+Paths are relative to the file. `renew` reads the tokens again while a node runs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from tidings.routing.protocol import Limits, Times
 
 
 class ConfigError(TidingsError):
-    """A file that can't be used; the sentence says where, and what was expected."""
+    """A configuration file can't be used; the message says where, and what was expected."""
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,14 +86,14 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: dict[str, float] = {}
     limits: Limits = Limits()
     folder: Path = Path()
-    warnings: tuple[str, ...] = ()  # about files that others may read and that are not ours
+    warnings: tuple[str, ...] = ()  # about files that others may read and we do not own
 
     def at(self, path: str) -> Path:
         return (self.folder / path).absolute()
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a router's file; ConfigError in one sentence if it can't be used."""
+    """Read a router's file; ConfigError if it can't be used."""
     path = Path(path)
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
@@ -109,9 +109,9 @@ def load_config(path: str | Path) -> Config:
             f"{path}: expected either upstream, for a router, or journal, for a rendezvous point"
         )
     if found.columns and found.journal is None:
-        raise ConfigError(f"{path}: found columns, expected them only for a rendezvous point")
+        raise ConfigError(f"{path}: found [columns], which only a rendezvous point may have")
     if {"folder", "warnings"} & raw.keys():
-        raise ConfigError(f"{path}: found folder or warnings, expected neither in a file")
+        raise ConfigError(f"{path}: found folder or warnings, which can't be set in a file")
     _check_tokens(path, found.tokens or {})
     return _with_secrets(path, msgspec.structs.replace(found, folder=path.parent.absolute()))
 
@@ -124,7 +124,7 @@ def _with_secrets(path: Path, config: Config) -> Config:
             warnings.append(check_secret(path))
         if config.token_file is not None:
             if config.token:
-                raise ConfigError(f"{path}: found token and token_file, expected one of them")
+                raise ConfigError(f"{path}: found token and token_file, expected only one of them")
             token, warning = read_secret(config.at(config.token_file))
             warnings.append(warning)
     except SecretError as problem:
@@ -163,13 +163,13 @@ def make_node(config: Config) -> Server:
 
 
 def renew(node: Server, config: Config) -> int:
-    """Have a running node use the tokens that its file has now; return how many links were closed
-    for it. Everything else in the file takes effect at the next start."""
+    """Have a running node use the tokens now in its file; return the number of closed links.
+    Everything else in the file takes effect at the next start."""
     if (config.tokens is None) != (node.door.tokens is None):
         raise ConfigError(
             "found "
             + ("no [tokens], expected some" if config.tokens is None else "[tokens], expected none")
-            + " as when the node was started; restart it to change that"
+            + ", as when the node was started; to add or remove [tokens], restart the node"
         )
     return node.renew(config.tokens, config.token)
 
@@ -184,19 +184,22 @@ def address_of(text: str, what: str) -> Address:
     """The address HOST:PORT."""
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 <= int(port) < 65536:
-        raise ConfigError(f"{what}: found {text!r}, expected a host and a port: 127.0.0.1:7400")
+        raise ConfigError(
+            f"{what}: found {text!r}, expected a host and a port, such as 127.0.0.1:7400"
+        )
     return Address(host.strip("[]"), int(port))
 
 
 def _check_tokens(path: Path, tokens: dict[str, str | Grant]) -> None:
-    """ConfigError for a bad token; no message shows a token."""
+    """ConfigError for a bad token. The message never shows the token itself."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         if not token:
-            raise ConfigError(f"{path}: tokens: found an empty one, which would admit everybody")
+            raise ConfigError(f"{path}: tokens: found an empty token, which would admit anybody")
         if not grant.name or (grant.name != ANY and ("/" in grant.name or "*" in grant.name)):
             raise ConfigError(
-                f"{path}: tokens: found the name {grant.name!r}, expected '*' or one without '/'"
+                f"{path}: tokens: found the name {grant.name!r}, "
+                "expected '*', or a name without '/' and '*'"
             )
 
 

@@ -24,7 +24,7 @@ from tidings.routing.forwarding import Name
 from tidings.routing.protocol import messages as m
 
 SELDOM = 10.0  # seconds between two warnings
-MOST_SAID = 300  # letters of a warning: it quotes strangers, and a letter may take ten bytes
+MOST_SAID = 300  # characters of a warning that quotes a stranger; each may take ten bytes
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Connections:
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
         self._owners: dict[Name, str] = {}  # of neighbours' filters; routers name owners themselves
-        self._certified: set[str] = set()  # names that were shown in certificates
+        self._certified: set[str] = set()  # names seen in certificates
         self._warned_at = float("-inf")
 
     def make_protocol(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:
@@ -71,8 +71,8 @@ class Connections:
         return link
 
     def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
-        """Take the first message of a stranger; True if it is a neighbour now. `room` says why
-        there is no room for a name."""
+        """Process the first message of a stranger; True if it becomes a neighbour. `room` returns
+        the reason if there is no room for a name."""
         self.connection_limits.end_greeting(link)
         if not isinstance(message, m.Hello):
             self.connection_limits.send_away(link, "expected a greeting")
@@ -103,15 +103,15 @@ class Connections:
         return True
 
     def _admit(self, hello: m.Hello, certified: frozenset[str]) -> Permissions | str:
-        """The permissions of a client that says hello, or why it has none. `certified` has the
-        names in its certificate."""
+        """The permissions of a client that says hello, or the reason to refuse it. `certified`
+        holds the names in its certificate."""
         door = self.door
         if hello.channel != door.channel:
             return f"found the channel {hello.channel[:80]!r}, expected {door.channel!r}"
         if not hello.name or hello.name == UPSTREAM:
-            return "found no name"
+            return "found no name, expected one in the greeting"
         if not hello.name.isprintable():
-            return f"found the name {hello.name[:80]!r}, expected printable letters"
+            return f"found the name {hello.name[:80]!r}, expected printable characters"
         if not door.is_guarded:
             return Permissions(hello.name)
         return self._register.admit(
@@ -132,11 +132,11 @@ class Connections:
                 self._places.take(before)
 
     def renew(self, tokens: Tokens | None) -> int:
-        """Use other tokens from now on; return how many links were closed for it.
+        """Use other tokens from now on; return the number of closed links.
 
         A client with more rights than before keeps its link and may use them at once. A client with
-        fewer, or other, rights is disconnected and told why: all that it got under its old rights
-        ends with the link, and it can connect again with those that it has now."""
+        fewer or different rights is disconnected and told why. Everything granted under its old
+        rights ends with the link, and it can connect again with its new rights."""
         self.door = msgspec.structs.replace(self.door, tokens=tokens)
         self._register = Register(tokens)
         ended = 0
@@ -165,7 +165,7 @@ class Connections:
     def remove(self, link: Link, reason: str) -> None:
         """Forget a link that was closed."""
         if link in self.connection_limits and link.bytes_in and not link.bad:
-            self._log_refusal(reason)  # without a byte it was only a port check
+            self._log_refusal(reason)  # if no byte came, it was only a port check
         self.connection_limits.remove(link)
         if link.bad:
             self.connection_limits.counts["bad frame"] += 1
@@ -179,7 +179,7 @@ class Connections:
             _log.info("%s: %s: %s", self.name, link.name, reason)
 
     def owner_of(self, name: Name) -> str:
-        """The owner of what a neighbour asks for; empty for routers, which name owners."""
+        """The owner of a neighbour's filters; empty for routers, which name owners themselves."""
         return self._owners.get(name, "")
 
     async def close_all(self, reason: str) -> None:

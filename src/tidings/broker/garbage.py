@@ -1,10 +1,10 @@
 """When a node runs the garbage collector for reference cycles.
 
 A full collection walks through everything that a node keeps, and nothing is forwarded meanwhile:
-0.2 s at a gigabyte. Python starts one whenever the heap has grown by a quarter, which took 3 % of
-the time of a router whose neighbours came and went. Nearly all garbage is freed by reference
-counts, and most of the rest while it is young. So the young generations are collected as usual, and
-full collections run only as often as they take a thousandth of the time.
+0.2 s for a gigabyte. Python starts one whenever the heap has grown by a quarter, which took 3 % of
+the time of a router whose neighbours came and went. Reference counts free nearly all garbage, and
+most of the rest is collected while it is young. So the young generations are collected as usual,
+and full collections take at most a thousandth of the time.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import gc
 import time
 
 NEVER = 1 << 30  # collections of the middle generation before Python starts a full one
-OFTEN = 30.0  # seconds between two full collections, at least,
-PART = 1000  # and at least so many times the duration of the last one
+OFTEN = 30.0  # seconds between two full collections, at least
+PART = 1000  # the pause is at least this many times as long as the last full collection
 
 
 async def collect_seldom() -> None:
-    """Collect garbage until cancelled, in a process that is a node and nothing else."""
+    """Collect garbage until cancelled, in a process that runs only a node."""
     before = gc.get_threshold()
     gc.collect()
-    gc.freeze()  # modules stay for good: no collection needs to walk through them
+    gc.freeze()  # modules are never freed, so no collection needs to walk through them
     gc.set_threshold(before[0], before[1], NEVER)
     took = 0.0
     try:

@@ -1,12 +1,12 @@
 """The preprocessor of a rendezvous point: filters as texts, notifications as JSON objects.
 
-A filter that comes later can show that two nodes cover each other. The content graph makes them one
-then; out in the network both have subscribers. So their numbers stay, side by side between the same
-parents and children, and notifications are marked with both.
+A new filter can reveal that two existing nodes cover each other. The content graph then merges
+them, but both have subscribers in the network. So both numbers stay, between the same parents and
+children, and notifications are marked with both.
 
-Filters are in the graph, which knows where they belong, and in a matcher, which finds those that
-match in a time that hardly grows with their number. Those that compute something are in one of
-their own (computing.py): only they can take long.
+Each filter is kept twice: in the graph, which knows its position, and in a matcher, whose time per
+event hardly grows with the number of filters. Filters that compute something have matchers of their
+own (computing.py), because only they can take long.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tidings.model import Event, LimitError, NotificationError, TidingsError
 from tidings.routing.protocol import LONG, Limits
 from tidings.routing.root import Fair, Placed
 
-MANY = 1000  # filters that are better put in order at once
-MOST_TOLD = 100  # filters that are set aside with a line each
+MANY = 1000  # filters from which the graph is built in bulk
+MOST_TOLD = 100  # log lines about filters that are set aside, at most
 DEFAULTS = Limits()
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _log = logging.getLogger(__name__)
 
 
 class Aside(msgspec.Struct, frozen=True):
-    """A filter that is stored and that nobody is told of, and why."""
+    """A filter that is stored but not matched, and the reason."""
 
     text: str
     reason: str
@@ -48,8 +48,8 @@ class GraphInterests:
         last: int = 0,
         limits: Limits = DEFAULTS,
     ) -> None:
-        """`interests` are those that there were before, with their numbers; `last` is the highest
-        number that was ever given."""
+        """`interests` are the stored filters with their numbers; `last` is the highest number ever
+        assigned."""
         self.attributes = attributes
         self._most_parts = limits.filter_parts
         self._most_content = limits.content_bytes
@@ -58,8 +58,8 @@ class GraphInterests:
         self._long_bytes = 0
         self._last_parsed: tuple[bytes, Filter] | None = None
         self.refused: dict[int, Aside] = {}
-        """What is stored and refused now, by number; whoever still wants one is refused, asks anew
-        and is told why."""
+        """Stored filters that are refused now, by number. A subscriber that still wants one is
+        refused, asks again and is told why."""
         self._filters = self._stored(interests)
         many = len(self._filters) > MANY
         build = ContentGraph.build if many else ContentGraph
@@ -70,11 +70,11 @@ class GraphInterests:
         self._matcher.add_many(plain.items())
         for number in self._filters.keys() - plain.keys():
             self._computing.add(number, self._filters[number])
-        self._same: dict[int, list[int]] = {}  # by the graph's own number: ours, in their order
+        self._same: dict[int, list[int]] = {}  # the graph's node number -> our numbers, ascending
         self._last = last
-        self._below: dict[int, frozenset[int]] = {}  # children of nodes, once looked up,
-        self._leaves: set[int] = set()  # and nodes that have none
-        self._aside: set[int] = set()  # nodes that nothing is tagged with
+        self._below: dict[int, frozenset[int]] = {}  # cache: the children of nodes that have any
+        self._leaves: set[int] = set()  # cache: nodes without children
+        self._aside: set[int] = set()  # nodes set aside, which notifications are not tagged with
         self._number_all()
 
     def place(self, interest: bytes) -> Placed:
@@ -85,8 +85,9 @@ class GraphInterests:
         size = len(interest)
         if size > LONG and self._long_bytes + size > self._most_long:
             raise LimitError(
-                f"there is no room for a filter of {size:,} bytes: those of more than {LONG:,} "
-                f"have {self._long_bytes:,}, at most {self._most_long:,} are taken; use shorter",
+                f"there is no room for a filter of {size:,} bytes: filters of more than {LONG:,} "
+                f"bytes use {self._long_bytes:,} bytes in all, expected at most "
+                f"{self._most_long:,}; use a shorter filter",
                 interest.decode(),
             )
         self._last += 1
@@ -97,7 +98,7 @@ class GraphInterests:
         return msgspec.structs.replace(self.placed(self._last), also=also)
 
     def all_placed(self) -> list[Placed]:
-        """Every node, each after its parents, which it names."""
+        """Every node with its parents, in an order in which parents come first."""
         done: set[int] = set()
         out: list[Placed] = []
         todo = list(self._graph)
@@ -114,7 +115,7 @@ class GraphInterests:
         return [msgspec.structs.replace(one, children=()) for one in out]
 
     def placed(self, number: int) -> Placed:
-        """A node between those that are right above and right below it."""
+        """A node with its parents and children."""
         node = self._node(number)
         return Placed(
             number,
@@ -132,7 +133,7 @@ class GraphInterests:
 
     def set_aside(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            if number in self._computing:  # it may be what takes so long
+            if number in self._computing:  # its computation may be what takes too long
                 self._computing.remove(number)
             self._aside.add(number)
 
@@ -154,11 +155,11 @@ class GraphInterests:
         if len(content) > self._most_content:
             raise NotificationError(
                 f"found {len(content):,} bytes of attributes, expected at most "
-                f"{self._most_content:,}: send what no filter reads as the payload"
+                f"{self._most_content:,}; move attributes that no filter reads to the payload"
             )
         try:
             event = _decode(content)
-        except (ValueError, RecursionError) as problem:  # of msgspec, or of text that is not UTF-8
+        except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return event if self.attributes is None else self.attributes.read(event)
 
@@ -167,8 +168,8 @@ class GraphInterests:
         return found
 
     def _lowest(self, matched: list[int]) -> list[int]:
-        """Of nodes that match, those that cover no other one of them. Cost: next to nothing for
-        those without children, as most are."""
+        """The nodes that match and cover no other matching node. Nodes without children, which most
+        are, cost next to nothing."""
         if len(matched) < 2 and not self._aside:
             return matched
         given = set(matched) - self._aside
@@ -180,7 +181,8 @@ class GraphInterests:
         return [*(given - upper)]
 
     def _covers_any(self, number: int, given: set[int]) -> bool:
-        """Is one of these below a node? What lies between matches too: it is given, or aside."""
+        """Is one of the matching nodes `given` below this node? Nodes between the two match as
+        well, so each of them is in `given` or set aside."""
         todo, seen = [number], {number}
         while todo:
             children = self._children(todo.pop())
@@ -210,7 +212,7 @@ class GraphInterests:
 
     def remove(self, number: int) -> None:
         node = self._node(number)
-        # first: where that goes wrong, nothing has changed
+        # do this first: if it fails, nothing else has changed
         if number in self._computing:
             self._computing.remove(number)
         elif not computes(self._filters[number]):
@@ -232,13 +234,14 @@ class GraphInterests:
             self._long_bytes += size
 
     def _parsed(self, interest: bytes) -> Filter:
-        """The filter of a text. One that is placed was looked up just before: it is read once."""
+        """Parse a filter. The last result is kept, because a filter is looked up just before it is
+        placed."""
         if self._last_parsed is not None and self._last_parsed[0] == interest:
             return self._last_parsed[1]
         try:
             text = interest.decode()
         except UnicodeDecodeError:
-            raise NotificationError("the filter is not UTF-8") from None
+            raise NotificationError("the filter is not valid UTF-8") from None
         found = parse(text, attributes=self.attributes, most_parts=self._most_parts)
         if len(interest) > LONG:
             found.slim()
@@ -246,8 +249,8 @@ class GraphInterests:
         return found
 
     def _stored(self, interests: Iterable[tuple[int, bytes]]) -> dict[int, Filter]:
-        """The filters that there were before. A stricter rule, or other columns, are no reason not
-        to start: what is refused now is set aside."""
+        """Parse the stored filters. Filters that stricter rules or other columns now refuse are set
+        aside, so that the root still starts."""
         found: dict[int, Filter] = {}
         for number, interest in interests:
             try:
@@ -257,11 +260,11 @@ class GraphInterests:
                 self.refused[number] = Aside(interest.decode(errors="replace"), str(problem))
         for number, one in list(self.refused.items())[:MOST_TOLD]:
             _log.warning(
-                "the subscription of node %d is set aside, it is refused now: %.200r: %.300s",
+                "the filter of node %d is now refused and was set aside: %.200r: %.300s",
                 number, one.text, one.reason,
             )  # fmt: skip
         if len(self.refused) > MOST_TOLD:
-            _log.warning("%d subscriptions are set aside in all", len(self.refused))
+            _log.warning("%d stored filters were set aside in all", len(self.refused))
         return found
 
     def _insert(self, number: int, filter_: Filter) -> None:
@@ -270,12 +273,12 @@ class GraphInterests:
         kept.add(number, filter_)
         try:
             node = self._graph.insert(filter_)
-        except BaseException:  # what is not in the graph must not match
+        except BaseException:  # a filter that is not in the graph must not match
             kept.remove(number)
             raise
         self._filters[number] = filter_
         self._same.setdefault(node.id, []).append(number)
-        if len(self._graph) <= before:  # nodes have become one
+        if len(self._graph) <= before:  # the graph merged nodes
             self._number_all()
         else:
             self._forget_children([node, *self._graph.parents(node)])

@@ -1,12 +1,12 @@
 """Status reports of a node and of the nodes below it.
 
-    [node] ──Report: its own status, and what its neighbours below reported──> the node above
-       └────────────────the same──> those who sent Watch
+    [node] ──Report: its own status, and the reports of neighbours below──> the node above
+       └────────────────the same──> neighbours that sent Watch
 
 About once a beat each node sends a report, so every node knows its whole subtree, one beat late for
-each level. A neighbour's report is kept as long as a silent neighbour is. Reports are bounded: all
-together take no more memory than MOST_REPORTED allows, and a neighbour can hide others only if
-there are very many.
+each level. A neighbour's report expires when a silent neighbour would. Reports are bounded: all
+together describe at most MOST_REPORTED nodes. A neighbour can crowd out the reports of others only
+if there are very many of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = {"above": 0, "router": 1, "agent": 2, "watcher": 3}
 
 
 class LinkCounts(Protocol):
-    """What is remembered of a closed link."""
+    """The counters of a link that are kept after it closes."""
 
     name: str
     told_in: int
@@ -36,7 +36,7 @@ class LinkCounts(Protocol):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """Notifications that passed a node."""
+    """Counts of notifications that passed a node."""
 
     published: int = 0  # from below
     told_in: int = 0  # from above
@@ -53,7 +53,7 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class LastReport(msgspec.Struct):
-    """What a neighbour reported last."""
+    """The latest report of a neighbour."""
 
     at: float
     nodes: tuple[m.NodeStatus, ...]
@@ -66,8 +66,8 @@ class Reports:
         self.expire = expire
         self.known: dict[Name, LastReport] = {}
         self.watchers: set[Name] = set()
-        self.ignored = 0  # reports that made no sense
-        self.past = Totals()  # of links that have ended
+        self.ignored = 0  # malformed reports
+        self.past = Totals()  # of closed links
 
     def watch(self, name: Name) -> bool:
         """Add a watcher; False if it is one already."""
@@ -82,12 +82,12 @@ class Reports:
         return "watcher" if name in self.watchers else "agent"
 
     def end_link(self, link: LinkCounts, *, above: bool = False) -> None:
-        """Count a closed link. Its report is kept, to show who is missing."""
+        """Add the counts of a closed link. Its report is kept, to show which node is missing."""
         self.watchers.discard(link.name)
         self.past = self.past.plus(link, above)
 
     def take(self, sender: str, report: m.Report, now: float) -> None:
-        """Take a neighbour's report about itself and the nodes below it."""
+        """Store a neighbour's report about itself and the nodes below it."""
         if not _is_tree(report.nodes, shorten(sender)):
             self.ignored += 1
             return
@@ -95,7 +95,7 @@ class Reports:
         self._bound(sender)
 
     def gather(self, mine: m.NodeStatus, now: float) -> m.Report:
-        """The report of this node: its own status, and reports from below that are recent."""
+        """The report of this node: its own status, and recent reports from below."""
         for name, known in [*self.known.items()]:
             if now - known.at > self.expire:
                 del self.known[name]
@@ -131,7 +131,7 @@ class Reports:
 
 
 class Reporting(Protocol):
-    """What is reported of a running node."""
+    """The parts of a running node that its status is read from."""
 
     machine: Router | Rendezvous
     reports: Reports
@@ -189,13 +189,13 @@ def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
 
 
 def _select_links(links: Iterable[m.LinkStatus]) -> tuple[m.LinkStatus, ...]:
-    """The most interesting links, if there are too many: routers, and the longest queues."""
+    """The first MOST_LINKS links: routers come first, then the longest queues."""
     order = sorted(links, key=lambda one: (_KINDS[one.kind], -one.waiting, -one.dropped, one.name))
     return tuple(order[: m.MOST_LINKS])
 
 
 def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:
-    """Does a report begin with its sender, with each other node below an earlier one?"""
+    """Does a report begin with its sender, and is each other node below an earlier one?"""
     if not nodes or nodes[0].depth or nodes[0].name != sender:
         return False
     depth = 0

@@ -1,4 +1,7 @@
-"""A running rendezvous point: it writes to the disk before it promises, many promises per sync."""
+"""A running rendezvous point. It acknowledges only what is on the disk.
+
+Many acknowledgments share one sync.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,15 @@ from tidings.routing.root import Interests, Journal, Memory, Record, Rendezvous
 from tidings.store.journal import FileJournal, Retention
 
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
-MOST_SINGLE = 1_000_000  # labels that are kept
-MOST_LABELS = 8 << 20  # bytes; if lists are longer, marks start with their nodes alone
+MOST_SINGLE = 1_000_000  # labels in the cache
+MOST_LABELS = 8 << 20  # bytes; if the labels take more, each is only the node of its mark
 
 _log = logging.getLogger(__name__)
 
 
 class FramedRendezvous(Rendezvous):
-    """A rendezvous point whose notifications leave as frames, encoded once for all neighbours. They
-    collect in `released`."""
+    """A rendezvous point that encodes each notification as a frame, once for all neighbours, and
+    collects the frames in `released`."""
 
     def __init__(
         self,
@@ -42,9 +45,9 @@ class FramedRendezvous(Rendezvous):
     ) -> None:
         super().__init__(name, interests, journal, memory, times, cache, limits)
         self.released: list[bytes] = []
-        # encoded labels by node: those that marks start with,
+        # encoded labels by node: the first labels of marks,
         self._labels: dict[int, bytes] = self.caches.add({})
-        self._alone: dict[int, bytes] = {}  # and the nodes alone, for notifications with many marks
+        self._alone: dict[int, bytes] = {}  # and just the node, for notifications with many marks
 
     def release(self, record: Record, nodes: Label) -> None:
         known = self._labels if len(nodes) <= MOST_LISTED else self._alone
@@ -103,15 +106,15 @@ class RootNode(Server):
         self._writing: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when tending last failed
-        self._tried = 0.0  # when starting a new machine was last tried
+        self._tried = 0.0  # the last attempt to start a new machine
 
     async def start(self) -> None:
-        # before anybody waits for a notification: it takes seconds if nothing is cached
+        # load the kernels before anybody waits: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await super().start()
 
     def _load_machine(self) -> FramedRendezvous:
-        """A machine that goes on from what is on the disk."""
+        """A machine that continues from the state on disk."""
         last = Lineage(self.journal.lineage).first_node(self.journal.last_node)
         interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
         memory = self.journal.memory(interests.all_placed())
@@ -127,25 +130,26 @@ class RootNode(Server):
         self.journal.close()
 
     def after_receiving(self) -> None:
-        """Start to write, unless a write is running: what comes meanwhile shares the next sync."""
+        """Start a write unless one is running; records that arrive meanwhile share the next
+        sync."""
         if self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
         if self.machine.failed:
-            await self._begin_anew()
+            await self._restart_machine()
         while True:
             # after a failed write nothing more may be written
             batch = None if self.machine.failed else self.journal.take()
             if batch is None:
-                # messages may wait for what was written before
+                # messages may wait for records of an earlier write
                 self._release_stored(self.machine.written)
                 self._tend()
                 return
             try:
                 await loop.run_in_executor(None, self.journal.write, batch)
-            except Exception as problem:  # whatever it is, nobody may be told that it was written
+            except Exception as problem:  # after any failure, nothing may be acknowledged
                 if isinstance(problem, EnvironmentProblem):
                     _log.error("%s", problem)
                 else:
@@ -156,7 +160,7 @@ class RootNode(Server):
             self._tend()
 
     def _tend(self) -> None:
-        """Start to tend to the journal if that is due, while publishing goes on."""
+        """Tend to the journal in the background if that is due."""
         at_work = self._tending is not None and not self._tending.done()
         if not at_work and self.now - self._tended > TEND_AGAIN and self.journal.is_due:
             self._tending = asyncio.get_running_loop().create_task(self._tend_now())
@@ -164,7 +168,7 @@ class RootNode(Server):
     async def _tend_now(self) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(None, self.journal.tend)
-        except Exception as problem:  # the log is whole; a start only takes longer
+        except Exception as problem:  # the log is intact; only the next start takes longer
             self._tended = self.now
             _log.error("%s", problem)
 
@@ -175,12 +179,12 @@ class RootNode(Server):
             ends = list(itertools.accumulate(map(len, released)))
             try:
                 self.forward(b"".join(released), [0, *ends[:-1]], ends)
-            except Exception:  # it is on the disk, and subscribers that miss it ask for it
+            except Exception:  # they are on the disk, and subscribers ask for what they miss
                 _log.exception("%s: notifications could not be forwarded", self._name)
 
-    async def _begin_anew(self) -> None:
-        """Go on from what is on the disk, if it can be written again. Until then the machine
-        refuses everything that must be written."""
+    async def _restart_machine(self) -> None:
+        """Continue from the state on disk if the journal can be written again. Until then the
+        machine refuses everything that must be written."""
         if self.now - self._tried < self.machine.times.retry:
             return
         self._tried = self.now
@@ -193,6 +197,6 @@ class RootNode(Server):
         _log.warning("the journal %s can be written again", self._path)
 
     def _revive(self) -> None:
-        """Open the journal again, in a new life: it may be another journal by now."""
+        """Reopen the journal and begin a new life, because the file may have been replaced."""
         self.journal.revive()
         self.journal.begin_life(draw_life())

@@ -44,7 +44,7 @@ class RouterNode(Server):
         self._hello = m.Hello(name, door.channel, token, routes=True)
         self._tls = tls
         self._lost = asyncio.Event()
-        self._said = ""  # the last warning about the router above
+        self._said = ""  # the last warning about the node above
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
         self._hello = msgspec.structs.replace(self._hello, token=token)
@@ -66,7 +66,7 @@ class RouterNode(Server):
                     _, link = await loop.create_connection(
                         self._make_link_above, self.upstream.host, self.upstream.port, ssl=self._tls
                     )
-            except (OSError, ssl.SSLError) as problem:  # a timeout is one too
+            except (OSError, ssl.SSLError) as problem:  # a timeout is an OSError too
                 self._say_of_above(sentence_of(problem))
             else:
                 link.send(self._hello)
@@ -86,7 +86,7 @@ class RouterNode(Server):
                     patience=patience, largest=frames.LARGEST_DOWN)  # fmt: skip
 
     def _check_links(self, now: float) -> None:
-        """Close the link to the node above if no beats come."""
+        """Close the link to the node above if no beats arrive."""
         super()._check_links(now)
         above = self.links.get(UPSTREAM)
         if above is not None and now - above.heard > 2 * self.machine.times.silent:
@@ -94,7 +94,7 @@ class RouterNode(Server):
 
     def _end_unwelcome(self, link: Link) -> None:
         if not link.name:
-            link.abort("it was not greeted for too long")
+            link.abort("no answer to the greeting arrived in time")
 
     def _note_pressure(self, much: bool) -> None:
         self._upstream_is_slow = much
@@ -111,12 +111,12 @@ class RouterNode(Server):
         self._lost.set()
 
     def _say_of_above(self, reason: str) -> None:
-        """Log a reason once, however often it occurs again."""
+        """Log a reason about the node above, but not twice in a row."""
         if reason != self._said:
             self._said = reason
             _log.warning("%s: the router above: %s", self.machine.name, reason)
 
-    # -- what comes from there -----------------------------------------------------------------
+    # -- messages from above -------------------------------------------------------------------
 
     def _from_above(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         ends = [*starts[1:], starts[-1] + frames.size_at(buffer, starts[-1])]
@@ -149,14 +149,14 @@ class RouterNode(Server):
             self.feed(UPSTREAM, message)
 
     def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
-        """Forward frames by their fronts if they belong to this life. Serials rise, so the last
-        frame has the highest. If the first and the last are of this life all are, because a
-        lineage is exchanged between two lives."""
+        """Forward frames by their fronts if they belong to this life. Serials increase, so the last
+        frame has the highest. It is enough to check the first and the last frame, because a lineage
+        is exchanged between two lives."""
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
         if first == last == self.machine.epoch:
             self.machine.note_passed(serial)
             self.forward(buffer, starts, ends)
             return
-        for start in starts:  # the machine knows what to do about it
+        for start in starts:  # the machine handles frames of other lives
             self.feed(UPSTREAM, frames.decode(buffer, start))

@@ -31,14 +31,14 @@ _log = logging.getLogger(__name__)
 
 
 class Server:
-    """What running routers and rendezvous points have in common."""
+    """The base class of running routers and rendezvous points."""
 
     _frames: FrameCache
 
     def __init__(
         self, machine: Router | Rendezvous, door: Door, forwarding: Forwarding | None = None
     ) -> None:
-        """Without `forwarding` it is adaptive, by costs that are measured now."""
+        """Without `forwarding`, forwarding is adaptive, and its costs are measured now."""
         self._forwarding = forwarding or measure_costs()
         self.limits = door.limits
         self.connections = Connections(machine.name, door, self._make_link)
@@ -50,13 +50,13 @@ class Server:
         self.publications = Publications(self._take_later, self._end_slice)
         self.backlog = Backlog(self._take_later, self._end_slice, self._count_notified)
         self.began = self.now
-        self.above = ""  # the name of the node there
-        self.passed_on = 0  # notifications
-        self._marks = 0  # of one of the latest notifications
+        self.above = ""  # the name of the node above
+        self.passed_on = 0  # notifications forwarded so far
+        self._marks = 0  # the number of marks of one of the latest notifications
         self.reports = Reports(machine.times.expire)
         self._server: asyncio.Server | None = None
         self._pausing = False  # is reading from neighbours paused?
-        self._upstream_is_slow = False  # does much wait for the node above?
+        self._upstream_is_slow = False  # is the queue to the node above long?
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def take_machine(self, machine: Any) -> None:
@@ -69,11 +69,11 @@ class Server:
 
     @property
     def door(self) -> Door:
-        """Where the node listens and who may connect, now."""
+        """Where the node listens, and who may connect at present."""
         return self.connections.door
 
     async def start(self) -> None:
-        """Start to listen and to tick."""
+        """Start listening, and start the periodic work."""
         loop = asyncio.get_running_loop()
         address = self.door.address
         try:
@@ -91,7 +91,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port that it listens at."""
+        """The port that the node listens on."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -115,13 +115,13 @@ class Server:
     def _finish_task(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            _log.error("%s: something went wrong", self.machine.name, exc_info=task.exception())
+            _log.error("%s: a background task failed", self.machine.name, exc_info=task.exception())
 
     # -- connections ---------------------------------------------------------------------------
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
-        """Use other tokens from now on, and `token` for the node above; return how many links were
-        closed for it. See `Connections.renew`."""
+        """Use other tokens from now on, and `token` for the node above; return the number of closed
+        links. See `Connections.renew`."""
         return self.connections.renew(tokens)
 
     @property
@@ -130,7 +130,7 @@ class Server:
         return self.connection_limits.counts.total()
 
     def refusals(self) -> dict[str, int]:
-        """Counts of refusals: connections by reason, messages by the limit that they exceeded."""
+        """Counts of refusals: connections by reason, messages by the limit they exceeded."""
         found = dict(self.connection_limits.counts + self.machine.beyond)
         return {**found, "senseless": self.machine.ignored} if self.machine.ignored else found
 
@@ -141,10 +141,10 @@ class Server:
                     patience=self.machine.times.expire)  # fmt: skip
 
     def _room_for(self, name: str) -> str:
-        """Why there is no room for a neighbour; empty if there is."""
+        """Why there is no room for a neighbour; empty if there is room."""
         most, known = self.limits.neighbours, self.machine.neighbours
         if len(known) >= most and name not in known:
-            for gone in [*known.keys() - self.links.keys()]:  # they repeat all when they return
+            for gone in [*known.keys() - self.links.keys()]:  # on return they repeat everything
                 self.machine.drop(gone)
             self.dispatch(self.machine.drain_outgoing())
         if len(self.links) >= most and name not in self.links:
@@ -157,7 +157,7 @@ class Server:
         self.publications.forget(link)
         self.reports.end_link(link)
 
-    # -- what comes in -------------------------------------------------------------------------
+    # -- incoming messages ---------------------------------------------------------------------
 
     def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         self.publications.begin()
@@ -187,14 +187,14 @@ class Server:
         elif isinstance(message, m.Watch):
             if self.reports.watch(link.name):
                 self.report([link.name])
-        elif isinstance(message, m.Trace | m.Whose):  # others wait for these
+        elif isinstance(message, m.Trace | m.Whose):  # other work depends on their answers
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
             self.backlog.put(link, message)
 
     def _is_beyond(self, link: Link, message: m.Message) -> bool:
-        """Is a large message to be dropped before it is split into pieces, because its sender asks
-        for too much? A sender in another life is told of it at once."""
+        """Must a large message be dropped before it is split, because its sender asks for too much?
+        A sender that knows another life is told of the current one at once."""
         if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
             return False
         if message.epoch != self.machine.epoch:
@@ -203,7 +203,7 @@ class Server:
         return not self.machine.may_want(link.name, len(message.nodes), self.now)
 
     def _count_notified(self) -> tuple[int, int]:
-        """How many notifications came so far, and how many marks one of the latest has."""
+        """How many notifications arrived so far, and how many marks one of the latest has."""
         return self.publications.count + self.passed_on, self._marks
 
     def _take_later(self, link: Link, message: m.Message) -> None:
@@ -213,22 +213,22 @@ class Server:
             link.refuse(problem)
 
     def feed(self, name: str, message: m.Message) -> None:
-        """Give the machine a message. A bug of ours is no reason to close the link to the sender,
-        which may be a router with many others behind it."""
+        """Pass a message to the machine. If that fails because of a bug, the link to the sender
+        stays open, because it may be a router that serves many others."""
         try:
             sent = self.machine.receive(name, message, self.now)
         except TidingsError:
             raise
         except Exception:
             kind = type(message).__name__
-            _log.exception("%s: a %s of %r could not be handled", self.machine.name, kind, name)
+            _log.exception("%s: could not handle a %s from %r", self.machine.name, kind, name)
             self.machine.beyond["problems"] += 1
             sent = self.machine.drain_outgoing()
         if sent:
             self.dispatch(sent)
 
     def _refuse(self, link: Link, message: m.Message, reason: str) -> None:
-        """Tell the reason to a sender that waits for an answer."""
+        """Send the reason to a sender that waits for an answer."""
         epoch = self.machine.epoch
         if isinstance(message, m.Publish):
             link.send(m.Published(epoch, message.publisher, message.stamp, reason))
@@ -240,12 +240,12 @@ class Server:
         self.after_receiving()
 
     def after_receiving(self) -> None:
-        """Called when all frames of a buffer are processed, and after each slice of a queue."""
+        """Called after all frames of a buffer are processed, and after each slice of a queue."""
 
-    # -- what goes out -------------------------------------------------------------------------
+    # -- outgoing messages ---------------------------------------------------------------------
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
-        """Forward frames of notifications, and keep them for a while."""
+        """Forward frames of notifications, and cache them."""
         self.passed_on += len(starts)
         self._marks = frames.marks_at(buffer, starts[0])
         for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
@@ -255,15 +255,15 @@ class Server:
         self._frames.put_frames(buffer[starts[0] : ends[-1]])
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
-        """Send the machine's messages to those neighbours that are connected."""
+        """Send the machine's messages to the neighbours that are connected."""
         for to, message in sent:
             link = self.links.get(to)
             if link is not None:
                 try:
                     link.send(message)
-                except Exception:  # messages for others must not be lost with it
+                except Exception:  # messages for others must still be sent
                     kind = type(message).__name__
-                    _log.exception("%s: a %s can't be sent", self.machine.name, kind)
+                    _log.exception("%s: could not send a %s to %r", self.machine.name, kind, to)
         self.apply_back_pressure()
 
     def apply_back_pressure(self) -> None:
@@ -276,12 +276,12 @@ class Server:
                     link.read("pressure", on=not pausing)
 
     def queued_bytes(self, name: Name) -> int:
-        """Bytes that wait for a neighbour."""
+        """Bytes queued for a neighbour."""
         link = self.links.get(name)
         return 0 if link is None else link.waiting
 
     def report(self, to: Iterable[Name]) -> None:
-        """Send the status of this node and of those below it."""
+        """Send the status of this node and of the nodes below it."""
         to = [name for name in to if name in self.links]
         if not to:
             return
@@ -289,7 +289,7 @@ class Server:
         report = self.reports.gather(status_of(self, now), now)
         self.dispatch((name, report) for name in to)
 
-    # -- as time passes ------------------------------------------------------------------------
+    # -- periodic work -------------------------------------------------------------------------
 
     @property
     def now(self) -> float:
@@ -305,20 +305,20 @@ class Server:
             try:
                 self._tick(now, reports=due)
             except Exception:  # the next tick may succeed
-                _log.exception("%s: something went wrong", self.machine.name)
+                _log.exception("%s: the periodic work failed", self.machine.name)
             await asyncio.sleep(pause)
 
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
-        if reports:  # before the tick, whose messages would count as waiting
+        if reports:  # report before the tick, whose messages would count as waiting
             self.report([UPSTREAM, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.after_receiving()
         self.connection_limits.report(self.machine.name, self.refusals, now)
 
     def _check_links(self, now: float) -> None:
-        """Close the links of silent neighbours: they send something every few seconds. Those that
-        are not read from can't be heard, and stay."""
+        """Close the links of silent neighbours, because live ones send something every few seconds.
+        Neighbours from which reading is paused are kept."""
         expire = self.machine.times.expire
         below = {name: link for name, link in self.links.items() if name != UPSTREAM}
         self.connection_limits.check(below, now, 3 * expire)

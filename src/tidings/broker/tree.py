@@ -1,14 +1,14 @@
-"""A tree of nodes as processes of this machine: started, kept running, and ended in order.
+"""A tree of nodes as processes on this machine: started, kept running, and stopped in order.
 
 Each node is `tidings router` with its own file. Its stdin is a pipe that nobody writes to: when the
-process at the other end is gone, for whatever reason, the node ends itself. On stdout it gives a
-sign of life each second, from its event loop; a node that gives none for too long is killed and
-restarted. Its port is not probed, because a flood of connections there says nothing about the node.
+process at the other end is gone, for whatever reason, the node exits. Its event loop writes a sign
+of life to stdout each second. A node that is silent for too long is killed and restarted. Its port
+is not probed, because a probe can fail under a flood of connections although the node is healthy.
 Its stderr goes to a log.
 
-    folder/journal.db    of the rendezvous point
+    folder/journal.db    the journal of the rendezvous point
     folder/NAME.toml     the file of a node; it contains tokens, so only the owner may read it
-    folder/NAME.log      and NAME.log.old, the log before it became too long
+    folder/NAME.log      the log of a node; NAME.log.old is the part moved out when it grew too long
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tidings.model import EnvironmentProblem
 PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at most
 LOOK = 1.0  # seconds between two checks for silent nodes
 SETTLED = 30.0  # seconds of running after which a node counts as healthy
-ENDING = 5.0  # seconds for all nodes to end
-MOST_LOG = 16 << 20  # bytes of a log; then it is kept as the old one, and the one before is dropped
-STARTING = 20  # times as long may a starting node be silent, while it reads its journal
+ENDING = 5.0  # seconds for all nodes to exit
+MOST_LOG = 16 << 20  # bytes of a log; then it replaces the old log
+STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
 WATCHER = "<up>"
 _SIGNALS = {one.value: one.name for one in signal.Signals}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -51,7 +51,7 @@ ERROR = "error: "  # the prefix of a command's last line
 class State(Enum):
     STARTING = "starting"
     RUNNING = "running"
-    AGAIN = "again"  # it died, and is restarted soon
+    AGAIN = "again"  # it died and will be restarted soon
     ENDED = "ended"
 
 
@@ -62,11 +62,11 @@ class NodeProcess:
         self.member = member
         self.state = State.STARTING
         self.port = member.listen.port
-        self.again = 0.0  # when it is restarted
+        self.again = 0.0  # when it will be restarted
         self.starts = 0
-        self.heard = False  # a sign of life since the last check
+        self.heard = False  # was there a sign of life since the last check?
         self.process: asyncio.subprocess.Process | None = None
-        self.tokens: Mapping[str, str | Grant] | None = None  # in its file
+        self.tokens: Mapping[str, str | Grant] | None = None  # as written to its file
         self.known = asyncio.Event()  # its port is known
         self.listening = asyncio.Event()
         if self.port:
@@ -97,14 +97,14 @@ class RunningTree:
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: int | None = None
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done, with an exception, when the tree can't go on."""
+        """Holds an exception once the tree can't keep running."""
 
     @property
     def root(self) -> NodeProcess:
         return self.branches[self.tree.members[0].name]
 
     def watch_address(self) -> tuple[str, str, str]:
-        """The address of the rendezvous point, and the name and token for watching it."""
+        """The address of the rendezvous point, and the name and token to watch it with."""
         channel = f"/{self.tree.channel}" if self.tree.channel else ""
         address = f"tidings://{self.root.address(self.root.member.reached)}{channel}"
         return address, WATCHER, self._keys[self.root.name]
@@ -112,7 +112,7 @@ class RunningTree:
     # -- starting ------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start all nodes, and wait until they listen; EnvironmentProblem if one can't."""
+        """Start all nodes, and wait until they listen; EnvironmentProblem if one can't start."""
         self._prepare()
         self._tasks = [asyncio.create_task(self._keep(one)) for one in self.branches.values()]
         listening = asyncio.create_task(self._all_listen())
@@ -133,7 +133,9 @@ class RunningTree:
             make_folder(folder)
             self._lock = take_lock(folder / "up.lock")
         except BlockingIOError:
-            raise EnvironmentProblem(f"{folder}: its nodes are running already") from None
+            raise EnvironmentProblem(
+                f"{folder}: its nodes are running already; stop them before you start them again"
+            ) from None
         except OSError as problem:
             raise EnvironmentProblem(f"{folder} can't be used: {problem.strerror}") from None
 
@@ -144,7 +146,7 @@ class RunningTree:
         except Exception as problem:
             if not self.failure.done():
                 self.failure.set_exception(problem)
-                self.failure.exception()  # no warning if nobody looks at it
+                self.failure.exception()  # avoids asyncio's warning if nobody retrieves it
 
     async def _run_repeatedly(self, branch: NodeProcess) -> None:
         above = branch.member.upstream
@@ -154,12 +156,12 @@ class RunningTree:
         while True:
             began = time.monotonic()
             how = await self._run(branch)
-            if not branch.listening.is_set():  # it never ran: trying again would not help
+            if not branch.listening.is_set():  # it never ran, so a restart would not help
                 log = self._log_of(branch)
                 raise EnvironmentProblem(f"{branch.name} can't be started: {how} (see {log})")
             if time.monotonic() - began > SETTLED:
                 pause = PAUSE[0]
-            self._announce(f"{branch.name} ended ({how}); it is started again in {pause:g} s")
+            self._announce(f"{branch.name} ended ({how}); restarting it in {pause:g} s")
             branch.state, branch.again = State.AGAIN, time.monotonic() + pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE[1])
@@ -174,7 +176,7 @@ class RunningTree:
                 sys.executable, "-P", "-m", "tidings", "router", "--config", str(config), "--log",
                 "--until-stdin-ends",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=out,
-                start_new_session=True,  # Ctrl-C is for us: we end them in order
+                start_new_session=True,  # only we get Ctrl-C, and stop the nodes in order
             )  # fmt: skip
             branch.starts += 1
             watching = asyncio.create_task(self._watch(branch, process))
@@ -196,8 +198,8 @@ class RunningTree:
         return reason.removeprefix(ERROR) if reason.startswith(ERROR) else f"exit code {code}"
 
     async def _watch(self, branch: NodeProcess, process: asyncio.subprocess.Process) -> None:
-        """Kill a node that gives no sign of life for too long. Checks are counted, not seconds: if
-        this process was stopped for a while, or the machine slept, no node is killed for it."""
+        """Kill a node that gives no sign of life for too long. Checks are counted, not seconds, so
+        no node is killed because this process was suspended or the machine slept."""
         branch.heard, silent = True, 0
         while True:
             await asyncio.sleep(LOOK)
@@ -207,7 +209,7 @@ class RunningTree:
             starts = branch.state is not State.RUNNING
             most = self.tree.patience * (STARTING if starts else 1)
             if silent * LOOK >= most:
-                self._announce(f"{branch.name} has not answered for {most:g} s, and is killed")
+                self._announce(f"{branch.name} gave no sign of life for {most:g} s; killing it")
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 return
@@ -218,7 +220,7 @@ class RunningTree:
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
         self._announce(f"{branch.name} listens{again} at {branch.address()}")
-        if branch.tokens != self.tree.tokens:  # they were renewed while it started
+        if branch.tokens != self.tree.tokens:  # the tokens changed while it started
             self._renew(branch)
 
     def _log_of(self, branch: NodeProcess) -> Path:
@@ -236,7 +238,7 @@ class RunningTree:
             raise ConfigError(
                 "found "
                 + ("no [tokens], expected some" if tokens is None else "[tokens], expected none")
-                + " as when the tree was started; restart it to change that"
+                + ", as when the tree was started; to add or remove [tokens], restart the tree"
             )
         known = None if tokens is None else dict(tokens)
         self.tree = msgspec.structs.replace(self.tree, tokens=known)
@@ -245,7 +247,7 @@ class RunningTree:
                 self._renew(branch)
 
     def _renew(self, branch: NodeProcess) -> None:
-        """Have a node use the current tokens."""
+        """Make a running node load the current tokens."""
         self._write_config(branch)
         if branch.process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -282,11 +284,11 @@ class RunningTree:
                 lines += ["", f"[{title}]", *_pairs(table)]
         return "\n".join(lines) + "\n"
 
-    # -- ending --------------------------------------------------------------------------------
+    # -- stopping ------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """End all nodes, each before the one above it; kill those that take too long. All that they
-        acknowledged is on the disk."""
+        """Stop all nodes, each before the one above it, and kill those that take too long. Killing
+        is safe, because everything they acknowledged is on the disk."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -308,7 +310,7 @@ class RunningTree:
             try:
                 await asyncio.wait_for(process.wait(), seconds)
             except TimeoutError:
-                self._announce(f"{branch.name} did not end in {seconds:.1f} s and is killed")
+                self._announce(f"{branch.name} did not stop within {seconds:.1f} s; killing it")
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
@@ -316,14 +318,15 @@ class RunningTree:
 
 
 def _open_private(path: Path, mode: str) -> IO[bytes]:
-    """Open a file that only its owner may read, even if it was there before."""
+    """Open a file, and make it readable only by its owner even if it existed before."""
     opened = private_file(path, mode)
     os.fchmod(opened.fileno(), 0o600)
     return opened
 
 
 def _shorten(log: Path) -> None:
-    """Empty a log that is too long. The node goes on writing at the end of the same file."""
+    """Move the content of a log that is too long to the old log. The node keeps appending to the
+    same file."""
     if log.stat().st_size > MOST_LOG:
         with log.open("rb") as file, _open_private(log.with_suffix(".log.old"), "wb") as old:
             shutil.copyfileobj(file, old)
@@ -348,12 +351,12 @@ def _toml_value(value: str | float | Grant) -> str:
 
 
 def _quote(text: str) -> str:
-    """A string of TOML: the same as in JSON, except for one letter."""
+    """A TOML string: the same as in JSON, except that DEL must be escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _last_line(path: Path, start: int) -> str:
-    """The last line that was written after a place."""
+    """The last line written after the position `start` of a file."""
     with path.open("rb") as file:
         file.seek(start if path.stat().st_size >= start else 0)
         lines = file.read().decode("utf-8", "replace").splitlines()

@@ -2,7 +2,7 @@
 
     channel = "quotes"
     folder = "quotes"                for the journal, the logs and the nodes' own files
-    patience = 30                    seconds without a sign of life before a node is killed
+    patience = 30                    seconds without a sign of life after which a node is killed
 
     [root]                           the rendezvous point; may be left out
     name = "root"
@@ -12,7 +12,7 @@
     listen = 7401
     upstream = "root"                the rendezvous point if left out
 
-    [columns] [tokens] [times] policy      as in a router's file, for all nodes
+    [columns] [tokens] [times] policy      as in a router's file, but for all nodes
 
 Paths are relative to the file; without `folder`, the folder is named after the file.
 """
@@ -35,15 +35,15 @@ from tidings.model import AttributesError
 from tidings.routing.protocol import Times
 
 HERE = "127.0.0.1"
-_ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # hosts to listen at, and to connect to
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # files are named after nodes too
+_ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # host to listen on -> host to connect to
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # also used in file names
 
 
 class Member(NamedTuple):
-    """A node of the tree, as it is planned."""
+    """A node of the tree, as the file describes it."""
 
     name: str
-    listen: Address  # port 0: one that is free
+    listen: Address  # port 0 means any free port
     upstream: str | None
     depth: int
 
@@ -54,7 +54,7 @@ class Member(NamedTuple):
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """What a tree's file says."""
+    """The content of a tree's file."""
 
     path: Path
     folder: Path
@@ -69,7 +69,7 @@ class Tree(msgspec.Struct, frozen=True):
 
     @property
     def open_to_others(self) -> list[Member]:
-        """Nodes that anybody can connect to from other machines."""
+        """Nodes that anybody on another machine can connect to."""
         if self.tokens is not None:
             return []
         return [one for one in self.members if not _is_local(one.listen.host)]
@@ -98,7 +98,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_tree(path: str | Path) -> Tree:
-    """Read a tree's file; ConfigError in one sentence if it can't be used."""
+    """Read a tree's file; ConfigError if it can't be used."""
     path = Path(path)
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
@@ -108,7 +108,7 @@ def load_tree(path: str | Path) -> Tree:
         raise ConfigError(f"{path} is not TOML: {problem}") from None
     try:
         return _tree(path, raw)
-    except SecretError as problem:  # it names the file itself
+    except SecretError as problem:  # its message already names the file
         raise ConfigError(str(problem)) from None
     except (ConfigError, AttributesError) as problem:
         raise ConfigError(f"{path}: {problem}") from None
@@ -119,10 +119,10 @@ def _tree(path: Path, raw: dict[str, Any]) -> Tree:
     Attributes(file.columns)
     _convert(file.times, Times, "times: ")
     if file.tokens == {}:
-        raise ConfigError("tokens: found an empty table, expected some tokens, or no table")
+        raise ConfigError("tokens: found an empty table, expected at least one token, or no table")
     folder = path.parent / (path.stem if file.folder is None else file.folder)
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"folder: {folder} is a file; expected a folder, or nothing there yet")
+        raise ConfigError(f"folder: {folder} is a file; expected a folder or an unused path")
     return Tree(
         path,
         folder.absolute(),
@@ -145,12 +145,12 @@ def _members(file: _File) -> list[Member]:
     for where, name in (("root", root.name), *((f"router.{name}", name) for name in routers)):
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"{where}: found the name {name!r}, expected letters of ASCII, digits, dots, "
-                "dashes and underscores, at most 64, with a letter or a digit first"
+                f"{where}: found the name {name!r}, expected at most 64 ASCII letters, digits, "
+                "dots, dashes and underscores, starting with a letter or a digit"
             )
     if root.name in routers:
         raise ConfigError(
-            f"router.{root.name}: found the name of the rendezvous point, expected another"
+            f"router.{root.name}: found the name of the rendezvous point, expected another name"
         )
     members = {root.name: Member(root.name, _address(root.listen, "root"), None, 0)}
     above = {name: root.name if r.upstream is None else r.upstream for name, r in routers.items()}
@@ -158,12 +158,12 @@ def _members(file: _File) -> list[Member]:
         if upstream not in above and upstream != root.name:
             known = ", ".join([root.name, *above])
             raise ConfigError(
-                f"router.{name}: there is no {upstream!r} to be its upstream; there are {known}"
+                f"router.{name}: found the upstream {upstream!r}, expected one of {known}"
             )
     while above:
         ready = [name for name, upstream in above.items() if upstream in members]
         if not ready:
-            raise ConfigError(f"found a circle of upstreams: {_circle(above)}")
+            raise ConfigError(f"found a cycle of upstreams: {_circle(above)}")
         for name in ready:
             upstream = above.pop(name)
             address = _address(routers[name].listen, f"router.{name}")

@@ -1,13 +1,14 @@
-"""Durable and private files, lock files, cache folders and secrets: each habit once, here.
+"""Durable and private files, lock files, cache folders and secrets.
 
-    durable.py         atomic replace, sync of files and folders: on the disk when a call returns
-    atomic_folder.py   a folder that is replaced whole: readers find the old one or the new one
-    lock_files.py      one writer, or many readers, between the processes of one machine
-    private.py         files (0600) and folders (0700) for their owner alone
-    secret.py          files with tokens; one that others can read is refused
-    user_cache.py      the user's cache folder, for what can be made or fetched again
+    durable.py         replaces files atomically, and syncs files and folders
+    atomic_folder.py   replaces whole folders: readers find the old one or the new one
+    lock_files.py      one writer, or many readers, among the processes of one machine
+    private.py         files (0600) and folders (0700) that only their owner can access
+    secret.py          files with tokens, refused if others can read them
+    user_cache.py      the user's cache folder, for data that can be rebuilt or fetched again
 
-It knows nothing of what the files hold. For other rooms, not for users. Start at durable.py.
+This room does not interpret file contents. It is for other rooms, not for users. Start at
+durable.py.
 """
 
 from tidings.files.atomic_folder import current_folder, folder_identity, replacing_folder

@@ -1,16 +1,16 @@
-"""A folder that is replaced whole: whoever opens it finds the old one or the new one.
+"""A folder that is replaced as a whole: readers find the old one or the new one.
 
-Files are written to a new folder that then takes the place of the old one, which is removed:
+Files are written to a new folder that replaces the old one, which is then removed:
 
-    .NAME.x          written to ──────────────┐ second rename
+    .NAME.x          the new folder ──────────┐ second rename
     NAME             the old folder ─┐ first  └─> NAME
-    .NAME.old.y/snapshot  <──────────┘            and then this one is removed
+    .NAME.old.y/snapshot  <──────────┘            removed last
 
-Between the two renames nothing is at the path: for a moment or, if the process was killed just
-then, until the next replacement. Whoever opens it then takes the old one, which is whole. Readers
-open its files one after the other, so they compare `folder_identity` before and after.
+Between the two renames the path does not exist. That lasts a moment or, if the process was killed
+just then, until the next replacement. Readers then use the old folder, which is complete. They open
+its files one after the other, so they compare `folder_identity` before and after.
 
-A folder counts as whole when a file is in it that is written last, its *mark*.
+A folder is complete once it contains its *mark*, the file that is written last.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from typing import Any
 from tidings.files.durable import sync
 from tidings.files.private import make_folder
 
-_ASIDE = "snapshot"  # the name of a folder that was moved aside, in a folder of its own
+_ASIDE = "snapshot"  # the name of the old folder, inside a folder of its own
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """A new folder to write to; at the end of the block it takes the place of the path."""
+    """A new folder to write to; at the end of the block it replaces the folder at the path."""
     make_folder(path.parent)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -42,7 +42,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def current_folder(path: Path, mark: str) -> Path:
-    """Where the folder of a path is: there, or aside while it is being replaced."""
+    """The folder to read: the path itself, or the old folder while it is being replaced."""
     if not path.exists():
         for found in _asides(path):
             if (found / _ASIDE / mark).exists():
@@ -51,7 +51,7 @@ def current_folder(path: Path, mark: str) -> Path:
 
 
 def folder_identity(folder: Path, mark: str) -> tuple[Any, ...] | None:
-    """What two folders never share; None where there is none with its mark."""
+    """A value that differs between any two folders; None if there is no complete folder."""
     try:
         of_folder, of_file = folder.stat(), (folder / mark).stat()
         raw = (folder / mark).read_bytes()
@@ -61,12 +61,12 @@ def folder_identity(folder: Path, mark: str) -> tuple[Any, ...] | None:
 
 
 def _asides(path: Path) -> list[Path]:
-    """The folders that old ones of a path were moved to, the last one first."""
+    """The folders that hold old versions of a path, the latest first."""
     found = []
-    with suppress(OSError):  # there is no folder at all
+    with suppress(OSError):  # the parent folder does not exist
         for one in path.parent.iterdir():
             if one.name.startswith(_aside_prefix(path)):
-                with suppress(OSError):  # it went just now
+                with suppress(OSError):  # it was removed just now
                     found.append((one.stat().st_mtime_ns, one))
     return [one for _, one in sorted(found, reverse=True)]
 
@@ -77,12 +77,12 @@ def _aside_prefix(path: Path) -> str:
 
 def _take_place(folder: Path, path: Path) -> None:
     if path.exists():
-        folder.chmod(path.stat().st_mode & 0o777)  # it may have been opened to others on purpose
+        folder.chmod(path.stat().st_mode & 0o777)  # it may be readable by others on purpose
         aside = Path(tempfile.mkdtemp(prefix=_aside_prefix(path), dir=path.parent)) / _ASIDE
         try:
             path.rename(aside)
             folder.rename(path)
-        except BaseException:  # also when the user interrupts: one of the two has to be there
+        except BaseException:  # even after Ctrl-C, the path must hold one of the two folders
             if aside.exists() and not path.exists():
                 aside.rename(path)
             raise
@@ -92,5 +92,5 @@ def _take_place(folder: Path, path: Path) -> None:
     else:
         folder.rename(path)
     sync(path.parent)
-    for old in _asides(path):  # this one, and what a killed process left
+    for old in _asides(path):  # the folder replaced now, and those that killed processes left
         shutil.rmtree(old, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""Files that last: on the disk when a call returns, whole or not at all, and for their owner alone.
+"""Durable files, which only their owner can access.
 
-write_file      a new file, synced
-replace_file    the same under another name, renamed, and the folder synced: after a crash the
-                old file is there or the new one
-placing         renamed but not synced, for what can be made again: a reader sees the old file
-                or the new one, and after a crash there may be neither
+write_file      writes a file and syncs it
+replace_file    writes under another name, syncs, renames, and syncs the folder: after a crash,
+                the old file or the new one exists
+placing         renames without a sync, for files that can be rebuilt: readers see the old file
+                or the new one, but after a crash there may be neither
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidings.files.private import FILE, FOLDER, open_private
 
 
 def sync(path: Path) -> None:
-    """Wait until the disk has a file, or the names in a folder."""
+    """Wait until a file, or the list of names in a folder, is on the disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         sync_handle(handle)
@@ -28,8 +28,8 @@ def sync(path: Path) -> None:
 
 
 def sync_handle(handle: int, *, data_only: bool = False) -> None:
-    """Wait until the disk has an open file. `data_only`: without times and the like, which saves
-    a write of its inode where its size did not change."""
+    """Wait until an open file is on the disk. With `data_only`, skip metadata such as times, which
+    saves a write of the inode if the size did not change."""
     if data_only:
         os.fdatasync(handle)
     else:
@@ -37,8 +37,8 @@ def sync_handle(handle: int, *, data_only: bool = False) -> None:
 
 
 def make_durable_folder(path: Path) -> None:
-    """Make a folder and those above it. A folder lasts only once its name in the one above does,
-    so each of these is synced."""
+    """Make a folder and its missing parents. A folder is durable only once its parent holds its
+    name, so each parent is synced."""
     missing = [one for one in (path, *path.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(FOLDER, exist_ok=True)
@@ -46,13 +46,13 @@ def make_durable_folder(path: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file and wait for the disk. Its name lasts once its folder is synced too."""
+    """Write a file and sync it. Its name is durable only once its folder is synced too."""
     handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_at(handle, data, 0)
         sync_handle(handle)
     except OSError:
-        path.unlink(missing_ok=True)  # a full disk has better uses for it
+        path.unlink(missing_ok=True)  # the disk may be full, so free the space
         raise
     finally:
         os.close(handle)
@@ -61,9 +61,9 @@ def write_file(path: Path, data: bytes) -> None:
 def replace_file(path: Path, data: bytes, *, hidden: bool = False) -> None:
     """Replace a file atomically: after a crash, the path holds the old file or the new one.
 
-    It is written beside the path first, under one name, so that the next attempt overwrites what a
-    crash left; `hidden` gives that name a dot in front, for folders that others list. One process
-    at a time may do so.
+    The new file is first written next to the path, always under the same name, so that the next
+    attempt overwrites what a crash left. `hidden` puts a dot in front of that name, for folders
+    that others list. Only one process at a time may replace a file.
     """
     beside = path.with_name(f"{'.' if hidden else ''}{path.name}.new")
     write_file(beside, data)
@@ -73,9 +73,9 @@ def replace_file(path: Path, data: bytes, *, hidden: bool = False) -> None:
 
 @contextmanager
 def placing(path: Path) -> Iterator[Path]:
-    """A path beside to write to; at the end of the block its file takes the place of `path`.
+    """A temporary path to write to; at the end of the block its file replaces `path`.
 
-    Nothing is synced. Processes may do so at the same time: the last one wins.
+    Nothing is synced. Several processes may do so at the same time; the last one wins.
     """
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -87,18 +87,18 @@ def placing(path: Path) -> Iterator[Path]:
 
 
 def place_file(path: Path, data: bytes, mode: int = FILE) -> None:
-    """Put a file of these bytes and this mode at a path, with `placing`."""
+    """Put a file with this content and mode at a path, with `placing`."""
     with placing(path) as beside:
         handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             write_at(handle, data, 0)
-            os.fchmod(handle, mode)  # whatever the umask allows
+            os.fchmod(handle, mode)  # regardless of the umask
         finally:
             os.close(handle)
 
 
 def write_at(handle: int, data: bytes, offset: int) -> None:
-    """Write all of some data; one call of the system may take only a part."""
+    """Write all the data; a single system call may write only a part of it."""
     rest = memoryview(data)
     while rest:
         written = os.pwrite(handle, rest, offset)

@@ -1,12 +1,12 @@
-"""Lock files: one process at a time, or many that only read.
+"""Lock files, held exclusively by one process or shared by several.
 
-Locks are of flock: the system drops them when a process dies, and they hold between the processes
-of one machine. Each holding opens the file anew, so threads of one process exclude each other as
-processes do.
+The locks are those of flock: the system releases them when a process dies, and they work among the
+processes of one machine. Each holder opens the file itself, so threads of one process exclude each
+other as processes do.
 
-The package filelock has no shared locks, waits by polling where the system wakes the next writer at
-once, and lets go when its object is collected, which an interpreter that goes down does while a
-thread may still be at a commit; so it is not used.
+The package filelock is not used, for three reasons. It has no shared locks. It polls, whereas flock
+wakes the next writer at once. And it releases a lock when its object is collected, which happens at
+interpreter shutdown while a thread may still be committing.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from tidings.files.private import open_private
 
 
 def take_lock(path: str | Path) -> int:
-    """Take a lock alone; BlockingIOError when somebody else has it, another OSError when the file
-    can't be opened. Held until `release_lock` of the number, or until the process is gone."""
+    """Take a lock exclusively; BlockingIOError if somebody else has it, another OSError if the file
+    can't be opened. It is held until `release_lock` of the returned handle, or until the process
+    ends."""
     return _take(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def release_lock(handle: int) -> None:
-    """Let others take a lock."""
+    """Release a lock."""
     try:
-        # Not left to the closing: a process that was forked meanwhile has the file open too.
+        # closing the file is not enough: a process forked meanwhile has it open too
         fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)
@@ -37,21 +38,22 @@ def release_lock(handle: int) -> None:
 
 @contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Alone, after waiting for all others."""
+    """Hold a lock exclusively, after waiting for all others."""
     with _held(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX):
         yield
 
 
 @contextmanager
 def share_lock(path: Path) -> Iterator[None]:
-    """With others that share the lock, after waiting for one that is alone. The file must exist."""
+    """Hold a lock together with others that share it, after waiting for an exclusive holder. The
+    file must exist."""
     with _held(path, os.O_RDONLY, fcntl.LOCK_SH):
         yield
 
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Alone; false when somebody else has the lock now. The file must exist."""
+    """Hold a lock exclusively; yields False if somebody else has it. The file must exist."""
     try:
         handle = _take(path, os.O_RDWR, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

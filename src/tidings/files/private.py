@@ -1,7 +1,7 @@
-"""Files and folders for their owner alone, as those that hold payloads, subscriptions or tokens.
+"""Files and folders that only their owner can access: for payloads, subscriptions and tokens.
 
-What is made here is 0600 or 0700, whatever the umask allows. What is there already keeps its mode:
-it may have been opened to a group on purpose, and a folder may not be ours at all.
+New files get mode 0600 and new folders 0700, however permissive the umask is. Existing ones keep
+their mode: a group may have been given access on purpose, and a folder may belong to somebody else.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ FILE, FOLDER = 0o600, 0o700
 
 
 def make_folder(path: str | Path) -> None:
-    """Make a folder, and those above it, where they are missing. `Path.mkdir` would make those
-    above with the mode that the umask leaves."""
+    """Make a folder and its missing parents. `Path.mkdir` would give the parents the mode that the
+    umask leaves."""
     path = Path(path)
     missing = []
     for one in (path, *path.parents):
@@ -24,17 +24,18 @@ def make_folder(path: str | Path) -> None:
         missing.append(one)
     for one in reversed(missing):
         one.mkdir(FOLDER, exist_ok=True)
-    if not path.is_dir():  # as `Path.mkdir` says it
+    if not path.is_dir():  # raise the error of `Path.mkdir`
         path.mkdir(FOLDER)
 
 
 def open_private(path: str | Path, flags: int) -> int:
-    """`os.open` that makes a file for its owner alone, and that no child process inherits."""
+    """Like `os.open`, but only the owner can access a new file, and no child process inherits
+    the handle."""
     return os.open(path, flags | os.O_CLOEXEC, FILE)
 
 
 def private_file(path: str | Path, mode: str) -> IO[bytes]:
-    """`open` of bytes that makes a file for its owner alone."""
+    """Like `open` for bytes, but only the owner can access a new file."""
     return open(path, mode, opener=open_private)
 
 

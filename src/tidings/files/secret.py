@@ -1,8 +1,8 @@
-"""Files with tokens in them: whoever can read one can act as the names in it.
+"""Files that contain tokens. Anyone who can read such a file can act under the names in it.
 
-A file of ours that others can read is refused, with the command that fixes it. One that is not
-ours, or that is mounted read-only, as secrets are in containers, is for somebody else to fix: that
-is a warning.
+A file that we own and others can read is refused, with the command that fixes it. If we do not own
+the file, or it is mounted read-only, as secrets are in containers, somebody else must fix it, so
+there is only a warning.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LONGEST = 1 << 12  # characters of a token; a greeting has no room for more
 
 
 class SecretError(TidingsError):
-    """A file with a secret that can't be used; the sentence says what to do."""
+    """A file with a secret can't be used; the message says what to do."""
 
 
 def check_secret(path: str | Path) -> str:
-    """SecretError where others can read a file of ours; a warning where the file is not ours to
-    change; otherwise empty."""
+    """SecretError if others can read a file that we own; a warning if they can read one that we
+    can't change; otherwise an empty string."""
     path = Path(path)
     try:
         found = path.stat()
@@ -31,24 +31,24 @@ def check_secret(path: str | Path) -> str:
     except OSError as problem:
         raise SecretError(f"{path} can't be read: {problem.strerror}") from None
     mode = stat.S_IMODE(found.st_mode)
-    if not stat.S_ISREG(found.st_mode):  # the end of a pipe, as shells give it: nobody else has it
+    if not stat.S_ISREG(found.st_mode):  # a pipe from a shell, which nobody else can read
         return ""
     if found.st_uid == os.geteuid() and not is_fixed:
         if mode & 0o077:
             raise SecretError(
-                f"{path} has tokens in it, and others than its owner may read or write it "
+                f"{path} contains tokens, but users other than its owner may read or write it "
                 f"(its mode is {mode:04o}); expected 0600: chmod 600 {shlex.quote(str(path))}"
             )
     elif mode & 0o007:
         return (
-            f"{path} has tokens in it, and anybody on this machine may read it "
-            f"(its mode is {mode:04o}); it is not ours to change"
+            f"{path} contains tokens, but anybody on this machine may read it "
+            f"(its mode is {mode:04o}); ask its owner to change that"
         )
     return ""
 
 
 def read_secret(path: str | Path) -> tuple[str, str]:
-    """The token in a file, without the space around it, and a warning, which may be empty."""
+    """The token in a file, without surrounding whitespace, and a warning, which may be empty."""
     path = Path(path)
     warning = check_secret(path)
     try:

@@ -1,7 +1,7 @@
-"""The user's cache folder, for what can be made or fetched again.
+"""The user's cache folder, for data that can be rebuilt or fetched again.
 
-The package platformdirs finds it as well, but executors that get tidings along with a job have only
-what the kernels need, and would need one package more for these lines; so it is not used.
+The package platformdirs is not used. Spark executors that receive tidings with a job have only the
+packages that the kernels need, and these few lines do not justify one more.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tidings.files.durable import placing
 
 
 def user_cache_folder(*names: str) -> Path:
-    """A folder in the cache folder of the user; it is not made. On Linux that is in XDG_CACHE_HOME,
-    else in ~/.cache."""
+    """The path of a folder in the user's cache folder; the folder is not created. On Linux the
+    cache folder is XDG_CACHE_HOME if that is set, else ~/.cache."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
@@ -29,10 +29,10 @@ def user_cache_folder(*names: str) -> Path:
 
 
 def open_cache_folder(folder: Path, names: str, kept: float) -> None:
-    """Make a folder, or note that it is in use. A new one removes those beside it whose names match
-    the pattern `names` and that nobody has used for `kept` seconds.
+    """Make a folder, or note that it is in use. When it is new, remove its sibling folders whose
+    names match the pattern `names` and that nobody has used for `kept` seconds.
 
-    Silent where nothing can be written: a cache is never needed.
+    Errors are ignored, because a cache is optional.
     """
     with contextlib.suppress(OSError):
         if folder.exists():
@@ -46,8 +46,8 @@ def open_cache_folder(folder: Path, names: str, kept: float) -> None:
 
 
 def copy_missing(source: Path, names: str, folder: Path) -> None:
-    """Copy the files that match the pattern `names` to a cache folder, but for those that are there
-    already. Silent where nothing can be written."""
+    """Copy the files that match the pattern `names` to a cache folder, except those that it already
+    has. Errors are ignored."""
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         for file in source.glob(names):

@@ -1,19 +1,19 @@
 """Durable state: the change log of subscriptions, the journal of a root, ontologies in files.
 
     change_log.py   ChangeLog: put, drop, changes since a version
-        |── writer.py, state.py        numbers changes and nodes, appends them as one group
+        |── writer.py, state.py        number changes and nodes, append them as one group
         |── reader.py                  how far the log is acknowledged, and the changes up to there
         |── records.py                 changes as records
-        |── checkpoint.py, compaction.py    the state at one version; older segments dropped
-        |── settling.py, migration.py, repair.py    logs of dead writers, old formats, damaged
+        |── checkpoint.py, compaction.py    keep the state at one version, drop older segments
+        |── settling.py, migration.py, repair.py    logs left by dead writers, old, damaged
         `── locks.py                   who may write
-    groups/         the log of groups below all of it: checksums, a chain, an end mark
+    groups/         the log of groups below both logs: checksums, a chain, an end mark
     journal/        the journal of a rendezvous point
     ontologies.py   ontologies in files
 
-What was acknowledged is on the disk and stays, or whoever asks is told that it is missing. Users
-get `load_ontology` from `tidings`; the rest is for broker, spark and cli. Start at change_log.py,
-or at groups/log.py for the bytes.
+Everything acknowledged is on the disk. If it is lost later, readers get an error instead of wrong
+data. Users get `load_ontology` from `tidings`; the rest is for broker, spark and cli. Start at
+change_log.py, or at groups/log.py for the byte format.
 """
 
 from tidings.store.change_log import Change, ChangeLog, KeyedChange, State

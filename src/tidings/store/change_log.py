@@ -1,21 +1,22 @@
 """ChangeLog: the changes to the subscriptions of a channel, in order and durable.
 
-Every change has a version. A reader pins one, and sees the same subscriptions at it as long as the
-log keeps it, in any process:
+Every change has a version. A reader that pins a version sees the same subscriptions in any process,
+as long as the log keeps that version:
 
     put, drop ----> [ 1 ][ 2 ][ 3 ] ... [ 7 ]     version = 7
                                                   subscriptions(3), then changes(after=3)
 
-It lies on the disk as a log of groups, with checksums, a chain and an end mark (groups/):
+On disk it is a log of groups, with checksums, a chain and an end mark (groups/):
 
     changes/            groups of changes (records.py), the end mark, a checkpoint (checkpoint.py)
     lock                held by writers (locks.py)
-    aside/              the files before a rewrite or a repair (settling.py)
+    aside/              the old files after a rewrite or a repair (settling.py)
 
-reader.py follows a log, writer.py appends to it, settling.py makes it readable first.
+reader.py follows a log, and writer.py appends to it. Before either, settling.py makes the log
+readable.
 
-Threads that write at the same time share a sync: the first takes the changes of all that wait, and
-appends them as one group.
+Threads that write at the same time share a sync: the first one appends the changes of all waiting
+threads as one group.
 """
 
 from __future__ import annotations
@@ -49,13 +50,14 @@ class Change(msgspec.Struct, frozen=True):
     """One change of one subscription: new, replaced or ended."""
 
     version: int
-    """1, 2, 3 and so on, without gaps, except for those that a repair skips."""
+    """1, 2, 3 and so on, without gaps except for versions that a repair skips."""
     id: Id
     """The id of the subscription."""
     filter: str | None
-    """Its text; None: the subscription ended."""
+    """The text of the filter; None if the subscription ended."""
     node: int
-    """The number of the filter: equal filters share it, and it never changes; 0 at the end."""
+    """The node of the filter: equal filters share it, and it never changes; 0 if the subscription
+    ended."""
 
 
 KeyedChange = tuple[Change, bytes | None]
@@ -65,19 +67,19 @@ class State(msgspec.Struct, frozen=True):
     """The state after all changes up to a version."""
 
     subscriptions: Subscriptions
-    """Text and node of every subscription by its id."""
+    """Text and node of every subscription, by id."""
     identities: list[bytes]
-    """The identities of all filters that ever came, by number: the first is that of node 1. They
-    depend on the attributes of the writers, see `ChangeLog`."""
+    """The identities of all filters ever added, in the order of their nodes, starting with node 1.
+    They depend on the attributes of the writers, see `ChangeLog`."""
 
 
 class ChangeLog:
     """A log in a directory, for any number of threads and processes of one machine.
 
-    `attributes` and `functions` are those of the channel, and should be the same for all writers:
-    filters are checked and compared with them. Filters in the log stay as they are when others are
-    declared later. Ids are texts or integers, and all ids with a subscription are of one kind.
-    `segment_bytes` is the size at which a file is followed by the next.
+    `attributes` and `functions` are those of the channel. Filters are checked and compared with
+    them, so all writers should use the same ones. Filters already in the log are not affected when
+    the declared attributes or functions change. Ids are texts or integers, and all ids that have a
+    subscription are of the same kind. When a file reaches `segment_bytes`, a new one is begun.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class ChangeLog:
             if not (self.path / LOCK).exists():
                 make_private(self.path / LOCK)
         except OSError as problem:
-            raise LogError(f"'{path}' can't be a log: {problem.strerror}") from problem
+            raise LogError(f"can't open a log in '{path}': {problem.strerror}") from problem
         self._reader = Reader(self.path)
         self._is_settled = False
         self._writer = Writer(self.path, segment_bytes)
@@ -106,34 +108,34 @@ class ChangeLog:
     # -- writing -------------------------------------------------------------------------------
 
     def put(self, id: Id, filter: str | Filter) -> int:
-        """Give an id a filter, its first or another; return the version once the disk has it."""
+        """Set the filter of an id; return the version once the change is on the disk."""
         return self._commit([self._request(id, filter)])
 
     def put_many(
         self, pairs: Iterable[tuple[Id, str | Filter]] | Mapping[Any, str | Filter]
     ) -> int:
-        """Put (id, filter) pairs, or a mapping, each with its own version; return the last one.
+        """Put (id, filter) pairs, or a mapping, each with its own version; return the last version.
 
-        They are acknowledged together: all of them are there from then on, or none.
+        They are acknowledged together: all of them are stored, or none.
         """
         changes = []
         for id_, filter_ in id_pairs(pairs):
             try:
                 changes.append(self._request(id_, filter_))
             except FilterError as problem:
-                problem.add_note(f"It is the filter of the id {id_!r}.")
+                problem.add_note(f"This is the filter of the id {id_!r}.")
                 raise
         return self._commit(changes) if changes else self.version
 
     def drop(self, id: Id) -> int:
-        """End the subscription of an id; return the version once the disk has it."""
+        """End the subscription of an id; return the version once the change is on the disk."""
         need_id(id)
         return self._commit([(id, None, None)])
 
     def _request(self, id_: Id, filter_: str | Filter) -> RequestedChange:
         need_id(id_)
         text = filter_.sql() if isinstance(filter_, Filter) else filter_
-        # Filters are parsed again too: they may have been made with other attributes.
+        # Filter objects are parsed again, because they may have been made with other attributes.
         parsed = parse(text, attributes=self.attributes, functions=self.functions)
         return id_, str(text), parsed.key
 
@@ -141,7 +143,7 @@ class ChangeLog:
         mine = PendingGroup(changes)
         self._waiting.append(mine)
         with self._writing:
-            if not mine.done:  # else another thread has written it
+            if not mine.done:  # otherwise another thread has already written it
                 self._commit_waiting()
         if mine.error is not None:
             raise mine.error
@@ -157,17 +159,17 @@ class ChangeLog:
                 one.error = one.error or _refusal(problem)
         except BaseException:
             for one in wanted:
-                one.error = one.error or LogError("the write was interrupted, try again")
+                one.error = one.error or LogError("the write was interrupted; try again")
             raise
         finally:
             for one in wanted:
                 one.done = True
 
     def forget_before(self, version: int) -> None:
-        """Drop the files that hold only versions up to this one; its state is kept.
+        """Drop the files that hold only versions up to this one, but keep its state.
 
-        From then on `subscriptions` knows this version and later ones, and `changes` reaches back
-        as far as there are files.
+        From then on `subscriptions` works for this version and later ones, and `changes` only for
+        versions whose files remain.
         """
         self._need_version(version, self.version)
         if version:
@@ -177,10 +179,10 @@ class ChangeLog:
                 raise LogError(f"the log can't drop files: {problem}") from problem
 
     def repair(self) -> Repair:
-        """Repair a damaged log: keep what is good, and move the damaged files aside.
+        """Repair a damaged log: keep the readable changes, and move the damaged files aside.
 
-        Versions and node numbers that may have been given are not given again; readers that ask for
-        a lost version are told so. A log without damage is not changed.
+        Versions and node numbers that may have been used are not used again. Readers that ask for a
+        lost version get an error that says so. A log without damage is not changed.
         """
         with self._writing:
             try:
@@ -195,15 +197,15 @@ class ChangeLog:
 
     @property
     def version(self) -> int:
-        """The latest acknowledged version, of any process."""
+        """The latest version that any process acknowledged."""
         return self._steady(self._reader.end).value
 
     @property
     def id_kind(self) -> type[str] | type[int] | None:
-        """The type of the subscriptions' ids; without subscriptions, that of the last one; None if
-        it is not known."""
+        """The type of the subscriptions' ids. Without subscriptions it is the type of the last id,
+        or None if that is not known."""
         version = self.version
-        try:  # the last change tells, if the log still has it
+        try:  # the last change has that type, if the log still has the change
             return type(self.changes(version - 1, version)[0].id) if version else None
         except LogError:
             return next(map(type, self.subscriptions(version)), None)
@@ -213,7 +215,7 @@ class ChangeLog:
         return [change for change, _ in self.keyed_changes(after, upto)]
 
     def keyed_changes(self, after: int, upto: int | None = None) -> list[KeyedChange]:
-        """The same; changes with a new node come with the identity of the filter."""
+        """Like `changes`, with the identity of the filter for each change that has a new node."""
 
         def read() -> list[KeyedChange]:
             end = self._reader.end()
@@ -233,9 +235,9 @@ class ChangeLog:
         return self._steady(read)
 
     def subscriptions(self, version: int | None = None) -> Subscriptions:
-        """Text and node of every subscription by its id, at a version or the latest.
+        """Text and node of every subscription, by id, at a version or the latest.
 
-        This reads the whole log; to follow it, ask once and then for `changes`.
+        This reads the whole log. To follow a log, call it once and then call `changes`.
         """
         return self.state(version).subscriptions
 
@@ -254,12 +256,13 @@ class ChangeLog:
     def _need_version(self, version: int, latest: int) -> None:
         if type(version) is not int or not 0 <= version <= latest:
             raise LogError(
-                f"found the version {version!r}, expected one of 0 to {latest}, the latest "
+                f"found the version {version!r}, expected one from 0 to {latest}, the latest "
                 f"in '{self.path}'"
             )
 
     def _steady(self, read: Callable[[], T]) -> T:
-        """Read; if segments were dropped meanwhile, read again while nobody can drop any."""
+        """Call `read`; if segments were dropped meanwhile, call it again under a shared lock, so
+        that nobody can drop any."""
         try:
             try:
                 self._settle()

@@ -2,8 +2,8 @@
 
     changes/checkpoint    magic, size of the body, its digest, the body
 
-It has its position in the log of groups. A new one is written beside the old one, synced, and
-replaces it atomically: there is always one complete checkpoint, or none.
+The body includes the checkpoint's position in the log of groups. A new checkpoint is written next
+to the old one, synced, and replaces it atomically. So there is one complete checkpoint, or none.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """Where later changes begin: after the last group that has none of them."""
     subscriptions: Subscriptions = {}
     keys: list[bytes] = []
-    """The identities of nodes, from 1 on."""
+    """The identities of the nodes, starting with node 1."""
     lost: list[tuple[int, int]] = []
-    """First and last of the versions that were lost when the log was repaired."""
+    """Ranges of versions (first, last) that were lost when the log was repaired."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -44,7 +44,7 @@ _decode = msgspec.msgpack.Decoder(Checkpoint).decode
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:
-    """Put a checkpoint into the folder of a log of groups."""
+    """Write a checkpoint to the folder of a log of groups."""
     body = _encode(checkpoint)
     replace_file(folder / NAME, _HEAD.pack(_MAGIC, len(body), _digest(body)) + body)
 
@@ -61,7 +61,7 @@ def read(folder: Path, mark: Mark) -> Checkpoint:
 
 
 def find_misfit(path: Path, found: Checkpoint, mark: Mark) -> str:
-    """A sentence if a checkpoint does not belong to a log that ends at a mark; else empty."""
+    """The problem if a checkpoint does not belong to a log that ends at a mark; else empty."""
     if found.version and found.log != mark.log:
         return f"{path} belongs to another log"
     if found.version > mark.value:
@@ -73,24 +73,24 @@ def find_misfit(path: Path, found: Checkpoint, mark: Mark) -> str:
 
 
 def load(path: Path) -> Checkpoint | str:
-    """The checkpoint in a file; a sentence if it was altered."""
+    """The checkpoint in a file, or a sentence if the file is corrupt."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return Checkpoint()
     body = data[_HEAD.size :]
     if data[: _HEAD.size] != _HEAD.pack(_MAGIC, len(body), _digest(body)):
-        return f"{path} was altered"
+        return f"{path} is corrupt"
     return _decode(body)
 
 
 def state_at(folder: Path, version: int, mark: Mark) -> Checkpoint:
-    """The state at a version up to the end; LogError if it was forgotten."""
+    """The state at a version up to the end of the log; LogError if it was dropped."""
     base = read(folder, mark)
     if version < base.version:
         raise LogError(
-            f"the state at version {version} {fate_of(version, base)}, expected a version from "
-            f"{base.version} on"
+            f"the state at version {version} {fate_of(version, base)}, expected version "
+            f"{base.version} or later"
         )
     nodes, subscriptions, point = Nodes(base.keys), dict(base.subscriptions), base.point
     walk = GroupLog(folder / CHANGES).walk(base.point.at, end_of(mark))
@@ -106,10 +106,10 @@ def state_at(folder: Path, version: int, mark: Mark) -> Checkpoint:
 
 
 def fate_of(version: int, base: Checkpoint) -> str:
-    """What became of a version that is older than the checkpoint."""
+    """Why a version that is older than the checkpoint is not available."""
     if any(first <= version <= last for first, last in base.lost):
-        return "was lost, and the log repaired without it"
-    return "was forgotten"
+        return "was lost when the log was repaired"
+    return "was dropped"
 
 
 def _digest(body: bytes) -> bytes:

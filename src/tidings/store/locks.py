@@ -1,8 +1,8 @@
-"""Lock files in the folder of a log, between processes.
+"""Lock files in the folder of a log, which coordinate processes.
 
-A writer holds `lock` exclusively while it appends; a reader that found something wrong holds it
-shared while it looks again. A process that writes a checkpoint holds `forgetting.lock`; that takes
-long, and keeps nobody from appending.
+A writer holds `lock` exclusively while it appends. A reader that found a problem shares `lock`
+while it reads again. A process that writes a checkpoint holds `forgetting.lock`; that takes long,
+but does not keep others from appending.
 """
 
 from __future__ import annotations
@@ -32,6 +32,6 @@ def shared(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_at_once(folder: Path) -> Iterator[bool]:
-    """Hold the lock exclusively; gives False if somebody else has it."""
+    """Hold the lock exclusively; yields False if somebody else has it."""
     with files.try_lock(folder / LOCK) as alone:
         yield alone

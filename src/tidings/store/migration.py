@@ -1,14 +1,14 @@
-"""Logs of the previous format, which are rewritten when they are first opened.
+"""Logs in the previous format, which are rewritten when they are first opened.
 
-    00000000000000000001.log    a line for each change: checksum, blank, JSON
+    00000000000000000001.log    a line for each change: checksum, space, JSON
                                 6b8a1f02 [7,0,0,"sub-1","price > 90",3,"Nf1oD+I25AkzL5FwNUfzeg=="]
                                 version, changes of its group before and after it, id, text, node,
                                 identity
     00000000000000004822.log    named after the first version
-    checkpoint.jsonl            such lines: version and counts, subscriptions, identities
+    checkpoint.jsonl            lines of this kind: version and counts, subscriptions, identities
 
-The end of the last segment may be unfinished. This format has no end mark, so if its end was cut
-off, that is not noticed when it is rewritten.
+The last segment may end with an unfinished write. This format has no end mark, so the rewrite can't
+notice that the end of the log was cut off.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidings.store.state import Subscriptions
 
 DIGITS = 20
 CHECKPOINT = "checkpoint.jsonl"
-MOST = 10_000  # changes in a group: they are complete, and need no sync each
+MOST = 10_000  # changes in a group, which share one sync
 
 
 class _Line(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -59,7 +59,7 @@ _key = msgspec.json.Decoder(bytes)
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a log of the previous format, segments first and in order."""
+    """The files of a log in the previous format: its segments in order, then the others."""
     names = sorted(path.name for path in folder.iterdir())
     segments = [
         folder / name
@@ -70,7 +70,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def rewrite(folder: Path, beside: Path) -> None:
-    """Rewrite a log of the previous format into another folder, as a log of groups."""
+    """Rewrite a log in the previous format to another folder, as a log of groups."""
     base = read_checkpoint(folder)
     first = need_fit(folder, base)
     log = begin_log(beside)
@@ -89,22 +89,22 @@ def rewrite(folder: Path, beside: Path) -> None:
 
 def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
     """The first version of the segments; LogError if they do not belong to the checkpoint.
-    `changes` is how many changes they have, if that is known."""
+    `changes` is the number of changes in them, if known."""
     segments = _segments(folder)
     if not segments:
-        raise _damage(folder / CHECKPOINT, 1, "has no segment beside it")
+        raise _damage(folder / CHECKPOINT, 1, "has no segment file next to it")
     first = int(segments[0].stem)
     if first > base.version + 1:
-        problem = f"begins with version {first}, expected one up to {base.version + 1}"
+        problem = f"begins with version {first}, expected at most {base.version + 1}"
         raise _damage(segments[0], 1, problem)
     if changes is not None and (last := first + changes - 1) < base.version:
-        problem = f"ends with version {last}, expected {base.version} at least"
+        problem = f"ends with version {last}, expected at least {base.version}"
         raise _damage(segments[-1], last, problem)
     return first
 
 
 def read_changes(folder: Path) -> Iterator[Record]:
-    """The changes of all complete groups, in order; LogError if one is missing or altered."""
+    """The changes of all complete groups, in order; LogError if one is missing or corrupt."""
     segments = _segments(folder)
     expected = int(segments[0].stem) if segments else 0
     for path in segments:
@@ -117,7 +117,7 @@ def read_changes(folder: Path) -> Iterator[Record]:
                 if one is None and is_last and _is_unfinished(line, list(file), version):
                     return
                 if one is None or one.version != version:
-                    raise _damage(path, version - first + 1, "was altered, its checksum differs")
+                    raise _damage(path, version - first + 1, "is corrupt: its checksum differs")
                 group.append(one)
                 if not one.left:
                     yield from (each.record for each in group)
@@ -127,7 +127,7 @@ def read_changes(folder: Path) -> Iterator[Record]:
 
 
 def read_what_is_good(folder: Path) -> list[Record]:
-    """All changes that can be read, whatever is missing between them."""
+    """All readable changes, even if others are missing between them."""
     good: list[_Line] = []
     for path in _segments(folder):
         with path.open("rb") as file:
@@ -138,7 +138,7 @@ def read_what_is_good(folder: Path) -> list[Record]:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint of the previous format; LogError if it was altered."""
+    """The checkpoint in the previous format; LogError if it is corrupt."""
     path = folder / CHECKPOINT
     try:
         bodies = list(map(_body, path.read_bytes().splitlines(keepends=True)))
@@ -155,7 +155,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         known = list(map(_key.decode, keys))
     except (ValueError, IndexError):
         line = next((at for at, body in enumerate(bodies, 1) if body is None), len(bodies))
-        raise _damage(path, line, "was altered or cut off") from None
+        raise _damage(path, line, "is corrupt or cut off") from None
     return Checkpoint(header.version, subscriptions=subscriptions, keys=known)
 
 
@@ -180,7 +180,7 @@ def _decode_line(line: bytes) -> _Line | None:
 def _is_unfinished(line: bytes, rest: list[bytes], version: int) -> bool:
     """Is a line incomplete because its writer died, and not because of damage? A process that dies
     leaves the beginning of a line. A machine that dies leaves zeros where data did not reach the
-    disk, and only lines of the same group after them."""
+    disk, and after them only lines of the same group."""
     if not line.endswith(b"\n"):
         return _decode_line(line[:-1] + b"\n") is None
     later = [one for one in map(_decode_line, rest) if one is not None]
@@ -189,6 +189,7 @@ def _is_unfinished(line: bytes, rest: list[bytes], version: int) -> bool:
 
 def _damage(path: Path, line: int, problem: str) -> LogError:
     return LogError(
-        f"the log is damaged: '{path}', line {line}, {problem}; put '{path.parent}' back from a "
-        f"backup, or run `tidings subscriptions repair {path.parent}`, which keeps what is good"
+        f"the log is damaged: '{path}', line {line}, {problem}; restore '{path.parent}' from a "
+        f"backup, or run `tidings subscriptions repair {path.parent}`, which keeps the readable "
+        "changes"
     )

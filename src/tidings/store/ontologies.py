@@ -13,12 +13,14 @@ EXTENSIONS = {
 
 
 def load_ontology(path: str | Path) -> Ontology:
-    """The ontology of a file, .json, .yaml, .csv or .ttl; a refusal names the file."""
+    """Load an ontology from a .json, .yaml, .csv or .ttl file. Errors name the file."""
     path = Path(path)
     form = EXTENSIONS.get(path.suffix.lower())
     if form is None:
         known = ", ".join(EXTENSIONS)
-        raise AttributesError(f"{path}: found the extension '{path.suffix}', expected {known}")
+        raise AttributesError(
+            f"{path}: found the extension '{path.suffix}', expected one of {known}"
+        )
     try:
         return read_ontology(path.read_bytes().decode("utf-8-sig"), form)
     except UnicodeDecodeError as bad:

@@ -1,8 +1,9 @@
 """The reading side of a log: how far it is acknowledged, and the changes up to there.
 
-The end mark of the log of groups says what was acknowledged, by any process, so a reader needs no
-lock. Finding the end costs one small file and one stat. Data after the mark belongs to a writer
-that is at work, or to one that died; settling.py takes over or cuts off the latter.
+The end mark of the log of groups says what any process acknowledged, so a reader needs no lock. To
+find the end, it reads one small file and calls stat once. Data after the mark comes from a writer
+that is still at work, or from one that died. In the second case settling.py keeps it or cuts it
+off.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ MOST_POINTS = 256
 
 
 class Reader:
-    """The end of a log, and places to begin reading at. For any number of threads."""
+    """The end of a log, and known positions to start reading from. Any number of threads may use
+    it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._log = GroupLog(folder / CHANGES)
         self._mutex = threading.Lock()
         self._end = NOTHING
-        self._points: list[Point] = []  # ends that were seen before, in order of versions
+        self._points: list[Point] = []  # earlier ends of the log, ordered by version
         self._firsts: dict[int, Point] = {}  # where segments begin
 
     def end(self) -> Mark:
-        """How far the log is acknowledged now; its value is the latest version."""
+        """How far the log is acknowledged now; the value of the mark is the latest version."""
         with self._mutex:
             mark, before = read_mark(self._folder, self._log), self._end
             if mark != before:
@@ -54,16 +56,16 @@ class Reader:
         if mark.value < before.value or (same and mark.number < before.number) or \
                 (same and mark.number == before.number and mark.chain != before.chain):  # fmt: skip
             raise LogError(describe_reversal(self._folder, before.value, mark.value))
-        if not same:  # the log was begun, or repaired
+        if not same:  # the log is new or was repaired
             self._log = GroupLog(self._folder / CHANGES)
             self._points, self._firsts = [], {}
         self._end = mark
         self._points.append(Point(mark.value, end_of(mark)))
-        if len(self._points) > MOST_POINTS:  # keep the newest and every second of the others
+        if len(self._points) > MOST_POINTS:  # drop every second point of the older half
             self._points[: MOST_POINTS // 2] = self._points[: MOST_POINTS // 2 : 2]
 
     def changes(self, after: int, end: Mark) -> Iterator[Record]:
-        """The changes of the versions after one, up to an end."""
+        """The changes after a version, up to an end."""
         if after >= end.value:
             return
         log = GroupLog(self._folder / CHANGES)
@@ -73,7 +75,7 @@ class Reader:
             yield from (record for record in records if record.version > after)
 
     def _point_before(self, version: int, end: Mark, log: GroupLog) -> Point:
-        """The nearest place from which all changes after a version can be read."""
+        """The nearest point from which all changes after a version can be read."""
         with self._mutex:
             known = bisect_right(self._points, version, key=lambda point: point.version)
             nearest = self._points[known - 1] if known and self._end.log == end.log else None
@@ -91,8 +93,8 @@ class Reader:
         oldest = self._first(there[0], end, log).version
         why = checkpoint.fate_of(version, checkpoint.read(self._folder, end))
         raise LogError(
-            f"the log '{self._folder}' has no changes after version {version}, only those after "
-            f"{oldest}: version {version} {why}"
+            f"the log '{self._folder}' no longer has all changes after version {version}, only "
+            f"those after {oldest}: version {version} {why}"
         )
 
     def _first(self, segment: int, end: Mark, log: GroupLog) -> Point:
@@ -103,12 +105,12 @@ class Reader:
             walk = log.walk(start or START, end_of(end))
             record = next((group.records[0] for group in walk), None)
             if start is None or record is None or walk.damages:
-                self._complain(f"{log.path_of(segment)} was altered", end)
+                self._complain(f"{log.path_of(segment)} is corrupt", end)
             found = self._firsts[segment] = Point(decode_changes(record)[0] - 1, start)
         return found
 
     def _complain(self, problem: str, end: Mark) -> NoReturn:
-        read_all(self._folder, end)  # raises, and says where, if the state can't be read
+        read_all(self._folder, end)  # its error says where, if the state can't be read
         raise damage_error(self._folder, problem, end.value, end.value)
 
 
@@ -117,11 +119,11 @@ def read_mark(folder: Path, log: GroupLog) -> Mark:
     mark = log.acknowledged()
     if mark is None:
         if log.segments() or (folder / CHANGES / checkpoint.NAME).exists():
-            problem = f"its end mark {log.folder / END} is missing or was altered"
+            problem = f"its end mark {log.folder / END} is missing or corrupt"
             raise damage_error(folder, problem, 0, 0)
         return NOTHING
     if mark.number and size_of(log.path_of(mark.segment)) < mark.offset:
-        read_all(folder, mark)  # raises, and says where the log ends
+        read_all(folder, mark)  # its error says where the log ends
     return mark
 
 
@@ -134,10 +136,10 @@ def read_all(folder: Path, mark: Mark) -> None:
 
 
 def describe_reversal(folder: Path, before: int, now: int) -> str:
-    """A sentence about a log that was replaced by an older or another one."""
+    """A sentence about a log that was replaced by an older or a different one."""
     return (
-        f"the log '{folder}' was replaced by another one: it was at version {before}, and is at "
-        f"version {now} now; if it was restored on purpose, open it again"
+        f"the log '{folder}' was replaced by another one: it was at version {before}, and is now "
+        f"at version {now}; if it was restored on purpose, open it again"
     )
 
 

@@ -1,13 +1,13 @@
 """Changes as the records of a log of groups.
 
-    group    what was acknowledged together: all of it is there, or none
+    group    changes acknowledged together: all of them are stored, or none
     record   [version of the first, [[id, text, node, identity], ...]]        up to 256 changes
-                                         |     |     of the filter, where its node is new
-                                         |     0 when the subscription ended
-                                         null: it ended
+                                         |     |     of the filter, if its node is new
+                                         |     0 if the subscription ended
+                                         null if the subscription ended
 
-So an altered record spoils few changes, and those around it show which ones. A group whose record
-has no changes keeps the version when all files with older changes are dropped.
+So a corrupt record affects few changes, and the records around it show which ones. When all files
+with older changes are dropped, a group with an empty record keeps the version.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Entry = tuple[Id, str | None, int, bytes | None]
 
 
 class LogError(TidingsError):
-    """A log is damaged, can't be written, or does not have what was asked for."""
+    """A log is damaged, can't be read or written, or lacks the requested version."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -57,7 +57,7 @@ _decoder = msgspec.msgpack.Decoder(tuple[int, list[Entry]])
 
 
 def encode_changes(first: int, entries: Sequence[Entry]) -> list[bytes]:
-    """Changes, whose first has the version `first`, as the records of a group."""
+    """Encode changes as the records of a group; `first` is the version of the first change."""
     starts = range(0, len(entries) or 1, MOST)
     return [_encode((first + at, entries[at : at + MOST])) for at in starts]
 
@@ -90,7 +90,10 @@ def read_groups(
                 break
             first, some = decode_changes(record)
             if first != version + 1:
-                problem = f"group {group.number} has version {first}, expected {version + 1}"
+                problem = (
+                    f"group {group.number} has a record of version {first}, expected version "
+                    f"{version + 1}"
+                )
                 raise damage_error(folder, problem, version, last)
             found += some
             version += len(some)
@@ -103,8 +106,8 @@ def read_groups(
 
 def damage_error(folder: Path, problem: str, good: int, last: int) -> LogError:
     """An error that says what is wrong with a log, what can't be read, and what to do."""
-    gone = f"; of its {last:,} versions those after {good:,} can't be read" if good < last else ""
+    gone = f"; of its {last:,} versions, those after {good:,} can't be read" if good < last else ""
     return LogError(
-        f"the log is damaged: {problem}{gone}; put '{folder}' back from a backup, or run "
-        f"`tidings subscriptions repair {folder}`, which keeps what is good"
+        f"the log is damaged: {problem}{gone}; restore '{folder}' from a backup, or run "
+        f"`tidings subscriptions repair {folder}`, which keeps the readable changes"
     )

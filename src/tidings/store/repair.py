@@ -1,10 +1,10 @@
 """Repairing a damaged log, for an operator who accepts the loss.
 
-The readable changes give a state, and a log that begins with that state replaces the damaged one,
-which is moved aside. No number is given twice: the new log begins with a version that is higher
-than any acknowledged one, and since each missing version may have had a new filter, as many node
-numbers are skipped. Readers that ask for a lost version, such as a pipeline whose batch began with
-it, are told so.
+The readable changes add up to a state. A new log that begins with this state replaces the damaged
+one, which is moved aside. No number is used twice: the new log begins with a version higher than
+any acknowledged one. Each missing version may have added a filter, so one node number is skipped
+for each. Readers that ask for a lost version, such as a pipeline that repeats a batch, get an error
+that says so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tidings.store.records import (
 )
 from tidings.store.state import apply
 
-UNTOLD = 10_000  # versions that are skipped if nothing tells how far the log went
+UNTOLD = 10_000  # versions to skip if the last acknowledged version is unknown
 
 
 class Repair(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Repair(msgspec.Struct, frozen=True):
     problems: list[str]
     """One sentence each; if empty, nothing was wrong and nothing was done."""
     lost: list[tuple[int, int]]
-    """First and last of the lost versions."""
+    """Ranges of lost versions (first, last)."""
     version: int
     """The latest version now."""
     aside: str = ""
@@ -45,12 +45,12 @@ class Repair(msgspec.Struct, frozen=True):
 
 
 class _Found(msgspec.Struct):
-    """What a log still has."""
+    """The readable content of a damaged log."""
 
     problems: list[str]
     base: Checkpoint
     records: list[Record]
-    last: int | None  # the last acknowledged version; None if nothing tells
+    last: int | None  # the last acknowledged version; None if unknown
 
 
 def repair(folder: Path) -> Repair:
@@ -72,7 +72,7 @@ def _look(folder: Path) -> _Found:
     log = GroupLog(folder / CHANGES)
     path = log.folder / checkpoint.NAME
     mark, base = log.acknowledged(), checkpoint.load(path)
-    problems = [f"found {old}, which an older tidings wrote beside" for old in
+    problems = [f"found {old}, which an older version of tidings wrote next to the log" for old in
                 migration.files_of(folder)]  # fmt: skip
     walk, records, last = log.walk(), list[Record](), 0 if mark is None else mark.value
     for group in walk:
@@ -90,7 +90,7 @@ def _look(folder: Path) -> _Found:
         problems += [problem] if problem else []
         if base.version and base.log != mark.log:
             base = Checkpoint()
-        is_told = base.version <= last  # else the log had gone on, and nothing tells how far
+        is_told = base.version <= last  # otherwise the end of the log is missing
     problems += log.losses(walk)
     if mark is None and (log.segments() or base.version):
         problems = problems or [f"the end mark of {log.folder} is missing"]
@@ -117,7 +117,7 @@ def _look_at_old(folder: Path) -> _Found:
 
 
 def _state(found: _Found) -> Checkpoint:
-    """The state after the changes that are left, at a version that was never given."""
+    """The state after the readable changes, at a version that was never used."""
     base = found.base
     subscriptions, lost = dict(base.subscriptions), list(base.lost)
     keys, nodes, new = dict(enumerate(base.keys, 1)), len(base.keys), 0
@@ -138,7 +138,7 @@ def _state(found: _Found) -> Checkpoint:
         apply(record, subscriptions)
         nodes = max(nodes, record.node)
         if record.key is not None:
-            keys[record.node], new = record.key, 0  # so many filters there were before it
+            keys[record.node], new = record.key, 0  # its number counts the lost filters before it
     if found.last is None:
         version, new = version + UNTOLD, new + UNTOLD
     else:

@@ -1,13 +1,13 @@
-"""Making a log ready when it is opened: after a process that died, and when it is rewritten.
+"""Preparing a log when it is opened: after a writer died, or when the log must be rewritten.
 
     changes/         the log of groups and its checkpoint: the valid log
     changes.made     its replacement: complete, and from now on the valid log
     changes.making   an unfinished replacement
     aside/           replaced logs, by the id of the log that replaced them
 
-A log of the previous format is rewritten (migration.py), and so is a log that is repaired
-(repair.py). The new one is made beside the old one. Once it has the name `changes.made`, the next
-process goes on from there, however often it is interrupted.
+A log in the previous format is rewritten (migration.py), and so is a log that is repaired
+(repair.py). The new log is written next to the old one. Once it has the name `changes.made`, any
+process can finish the replacement, however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tidings.store.reader import read_mark
 from tidings.store.records import CHANGES, LogError, Point, Record, damage_error, read_groups
 
 MADE, MAKING, ASIDE = "changes.made", "changes.making", "aside"
-PATIENCE = 5.0  # seconds that a reader waits for a writer; then it sees what is marked
+PATIENCE = 5.0  # seconds that a reader waits for a writer; then it reads up to the mark
 PAUSE = 0.001
 
 
 def settle(folder: Path) -> None:
     """Make a log readable; LogError if it is damaged, or can't be rewritten."""
     if _is_to_be_renewed(folder) or not (folder / CHANGES).exists():
-        with shared(folder):  # not while another process rewrites it
+        with shared(folder):  # waits while another process rewrites the log
             renewed = not _is_to_be_renewed(folder)
         if not renewed:
             try:
@@ -40,9 +40,9 @@ def settle(folder: Path) -> None:
                     _finish(folder)
             except PermissionError as problem:
                 raise LogError(
-                    f"the log '{folder}' was written by an older tidings and can't be rewritten: "
-                    f"{problem.strerror}; let its owner run `tidings subscriptions list {folder}` "
-                    f"once"
+                    f"the log '{folder}' was written by an older version of tidings and can't be "
+                    f"rewritten: {problem.strerror}; ask its owner to run "
+                    f"`tidings subscriptions list {folder}` once"
                 ) from problem
     _take_what_is_left(folder)
 
@@ -57,16 +57,16 @@ def _finish(folder: Path) -> None:
         install(folder)
     elif old and (folder / CHANGES).exists():
         raise LogError(
-            f"found {old[0]}, which an older tidings wrote beside a log of this one; move it away, "
-            f"and put its changes again"
+            f"found {old[0]}, which an older version of tidings wrote next to the log; move it "
+            "away, and repeat its changes"
         )
     elif old:
         renew(folder, lambda beside: migration.rewrite(folder, beside))
 
 
 def renew(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Make a new log and replace the present one, for a caller that has the lock; return the folder
-    where the old one is now."""
+    """Make a new log and replace the present one; return the folder that the old one was moved to.
+    The caller must hold the lock."""
     shutil.rmtree(folder / MAKING, ignore_errors=True)
     make_durable_folder(folder / MAKING)
     fill(folder / MAKING)
@@ -76,7 +76,7 @@ def renew(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 
 def install(folder: Path) -> Path:
-    """Replace a log by the one that was made; the old one is moved aside."""
+    """Replace a log with the finished new one, and move the old one aside."""
     mark = GroupLog(folder / MADE).acknowledged()
     assert mark is not None, "the new log is complete"
     aside = folder / ASIDE / f"{mark.log:016x}"
@@ -91,8 +91,8 @@ def install(folder: Path) -> Path:
 
 
 def _take_what_is_left(folder: Path) -> None:
-    """Take over or cut off what lies after the mark, if its writer died. While a writer is at work,
-    wait until it has done so itself: it does before it appends."""
+    """If a writer died, keep or cut off the data that it left after the mark. If another writer is
+    at work, wait until it has done so, which it does before it appends."""
     log = GroupLog(folder / CHANGES)
     mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
     while mark is not None and mark == log.acknowledged() and log.has_more(end_of(mark)):
@@ -103,16 +103,16 @@ def _take_what_is_left(folder: Path) -> None:
                         pass
                     log.close()
         except PermissionError:
-            return  # with read permission only, we see what is marked
+            return  # without write permission, we read only up to the mark
         if alone or time.monotonic() > limit:
             return
         time.sleep(PAUSE)
 
 
 def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point, list[Record]]]:
-    """Read what comes after a point, up to the very end of a log, and make that its end. Complete
-    groups count, even if they were not acknowledged; an incomplete one is cut off. For a caller
-    that has the lock. LogError if something is missing."""
+    """Read the groups after a point up to the very end of a log, and mark that as its end. Complete
+    groups are kept even if they were not acknowledged, and an incomplete one is cut off. The caller
+    must hold the lock. LogError if data is missing."""
     mark, version = read_mark(folder, log), after.version
     walk = log.walk(after.at)
     for point, records in read_groups(walk, version, folder, mark.value):

@@ -1,11 +1,11 @@
 """The state after changes: the subscriptions, and the node of each filter.
 
-Nodes are numbered from 1 on in the order in which their filters first came. A number stays with its
-filter for good, even if nobody subscribes to it any more; so identities are never dropped.
+Nodes are numbered from 1 in the order in which their filters were first added. A filter keeps its
+number even when nobody subscribes to it any more, so identities are never dropped.
 
-The ids of all subscriptions are texts, or all are integers: a snapshot can hold only one kind. Logs
-that are older than this rule may have both; their subscriptions can be changed and dropped, but new
-ids are refused until one kind is gone.
+The ids of all subscriptions are texts, or all are integers, because a snapshot can hold only one
+kind. Logs older than this rule may have both. Their subscriptions can be changed and dropped, but
+new ids are refused until only one kind is left.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Nodes:
         self.numbers: dict[bytes, int] = {key: number for number, key in enumerate(keys, 1)}
 
     def apply(self, record: Record, folder: Path) -> None:
-        """Take the node of a change; LogError if its number is impossible."""
+        """Add the node of a change; LogError if its number is impossible."""
         known = len(self.numbers)
         if record.key is None:
             possible = record.node <= known
@@ -73,7 +73,7 @@ class LiveIds:
 
 
 class ProjectedIds:
-    """The ids that will have subscriptions after changes that are not on the disk yet."""
+    """The ids that will have subscriptions once pending changes are on the disk."""
 
     def __init__(self, living: LiveIds, folder: Path) -> None:
         self._living = living
@@ -82,7 +82,7 @@ class ProjectedIds:
         self._counts = living.counts()
 
     def take(self, changes: Iterable[tuple[Id, str | None]]) -> None:
-        """Take all of these changes; or none, and TidingsError, if one is impossible."""
+        """Add all of these changes, or none and raise TidingsError if one is impossible."""
         changed, counts = dict[Id, bool](), self._counts.copy()
         for id_, text in changes:
             there = changed.get(id_, self._changed.get(id_, id_ in self._living))
@@ -100,7 +100,7 @@ class ProjectedIds:
         if all(counts.values()):
             return (
                 f"the ids of the subscriptions in '{self._folder}' are texts and integers; drop "
-                f"those of one kind before new ones are put"
+                "those of one kind before you add new ones"
             )
         found, others = ("text", "integers") if type(id_) is str else ("integer", "texts")
         return (

@@ -1,9 +1,9 @@
 """The writing side of a log: it numbers changes and nodes, and appends them as one group.
 
-A writer keeps the identities of all filters and the ids of the subscriptions in memory, but no
-texts. It holds the lock while it catches up with other writers and appends its own changes, so
-versions have no gaps, and equal filters get the same number from all writers. Its memory changes
-only after the disk has the group.
+A writer keeps the identities of all filters and the ids of the subscriptions in memory, but not the
+filter texts. It holds the lock while it catches up with other writers and appends its own changes.
+So versions have no gaps, and all writers give equal filters the same number. Its memory changes
+only after the group is on the disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.store.state import LiveIds, Nodes, ProjectedIds
 
 RequestedChange = tuple[
     Id, str | None, bytes | None
-]  # id, text, identity; None: the subscription ends
+]  # id, text, identity; the last two are None if the subscription ends
 
 
 class PendingGroup(msgspec.Struct):
@@ -38,7 +38,7 @@ class PendingGroup(msgspec.Struct):
 
 
 class _Known(msgspec.Struct):
-    """What a writer knows of a log, up to a point."""
+    """The content of a log that a writer keeps in memory."""
 
     log: GroupLog
     version: int
@@ -55,12 +55,12 @@ class Writer:
         self.segment_bytes = segment_bytes
         self._refusal: str | None = None
         self._known: _Known | None = None
-        self._latest = 0  # version that was seen
+        self._latest = 0  # the latest version seen
 
     def commit(self, wanted: Iterable[PendingGroup]) -> None:
         """Append all possible changes as one group.
 
-        Impossible ones get their error set, all others their version.
+        Impossible changes get an error, all others a version.
         """
         if self._refusal is not None:
             raise LogError(self._refusal)
@@ -73,18 +73,18 @@ class Writer:
                 for one in taken:
                     one.version = one.version or known.version
         except LostEnd as problem:
-            self._refusal = f"{problem}: it takes no more changes until then"
+            self._refusal = f"{problem}; until then it accepts no changes"
             raise LogError(self._refusal) from problem
         except EnvironmentProblem as problem:
-            raise LogError(f"{problem}; nothing of this was acknowledged") from problem
+            raise LogError(f"{problem}; none of these changes was acknowledged") from problem
         except BaseException:
-            # After an interruption the memory may be half changed; the files are right.
+            # After an interruption the memory may be inconsistent, but the files are correct.
             self._known = None
             raise
 
     @contextmanager
     def _closing_files(self) -> Iterator[None]:
-        """Leave no file open: by the next time another log may be there."""
+        """Close the files afterwards, because the log may be replaced before the next call."""
         try:
             yield
         finally:
@@ -92,7 +92,7 @@ class Writer:
                 self._known.log.close(sync=False)
 
     def _catch_up(self) -> _Known:
-        """Read what was added since, and prepare the log for appending."""
+        """Read the changes of other writers, and prepare the log for appending."""
         known = self._known
         if known is not None and known.log.marked == known.log.acknowledged() and \
                 not known.log.has_more(known.point.at):  # fmt: skip
@@ -119,7 +119,7 @@ class Writer:
         return _Known(log, base.version, base.point, Nodes(base.keys), living)
 
     def _select_possible(self, known: _Known, wanted: Iterable[PendingGroup]) -> list[PendingGroup]:
-        """The groups that are possible, one after the other."""
+        """The groups that can be applied one after the other."""
         ahead = ProjectedIds(known.live_ids, self._folder)
         taken = []
         for one in wanted:

@@ -1,7 +1,7 @@
-"""Limits on connections: how many strangers may wait, and how much neighbours may take.
+"""Limits on connections: how many strangers may wait, and how much neighbours may use.
 
-connect ──> stranger ──Hello──> neighbour          if there are too many strangers, the oldest is
-               └─ too late, too much, no token     closed; neighbours are never closed for others
+connect ──> stranger ──Hello──> neighbour          too many strangers: the oldest is closed;
+               └─ too late, too much, no token     neighbours never make way for strangers
                   ──> refused and counted
 """
 
@@ -17,9 +17,9 @@ from tidings.routing.forwarding import Name
 from tidings.routing.protocol import Limits
 
 GREETING = 10.0  # seconds for a new connection to send its greeting
-TURN = 128 << 10  # bytes that are read in one turn from all neighbours together,
-LEAST = 1 << 10  # and at least from each of them
-REPORT = 10.0  # seconds between two lines about what was refused
+TURN = 128 << 10  # bytes read in one turn from all neighbours together
+LEAST = 1 << 10  # bytes read in one turn from each of them, at least
+REPORT = 10.0  # seconds between two log lines about refusals
 
 _log = logging.getLogger(__name__)
 
@@ -32,16 +32,16 @@ class ConnectionLimits:
         self.counts: Counter[str] = Counter()
         """Connections that were closed, by reason."""
         self._strangers: dict[Link, asyncio.TimerHandle] = {}
-        # of each neighbour its link and batches, and since when these have not changed
+        # for each neighbour: its link, its number of batches, and when either last changed
         self._quiet: dict[Name, tuple[Link, int, float]] = {}
-        self._came: dict[Link, int] = {}  # bytes that came so far
+        self._came: dict[Link, int] = {}  # bytes received so far
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 
     # -- strangers -----------------------------------------------------------------------------
 
     def __contains__(self, link: object) -> bool:
-        """Is a link still a stranger's?"""
+        """Is this the link of a stranger?"""
         return link in self._strangers
 
     def __len__(self) -> int:
@@ -53,11 +53,11 @@ class ConnectionLimits:
             self.send_away(next(iter(self._strangers)), "too many strangers")
         loop = asyncio.get_running_loop()
         self._strangers[link] = loop.call_later(
-            GREETING, self.send_away, link, "nothing was said for too long"
+            GREETING, self.send_away, link, "no complete message arrived in time"
         )
 
     def end_greeting(self, link: Link) -> None:
-        """A stranger sent its first message."""
+        """Stop the timer of a stranger, which sent its first message."""
         self._strangers.pop(link).cancel()
 
     def send_away(self, link: Link, reason: str) -> None:
@@ -78,8 +78,8 @@ class ConnectionLimits:
     # -- neighbours ----------------------------------------------------------------------------
 
     def check(self, links: dict[Name, Link], now: float, patience: float) -> None:
-        """Close the links of neighbours that sent no complete message for too long although they
-        are read from; and if all queues together are too long, the links with the longest."""
+        """Close the links of neighbours that sent no complete message for too long, unless reading
+        from them is paused. If all queues together are too long, close the longest ones too."""
         quiet: dict[Name, tuple[Link, int, float]] = {}
         for name, link in [*links.items()]:
             before = self._quiet.get(name)
@@ -87,7 +87,7 @@ class ConnectionLimits:
                 before = link, link.batches, now
             quiet[name] = before
             if now - before[2] > patience:
-                self.send_away(link, "nothing was said for too long")
+                self.send_away(link, "no complete message arrived in time")
         self._quiet = quiet
         self._share_time(links)
         sizes = {link: link.waiting + link.unfinished for link in links.values()}
@@ -96,12 +96,12 @@ class ConnectionLimits:
             if total <= self.limits.all_queues_bytes:
                 break
             total -= sizes[link]
-            self.send_away(link, "all queues together are too long, and this is the longest")
+            self.send_away(link, "the queues of all neighbours are too long, this one most of all")
 
     def _share_time(self, links: dict[Name, Link]) -> None:
-        """The more neighbours send, the less is read from each at once, so that those who send
-        little need not wait for those who never stop. Routers get a full turn: they speak for
-        many."""
+        """Read less from each neighbour at once when more of them send. So neighbours that send
+        little need not wait for those that never stop. Routers get a full turn, because they
+        forward the messages of many clients."""
         came = {link: link.bytes_in for link in links.values()}
         busy = sum(self._came.get(link) != size for link, size in came.items())
         self._came = came

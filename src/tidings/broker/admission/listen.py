@@ -19,9 +19,10 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Door(msgspec.Struct, frozen=True):
-    """Where a node listens, with which certificate, and who may connect: clients with a known
-    token, or, if `certificates` is set, with a certificate that has their name. Without both,
-    anybody may."""
+    """Where a node listens, with which certificate, and who may connect.
+
+    Clients need a known token or, if `certificates` is set, a certificate with their name. If
+    neither tokens nor certificates are configured, anybody may connect."""
 
     address: Address = Address("127.0.0.1", 0)
     tls: ssl.SSLContext | None = None

@@ -2,13 +2,13 @@
 
     token = "name"                                bound: nobody else may use the name
     token = "*"                                   a guest: any name that is not bound
-    token = {name = "...", may = ["publish"]}     bound or a guest, with certain rights
+    token = {name = "...", may = ["publish"]}     bound or a guest, with only these rights
     token = {name = "...", may = ["route"]}       a router; this right must be granted explicitly
-    a certificate                                 bound to each of the names in it, and a router
+    a certificate                                 bound to each of the names in it; may route
 
-The rendezvous point recognises publishers by name, and drops what a publisher has published before.
-So nobody may publish under another's name: a client that is no router publishes under its own name,
-and a guest under "*/" and its name, which no bound client can have, at any router.
+The rendezvous point recognises publishers by name, and drops repeated notifications of a publisher.
+So nobody may publish under another's name. A bound client that is not a router publishes under its
+own name. A guest publishes under "*/" and its name, which no bound client can have at any router.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ ALL: frozenset[Right] = AGENT | ROUTE
 
 
 class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The name and the rights of a token. Without `may` these are to publish and to subscribe. A
-    router publishes under the names of others, so `route` must be granted explicitly. Other rights
-    beside `route` say what may pass the router; `route` alone lets everything pass."""
+    """The name and the rights of a token. Without `may` it has the rights to publish and to
+    subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
+    Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
+    forward everything."""
 
     name: str
     may: frozenset[Right] | None = None
@@ -48,13 +49,13 @@ Tokens = Mapping[str, str | Grant]
 
 
 class Permissions(msgspec.Struct, frozen=True):
-    """What a client may do: its name and rights, checked for every message."""
+    """The name and rights of a client. Every message that it sends is checked against them."""
 
     name: str
     may: frozenset[Right] = ALL
     routes: bool = True  # it is a router
     bound: bool = True  # nobody else may use its name
-    key: bytes = b""  # the digest of its token, which tells guests apart
+    key: bytes = b""  # the digest of its token, which distinguishes guests
 
     @property
     def publisher(self) -> str:
@@ -63,18 +64,18 @@ class Permissions(msgspec.Struct, frozen=True):
 
     @property
     def owner(self) -> str:
-        """The owner of its filters. Guests are told apart by their tokens, because they can use any
-        number of names."""
+        """The owner of its filters. Guests are distinguished by their tokens, because they can use
+        any number of names."""
         return self.name if self.bound else f"{ANY}/{sha256(b'owner' + self.key).hexdigest()[:16]}"
 
     @property
     def neighbour(self) -> str:
-        """The name by which the machine knows it. A client that may not subscribe must not get what
-        is for one of the same name that did."""
+        """The name by which the machine knows it. A client that may not subscribe gets a name of
+        its own, so that it receives nothing meant for a subscriber of the same name."""
         return self.name if "subscribe" in self.may else f"{self.name}/publisher"
 
     def may_replace(self, other: Permissions) -> bool:
-        """Is this the same client again, or one with more right to the name?"""
+        """Is this the same client again, or one with a stronger claim to the name?"""
         return self.bound or (not other.bound and hmac.compare_digest(self.key, other.key))
 
     def refusal(self, message: m.Message) -> str:
@@ -88,29 +89,29 @@ class Permissions(msgspec.Struct, frozen=True):
         mine = self.publisher
         if self.routes or message.publisher == mine or message.publisher.startswith(f"{mine}/"):
             return ""
-        return f"found a publication of {message.publisher[:80]!r}, expected one of {mine!r}"
+        return f"found a publication by {message.publisher[:80]!r}, expected one by {mine!r}"
 
 
 class Register:
     """The known tokens, by their digests, which are computed once.
 
     A greeting costs one digest and one look-up, whatever the number of tokens. The time of the
-    look-up depends on digests alone. To learn from it how much of a digest is right, an attacker
-    would need a token for each digest that it wants to try, which SHA-256 prevents.
+    look-up depends on digests alone. To learn from that time how much of a digest is right, an
+    attacker would need a token for each digest to try, and SHA-256 prevents finding such tokens.
     """
 
     def __init__(self, tokens: Tokens | None) -> None:
         self._grants: dict[bytes, Grant] = {}
         for token, value in (tokens or {}).items():
-            if token:  # an empty one would admit everybody
+            if token:  # an empty token would admit everybody
                 self._grants[digest_of(token)] = Grant(value) if isinstance(value, str) else value
         self._bound = {grant.name for grant in self._grants.values()} - {ANY}
 
     def admit(
         self, hello: m.Hello, certified: frozenset[str], reserved: Iterable[str] = ()
     ) -> Permissions | str:
-        """The permissions of a client that says hello, or why it has none. `certified` has the
-        names in its certificate, `reserved` those that were shown in certificates before."""
+        """The permissions of a client that says hello, or the reason to refuse it. `certified`
+        holds the names in its certificate, `reserved` the names in certificates seen before."""
         key = digest_of(hello.token)
         return self.judge(hello.name, key, certified, reserved, routes=hello.routes)
 
@@ -123,7 +124,7 @@ class Register:
         *,
         routes: bool,
     ) -> Permissions | str:
-        """The same for a token with the digest `key`."""
+        """Like `admit`, for a token with the digest `key`."""
         if "/" in name or name == ANY:
             return f"found the name {name[:80]!r}, expected one without '/' that is not '*'"
         found = self._grants.get(key)
@@ -133,7 +134,7 @@ class Register:
         elif found is None:
             return "the token is not known here, and no certificate has the name"
         elif found.name not in (ANY, name):
-            return f"the token belongs to another name than {name[:80]!r}"
+            return f"the token is bound to a name other than {name[:80]!r}"
         bound = name in certified or (found is not None and found.name == name)
         if found is not None and found.name in (ANY, name):
             rights |= found.rights

@@ -1,11 +1,11 @@
-"""The places for neighbours of a node, and who may take which: no token can take all of them.
+"""The places for a node's neighbours, and who may take which: no guest token can take them all.
 
     0     guests, a share for each token       bound names    only routers     neighbours
     ├────────────────────────────────────────┬──────────────┬────────────────┤
 
-Guests may not take the reserved places, and agents with bound names may not take those of routers;
-routers may take any. A node without tokens and certificates can't tell clients apart, and all share
-all places.
+Guests may not take reserved places. Agents with bound names may take those reserved for bound
+names, but not those reserved for routers. Routers may take any. A node without tokens and
+certificates can't distinguish clients, so all clients share all places.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.routing.protocol import Limits
 
 
 class Places:
-    """Counts of the neighbours of each kind. Each call costs the same for any number of them."""
+    """Counts of the neighbours of each kind. Each call takes constant time."""
 
     def __init__(self, limits: Limits) -> None:
         most = limits.neighbours
@@ -34,13 +34,13 @@ class Places:
         self._count(one, 1)
 
     def leave(self, one: Permissions) -> None:
-        """A neighbour has left."""
+        """Stop counting a neighbour that left."""
         self._count(one, -1)
         if self._guests.get(one.key) == 0:
             del self._guests[one.key]
 
     def refusal(self, one: Permissions) -> str:
-        """Why there is no place for a neighbour of this kind; empty if there is."""
+        """Why there is no place for a neighbour of this kind; empty if there is one."""
         if not one.bound:
             if self._guests[one.key] >= self.most_of_token:
                 return (

@@ -1,11 +1,11 @@
-"""What waits at a node, and whose turn it is: nobody's flood delays what others say.
+"""Messages that wait at a node, and whose turn it is: one sender's flood does not delay others.
 
-    publications ──> taken at once, or turns: owner, link, name ──> a slice of time ──> machine
+    publications ──> at once, or in turns: owner, link, name ─────> a slice of time ──> machine
     subscribe, ask, recover ──> backlog, after publications ──────> a slice of time ──> machine
 
-    turns.py          fair turns by owner, then link, then name; a long turn counts as many
+    turns.py          fair turns by owner, then link, then name; a long turn counts as several
     publications.py   publications, which go first
-    backlog.py        subscription work; a neighbour for which too much waits is not read from
+    backlog.py        subscription work; neighbours with too many waiting messages are not read from
 
 Used only inside `broker`. Start at turns.py.
 """

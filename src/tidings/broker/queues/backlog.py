@@ -3,11 +3,11 @@
     notifications ──────────────────────────> see publications.py
     Subscribe, Ask, Recover ... ──> backlog ──> a slice of time, then the event loop has its turn
 
-A subscription takes much longer than a notification, and may take a little longer still. So the
-backlog is worked on for about a millisecond at a time, and notifications that came meanwhile go
-first. While notifications with many marks come, changes are also batched: each change of the graph
-invalidates known ways, and computing those of a thousand marks once after many changes is cheaper
-than after each.
+A subscription takes much longer than a notification, and can wait a little. So the backlog is
+worked on for about a millisecond at a time, and notifications that arrive meanwhile go first. While
+notifications with many marks arrive, changes are also batched. Each change of the graph invalidates
+cached ways, and it is cheaper to compute the ways of a thousand marks once after many changes than
+after each change.
 
 Neighbours take turns, and so do the owners behind a router; the messages of each stay in order. A
 neighbour with too many waiting messages is not read from until they are done.
@@ -26,13 +26,13 @@ from tidings.network import Link
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
-LONG_SLICE = 0.01  # while notifications come; after a slice, the backlog rests
-REST = 3.0  # times as long as the slice took,
-REST_PER_MARK = 0.0001  # and at least so many seconds for each mark of a notification,
-MOST_REST = 0.1  # up to so many
+LONG_SLICE = 0.01  # seconds of a slice while notifications arrive
+REST = 3.0  # the pause after such a slice, as a multiple of its duration
+REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if that is longer
+MOST_REST = 0.1  # seconds of pause because of marks, at most
 PIECE = 256  # nodes of a Subscribe that are processed together
-MOST_WAITING = 1000  # messages of one neighbour,
-MOST_WAITING_ALL = 10_000  # and of all together
+MOST_WAITING = 1000  # messages of one neighbour
+MOST_WAITING_ALL = 10_000  # messages of all neighbours
 
 
 class Backlog:
@@ -44,12 +44,12 @@ class Backlog:
         done: Callable[[], None],
         notified: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`done` is called after each slice; `notified` says how many notifications came so far,
-        and how many marks one of them has."""
+        """`done` is called after each slice. `notified` returns how many notifications arrived so
+        far, and how many marks one of the latest has."""
         self._take = take
         self._done = done
         self._notified = notified
-        self._before = 0  # notifications
+        self._before = 0  # notifications that had arrived at the last slice
         self._turns: Turns[m.Message] = Turns("backlog", MOST_WAITING, MOST_WAITING_ALL)
         self._scheduled = False
 
@@ -84,7 +84,7 @@ class Backlog:
         took = time.monotonic() - begun
         if busy:
             self._schedule(max(REST * took, min(MOST_REST, REST_PER_MARK * marks)))
-        else:  # filters that are slow to place get a quarter of the time
+        else:  # filters that are slow to place get about a quarter of the time
             self._schedule(REST * (took - SLICE) if took > 2 * SLICE else 0.0)
 
 

@@ -3,9 +3,9 @@
     publication ──> nothing waits, and the slice is not over ──> machine
            └──────> turns ──> a slice of time, then the event loop has its turn ──> machine
 
-A single publication is processed at once. When many come, publishers take turns, as far as they are
-known here: publications from a router whose names begin alike count as one publisher. All guests
-behind a router count as one, because guests can use any name.
+A single publication is processed at once. When many arrive, publishers take turns. Publications
+from one router count as one publisher if their publishers' names agree up to the first "/". So all
+guests behind a router count as one, which is intended, because guests can use any name.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tidings.network import Link
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.002  # seconds
-MOST_BYTES = 4 << 20  # that may wait from one link,
-MOST_BYTES_ALL = 64 << 20  # and from all together
-OVERHEAD = 256  # bytes that a waiting publication takes beside its content and payload
+MOST_BYTES = 4 << 20  # bytes that may wait from one link
+MOST_BYTES_ALL = 64 << 20  # bytes that may wait from all links together
+OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
 
 
 class Publications:
@@ -33,14 +33,14 @@ class Publications:
         self._done = done
         self._turns: Turns[m.Publish] = Turns("publications", MOST_BYTES, MOST_BYTES_ALL)
         self._until = 0.0
-        self.count = 0  # of all that came
+        self.count = 0  # publications received so far
         self._scheduled = False
 
     def __len__(self) -> int:
         return len(self._turns)
 
     def begin(self) -> None:
-        """A buffer came: begin a slice, in which publications may be processed at once."""
+        """Begin a slice for a new buffer; until it ends, publications may be processed at once."""
         self._until = time.monotonic() + SLICE
 
     def put(self, link: Link, message: m.Publish) -> None:

@@ -1,14 +1,14 @@
-"""Fair queues: nobody's flood delays the messages of others.
+"""Fair queues: one sender's flood does not delay the messages of others.
 
-    edge ──── link edge ─┬─ writer   ▇             one of each owner in turn,
-                         ├─ trudy    ▇▇▇▇▇▇▇▇▇▇    of an owner one of each link,
-                         └─ *        ▇▇▇▇          of a link one of each name,
-    guests ─┬ link g1 ──── g1        ▇▇▇           of a name in the order in which it came
+    edge ──── link edge ─┬─ writer   ▇             owners take turns,
+                         ├─ trudy    ▇▇▇▇▇▇▇▇▇▇    then the links of an owner,
+                         └─ *        ▇▇▇▇          then the names of a link;
+    guests ─┬ link g1 ──── g1        ▇▇▇           the items of a name stay in order
             └ link g2 ──── g2        ▇▇▇▇▇▇▇▇▇
 
-So however many links and names an owner has, they share the turns of one owner: a bound name, or a
-guest token. A turn that takes long counts as several, for the owner, the link and the name. Cost:
-the logarithm of how many wait.
+An owner is a bound name or a guest token. However many links and names it has, they share its
+turns. A turn that takes long counts as several, for the owner, the link and the name. Each step
+takes time logarithmic in the number of waiting keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 
 from tidings.network import Link
 
-TURN = 0.0001  # seconds that a turn counts at least
+TURN = 0.0001  # seconds charged for a turn, at least
 MOST_USED = 10_000  # keys whose used time is remembered
 
 Item = TypeVar("Item")
@@ -29,14 +29,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class FairLine(Generic[Key]):
-    """A line of keys; the one that used the least time is next. A newcomer counts as if it had used
-    as much as the last one that was served, or more if it is known to have."""
+    """A line of keys; the one that used the least time is next. A newcomer counts as having used as
+    much time as the key served last, or its own recorded time if that is more."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Key]] = []  # seconds used, number of the turn, key
-        self._turns: dict[Key, int] = {}  # the turn of each key that is valid
+        self._turns: dict[Key, int] = {}  # the valid turn of each key
         self._used: dict[Key, float] = {}  # seconds
-        self._clock = 0.0  # seconds that the last served key had used
+        self._clock = 0.0  # seconds that the key served last had used
         self._number = 0
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class FairLine(Generic[Key]):
         return key in self._turns
 
     def join(self, key: Key) -> None:
-        """Join the line, behind keys that used as much."""
+        """Join the line, behind the keys that used the same time."""
         self._number += 1
         self._turns[key] = self._number
         heappush(self._heap, (max(self._clock, self._used.get(key, 0.0)), self._number, key))
@@ -59,7 +59,7 @@ class FairLine(Generic[Key]):
         while True:
             used, number, key = heappop(self._heap)
             if self._turns.get(key) != number:
-                continue  # it left
+                continue  # the key has left
             if self._used.get(key, 0.0) > used:  # it was charged since it joined
                 self.join(key)
                 continue
@@ -73,12 +73,12 @@ class FairLine(Generic[Key]):
             self._used = {one: used for one, used in self._used.items() if used > self._clock}
 
     def forgive(self) -> None:
-        """Nobody had to wait: forget what was used so far."""
+        """Forget the time used so far, because nobody had to wait."""
         self._used.clear()
 
 
 class Waiting(Generic[Item]):
-    """What waits of one link: the names in line, the items of each, and the size of all."""
+    """The waiting items of one link: the line of names, the items of each, and the total size."""
 
     __slots__ = ("names", "queues", "size")
 
@@ -89,18 +89,18 @@ class Waiting(Generic[Item]):
 
 
 class Turns(Generic[Item]):
-    """Waiting items of links, by names. A link with too much waiting is not read from."""
+    """Waiting items, by link and name. Reading from a link with too many of them is paused."""
 
     def __init__(self, reason: str, most: int, most_of_all: int) -> None:
-        """`reason` is given to links that are not read from. At most `most` may wait from one link,
-        in the unit of the sizes, and a quarter of `most_of_all` from one owner."""
+        """`reason` is passed to links when reading from them is paused. At most `most` may wait
+        from one link, in the unit of the sizes, and a quarter of `most_of_all` from one owner."""
         self._reason = reason
         self._most, self._most_of_all = most, most_of_all
         self._most_of_owner = max(most, most_of_all // 4)
         self._owners: FairLine[str] = FairLine()
         self._links: dict[str, FairLine[Link]] = {}  # of each owner
         self._waiting: dict[Link, Waiting[Item]] = {}
-        self._shares: dict[str, int] = {}  # the sizes of what waits, by owner
+        self._shares: dict[str, int] = {}  # the total size of the waiting items, by owner
         self._size = 0
         self._paused: dict[str, set[Link]] = {}
         self._count = 0
@@ -164,8 +164,8 @@ class Turns(Generic[Item]):
         return link, name, item
 
     def serve(self, take: Callable[[Link, Item], None], until: float) -> None:
-        """Give waiting items to `take`, at least one, until the clock is at `until`; then read
-        again from links with little waiting."""
+        """Pass waiting items to `take`, at least one, until the clock reaches `until`. Then resume
+        reading from links with few waiting items."""
         before = time.monotonic()
         while self._count:
             link, name, item = self._take()
@@ -180,8 +180,8 @@ class Turns(Generic[Item]):
     def _serve_alone(
         self, take: Callable[[Link, Item], None], link: Link, name: str, until: float
     ) -> float:
-        """While everything that waits is of one name, serve it without turns; return the time. One
-        item is left, so that the place of the name in the lines stays as it is."""
+        """Serve items without turns while all of them have the same name; return the time. The
+        last item is left, so that the name keeps its place in the lines."""
         now = time.monotonic()
         waiting = self._waiting.get(link)
         queue = None if waiting is None else waiting.queues.get(name)
@@ -196,14 +196,13 @@ class Turns(Generic[Item]):
         return now
 
     def charge_alone(self, link: Link, seconds: float) -> None:
-        """Charge an item that was processed while nothing waited. Earlier time is forgotten, as it
-        delayed nobody."""
+        """Charge for an item that was processed while nothing waited. Earlier charges are
+        forgotten, because they delayed nobody."""
         self._owners.forgive()
         self._owners.charge(link.owner, seconds)
 
     def _charge(self, link: Link, name: str, seconds: float) -> None:
-        """Charge an owner, a link and a name: others of their kind go first until they used as
-        much."""
+        """Charge an owner, a link and a name. Others go first until they have used as much time."""
         self._owners.charge(link.owner, seconds)
         if link.owner in self._links:
             self._links[link.owner].charge(link, seconds)
@@ -211,14 +210,14 @@ class Turns(Generic[Item]):
             self._waiting[link].names.charge(name, seconds)
 
     def forget(self, link: Link) -> None:
-        """Forget a closed link: its client repeats everything when it returns."""
+        """Drop the items of a closed link. Its client repeats everything when it reconnects."""
         owner = link.owner
         waiting = self._waiting.pop(link, None)
         if waiting is not None:
             self._lighten(owner, waiting, waiting.size)
             for queue in waiting.queues.values():
                 self._count -= len(queue)
-                queue.clear()  # one of them may be served right now
+                queue.clear()  # `_serve_alone` may be working on it
             self._links[owner].leave(link)
             if not self._links[owner]:
                 del self._links[owner]
@@ -226,7 +225,7 @@ class Turns(Generic[Item]):
         self._unpause(owner, link)
 
     def resume(self) -> None:
-        """Read again from links with little waiting."""
+        """Resume reading from links with few waiting items."""
         for owner in [*self._paused]:
             if not self._has_much(owner, 2):
                 for link in [*self._paused[owner]]:
@@ -236,8 +235,8 @@ class Turns(Generic[Item]):
                         link.read(self._reason, on=True)
 
     def _has_much(self, owner: str, parts: int) -> bool:
-        """Does an owner have more than `1 / parts` of what it may have? If too much waits in all,
-        it may have an equal share, so owners with little do not wait for those with more."""
+        """Does an owner use more than `1 / parts` of its limit? If too much waits in all, the limit
+        is an equal share for each owner, so that only owners with much are paused."""
         share = self._shares.get(owner, 0) * parts
         if share > self._most_of_owner:
             return True

@@ -1,16 +1,16 @@
-"""A log of groups: checksums, a chain and an end mark, once for all stores.
+"""A log of groups with checksums, a chain and an end mark, shared by all stores.
 
-    00000000000000000001.log   [group 1][group 2] ...    each names the chain of the one before
+    00000000000000000001.log   [group 1][group 2] ...    each holds the chain of the one before
     00000000000000000812.log   ...                       the last segment grows
     end                        how far the log was acknowledged
 
     layout.py     the bytes of segments, groups and records
-    walk.py       going through the groups, and finding what is wrong with them
+    walk.py       walks through the groups, and finds damage
     end_mark.py   how far a log was acknowledged
     log.py        the log itself
 
-It does not know what records mean. Used by the change log and the journal of this room, and by the
-outbox of spark; not for users. Start at log.py.
+This folder does not interpret records. The change log and the journal of this room use it, and so
+does the outbox of spark; it is not for users. Start at log.py.
 """
 
 from tidings.store.groups.end_mark import Mark

@@ -1,13 +1,12 @@
 """The end mark of a log: how far it was acknowledged, in a file of its own.
 
-    end    [ newest mark ][ the one before ]        each in a sector, written in turn
+    end    [ newest mark ][ the one before ]        each in its own sector, written alternately
 
-A chain shows what is missing in the middle of a log; that its end is missing can only be shown by
-something outside of it. The mark is written when a group is on the disk and before it is
-acknowledged, so all that was acknowledged is at or before the mark. The mark is not synced each
-time: if the process dies, the system still writes it. If the machine dies, the mark may be older
-than the log, which does no harm, because the groups themselves are synced. It is never ahead of the
-log.
+The chain reveals gaps in the middle of a log, but only something outside the log can reveal a
+missing end. The mark is written after a group is on the disk and before it is acknowledged. So
+every acknowledged group is at or before the mark. The mark is not synced each time: if the process
+dies, the system still writes it. If the machine dies, the mark may be older than the log. That does
+no harm, because the groups themselves are synced. The mark is never ahead of the log.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ class Mark(msgspec.Struct, frozen=True):
     """The end of the last acknowledged group."""
 
     log: int
-    oldest: int  # segment that is not dropped
+    oldest: int  # the oldest segment that is not dropped
     number: int  # of the group
     segment: int  # the number of the first group of its segment
     offset: int  # after the group
     chain: int  # of the group
-    value: int  # set by the owner of the log, such as a version
+    value: int  # set by the user of the log, for example a version
 
 
 class EndMark:
@@ -46,7 +45,7 @@ class EndMark:
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._handle = -1
-        self._seen: list[tuple[int, Mark] | None] | None = None  # what was read last
+        self._seen: list[tuple[int, Mark] | None] | None = None  # the slots as last read
 
     def read(self) -> Mark | None:
         """The newest intact mark, or None."""
@@ -55,12 +54,12 @@ class EndMark:
         return max(marks, key=lambda one: one[0])[1] if marks else None
 
     def write(self, mark: Mark, *, sync: bool = False) -> None:
-        """Write the mark; `sync` waits for the disk. Call `read` before it."""
+        """Write the mark; with `sync`, wait for the disk. Call `read` first."""
         slots, self._seen = self._slots() if self._seen is None else self._seen, None
         turn = max((one[0] for one in slots if one is not None), default=0) + 1
         if self._handle < 0:
             self._handle = open_private(self._path, os.O_RDWR | os.O_CREAT)
-        # a damaged slot is repaired at once, and a new file gets both
+        # write both slots if one is damaged or the file is new
         turns = (turn,) if None not in slots and slots else (turn, turn + 1)
         for one in turns:
             body = _MARK.pack(_MAGIC, one, *msgspec.structs.astuple(mark))
@@ -79,7 +78,7 @@ class EndMark:
         self._handle = -1
 
     def _slots(self) -> list[tuple[int, Mark] | None]:
-        """Both marks with their turns, None for an altered one; empty without a file."""
+        """Both marks with their turns, None for a corrupt one; empty if there is no file."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -4,13 +4,13 @@
     group     magic, records, number, chain before it, size, crc of the record heads, chain
     record    length, crc                                                           then its bytes
 
-The chain of a group is a digest of its head, which has the chain of the group before. A head also
-has a checksum of its record heads, and these have the checksums of the records. So everything that
-is altered, swapped or removed shows in one of two ways: a checksum differs, or the next group does
-not follow. An altered record spoils only itself.
+The chain of a group is a digest of its head, which contains the chain of the previous group. The
+head also contains a checksum of the record heads, and these contain the checksums of the records.
+So any change, swap or removal shows in one of two ways: a checksum differs, or the next group does
+not follow. A corrupt record does not affect other records.
 
-The id of the log is the key of the digests. Nobody outside knows it, so bytes that somebody put
-into a record are never mistaken for a group, not even in a search through a damaged log.
+The id of the log is the key of the digests. Nobody outside knows it, so the content of a record can
+never be mistaken for a group, not even in a search through a damaged log.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RECORD_HEAD = _RECORD.size
 
 
 class SegmentHead(NamedTuple):
-    """How a segment begins."""
+    """The head of a segment."""
 
     log: int
     first: int  # the number of its first group
@@ -44,14 +44,14 @@ class SegmentHead(NamedTuple):
 
 
 class GroupHead(NamedTuple):
-    """How a group begins."""
+    """The head of a group."""
 
     records: int
     number: int
     before: int  # the chain of the group before it
     size: int  # bytes of the records with their heads
     heads: int  # checksum of the record heads
-    chain: int  # of this one
+    chain: int  # of this group
 
 
 def encode_segment_head(head: SegmentHead) -> bytes:
@@ -60,7 +60,7 @@ def encode_segment_head(head: SegmentHead) -> bytes:
 
 
 def decode_segment_head(data: bytes) -> SegmentHead | None:
-    """The head of a segment, or None if it is none."""
+    """The head of a segment, or None if the data is not one."""
     body = data[: _SEGMENT.size]
     if len(data) < SEGMENT_HEAD or data[_SEGMENT.size : SEGMENT_HEAD] != _CRC.pack(crc32(body)):
         return None
@@ -81,7 +81,7 @@ def encode_group(log: int, number: int, before: int, records: Sequence[bytes]) -
 
 
 def decode_group_head(log: int, data: bytes, at: int) -> GroupHead | None:
-    """The head of the group at a place; None if there is none, or if it was altered or belongs to
+    """The head of the group at an offset; None if there is none, or if it is corrupt or belongs to
     another log."""
     if data[at : at + 4] != GROUP_MAGIC or len(data) - at < GROUP_HEAD:
         return None
@@ -99,8 +99,8 @@ def _chain_of(log: int, body: bytes) -> int:
 
 
 def split_records(data: bytes, at: int, head: GroupHead) -> list[tuple[int, int]] | None:
-    """Start and end of each record of the group whose head is at a place, without the record heads;
-    None if these were altered or cut off."""
+    """Start and end of each record, without its head, of the group whose head is at an offset; None
+    if the record heads are corrupt or cut off."""
     found: list[tuple[int, int]] = []
     heads: list[bytes] = []
     start = at + GROUP_HEAD
@@ -121,7 +121,7 @@ def split_records(data: bytes, at: int, head: GroupHead) -> list[tuple[int, int]
 
 
 def record_at(data: bytes, start: int, end: int) -> bytes | None:
-    """The record between two places, without its head; None if it was altered."""
+    """The record between two offsets, without its head; None if it is corrupt."""
     record = data[start:end]
     return record if data[start - RECORD_HEAD : start] == _RECORD.pack(end - start, crc32(record)) \
         else None  # fmt: skip

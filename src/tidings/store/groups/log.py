@@ -1,28 +1,28 @@
-"""A log of groups in a folder. A group is there as a whole or not at all, and nothing acknowledged
-can be altered, swapped or cut off without being noticed.
+"""A log of groups in a folder. A group is stored completely or not at all. If acknowledged data is
+changed, swapped or cut off, that is noticed.
 
     00000000000000000001.log    groups 1 to 811
     00000000000000000812.log    groups from 812 on; the last segment grows
     end                         how far the log was acknowledged; see end_mark.py
 
-How it is used: one process at a time writes, under a lock of the owner; any number may read. The
-log does not look into records.
+One process at a time writes, under a lock that the caller holds; any number may read. The log does
+not interpret records.
 
     log = GroupLog(folder)
-    walk = log.walk()                         or from a position that the owner kept
-    for group in walk: ...                    group.records: bytes, or None for an altered one
-    loss = log.take_end(walk)                 sentences about what is missing; usually []
+    walk = log.walk()                         or from a position that the caller saved
+    for group in walk: ...                    group.records: bytes, or None for a corrupt one
+    loss = log.take_end(walk)                 sentences about missing data; usually []
     group = log.append([b"...", b"..."])      on the disk and marked when this returns
-    log.read(group.places[:1])                records again, checked; None for an altered one
+    log.read(group.places[:1])                reads records again; None for a corrupt one
 
-A reader asks `acknowledged()` and reads up to there: `walk(after, upto)`.
+A reader calls `acknowledged()` and reads up to there: `walk(after, upto)`.
 
 Bytes after the last complete group, with no good group after them, were left by a writer that died.
-They were never acknowledged, and `take_end` cuts them off. All other differences from what was
-written are in `walk.damages`. A walk never raises for damage: the owner decides whether to go on.
+They were never acknowledged, and `take_end` cuts them off. All other damage is listed in
+`walk.damages`. A walk never raises an error for damage: the caller decides whether to continue.
 
-Cost: a group is one write and one sync, and 40 bytes; a record 8 bytes and a checksum of some
-0.3 us per kilobyte. A walk reads a segment at a time into memory.
+Cost: a group takes one write, one sync and 40 bytes. A record takes 8 bytes, and a checksum that
+costs about 0.3 us per kilobyte. A walk reads one segment at a time into memory.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class GroupLog:
     def __init__(self, folder: str | Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.folder = Path(folder)
         self.segment_bytes = segment_bytes
-        self.id = 0  # tells the segments of one log from those of another
+        self.id = 0  # distinguishes the segments of this log from those of others
         self._mark = EndMark(self.folder)
         self._end: Position | None = None
         self._handle = -1
@@ -70,13 +70,13 @@ class GroupLog:
         self._broken = ""
         self._fresh = False  # the next group begins a segment
         self._rest = False  # data after the end must be moved aside before the next group
-        self._oldest = 0  # segment that is not dropped
-        self.marked: Mark | None = None  # the mark as it was last read or written here
+        self._oldest = 0  # the oldest segment that is not dropped
+        self.marked: Mark | None = None  # the mark last read or written by this object
 
     # -- reading -------------------------------------------------------------------------------
 
     def segments(self) -> list[int]:
-        """The segments that exist, by their first groups."""
+        """The existing segments, as the numbers of their first groups."""
         try:
             stems = [path.stem for path in self.folder.iterdir() if path.suffix == ".log"]
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class GroupLog:
         return self.folder / f"{segment:0{DIGITS}}.log"
 
     def acknowledged(self) -> Mark | None:
-        """How far the log is acknowledged, by any process; None without a mark."""
+        """How far any process acknowledged the log; None if there is no mark."""
         return self._mark.read()
 
     def walk(self, after: Position = START, upto: Position | None = None) -> Walk:
@@ -97,7 +97,7 @@ class GroupLog:
         return Walk(self, after, upto)
 
     def start_of(self, segment: int) -> Position | None:
-        """Where a segment begins; None if it is gone or its head was altered."""
+        """Where a segment begins; None if it is gone or its head is corrupt."""
         with contextlib.suppress(FileNotFoundError), self.path_of(segment).open("rb") as file:
             head = layout.decode_segment_head(file.read(layout.SEGMENT_HEAD))
             if head is not None and head.first == segment:
@@ -105,7 +105,7 @@ class GroupLog:
         return None
 
     def has_more(self, end: Position) -> bool:
-        """Is the log longer, or shorter, than this end? Cost: two calls of stat."""
+        """Does the log end anywhere but at this position? Cost: two calls of stat."""
         following = end.number + 1
         try:
             size = self.path_of(end.segment).stat().st_size
@@ -115,7 +115,8 @@ class GroupLog:
         return size != end.offset or is_over
 
     def _known_id(self) -> int:
-        """The id of the log, from the mark or the first readable segment; 0 without both."""
+        """The id of the log, from the mark or else from the first readable segment; 0 if there is
+        neither."""
         mark = self._mark.read()
         if mark is not None:
             return mark.log
@@ -127,7 +128,7 @@ class GroupLog:
         return 0
 
     def read(self, places: Iterable[Place]) -> list[bytes | None]:
-        """Records by their places; None for one that was altered or is gone."""
+        """The records at these places; None for one that is corrupt or gone."""
         found: list[bytes | None] = []
         handle, opened = -1, 0
         try:
@@ -147,35 +148,40 @@ class GroupLog:
                 os.close(handle)
         return found
 
-    # -- writing, with the owner's lock --------------------------------------------------------
+    # -- writing, under the caller's lock ------------------------------------------------------
 
     @property
     def end(self) -> Position:
         """Where the next group goes; known after `take_end`."""
         if self._end is None:
-            raise EnvironmentProblem(f"the log {self.folder} was not read to its end yet")
+            raise EnvironmentProblem(
+                f"the log {self.folder} was not read to its end; expected a call of `take_end`"
+            )
         return self._end
 
     def losses(self, walk: Walk) -> list[str]:
-        """What was acknowledged and is missing, after a walk to the end; empty where nothing is."""
-        assert walk.finished, "a walk is judged when it is through"
+        """Sentences about acknowledged data that is missing, after a walk to the end; empty if
+        nothing is missing."""
+        assert walk.finished, "losses are known only after a complete walk"
         losses = list(walk.damages)
         mark, end = self._mark.read(), walk.end
         if mark is None and end.number:
-            losses.append(f"the end mark of the log {self.folder} is missing or was altered")
+            losses.append(f"the end mark of the log {self.folder} is missing or corrupt")
         elif mark is not None and mark.number > end.number:
             losses.append(
-                f"the log {self.folder} ends with group {end.number}, and was acknowledged up to "
-                f"group {mark.number}"
+                f"the log {self.folder} ends with group {end.number}, expected group "
+                f"{mark.number}, which was acknowledged"
             )
         return losses
 
     def take_end(self, walk: Walk, value: int | None = None) -> list[str]:
-        """Go on writing where a walk ended, and return `losses`. Torn bytes are cut off, and the
-        end is marked, with `value` if the walk found more groups than the mark. After a loss
-        nothing is changed before the next group is appended, which should tell of the loss: until
-        then the next process that opens the log notices it again. A new log has a mark before its
-        first group, so a writer that died never leaves a log without one."""
+        """Prepare to write where a walk ended, and return `losses`.
+
+        Torn bytes are cut off, and the end is marked, with `value` if the walk found more groups
+        than the mark says. After a loss, nothing is changed until the next group is appended, and
+        that group should record the loss. Until then, every process that opens the log finds the
+        loss again. A new log gets a mark before its first group, so even a writer that dies never
+        leaves a log without a mark."""
         losses = self.losses(walk)
         mark, end = self._mark.read(), walk.end
         make_durable_folder(self.folder)
@@ -197,7 +203,7 @@ class GroupLog:
 
     def append(self, records: Sequence[bytes], value: int = 0) -> Group:
         """Append a group; it is on the disk and marked when this returns. `value` goes into the
-        mark. If it fails nothing was appended; `LostEnd` if that is not certain."""
+        mark. If it fails, nothing was appended; the error is `LostEnd` if that is not certain."""
         if self._broken:
             raise LostEnd(self._broken)
         end = self.end
@@ -225,13 +231,14 @@ class GroupLog:
         return Group(after.number, list(records), places, after)
 
     def take_back(self, end: Position, value: int = 0) -> None:
-        """Remove the groups after a position, which nobody was told of; `value` goes into the mark.
-        `LostEnd` if that fails."""
+        """Remove the groups after a position, which were not acknowledged; `value` goes into the
+        mark. `LostEnd` if that fails."""
         if end == self._end:
             return
         try:
             self._close_segment()
-            self._write_mark(end, value, sync_now=True)  # first: the mark is never ahead of the log
+            # the mark goes first, because it must never be ahead of the log
+            self._write_mark(end, value, sync_now=True)
             self._cut(end, keep=False)
         except OSError as problem:
             self._broken = f"the log {self.folder} can't be written: {problem}; open it again"
@@ -244,7 +251,7 @@ class GroupLog:
         gone = [first for first in there[:-1] if first < segment]
         mark = self._mark.read()
         if gone and mark is not None:
-            # first the mark: a missing segment is damage unless the mark says that it was dropped
+            # the mark goes first: a missing segment is damage unless the mark says it was dropped
             self._oldest = there[len(gone)]
             self.marked = msgspec.structs.replace(mark, oldest=self._oldest)
             self._mark.write(self.marked, sync=True)
@@ -253,11 +260,11 @@ class GroupLog:
             sync(self.folder)
 
     def begin_segment(self) -> None:
-        """Let the next group begin a new segment."""
+        """Begin a new segment with the next group."""
         self._fresh = True
 
     def close(self, *, sync: bool = True) -> None:
-        """Close the files, which are opened again when needed; `sync` syncs the mark."""
+        """Close the files, which are reopened when needed; with `sync`, sync the mark first."""
         self._close_segment()
         self._mark.close(sync=sync)
 
@@ -267,7 +274,7 @@ class GroupLog:
         """LostEnd if somebody replaced the files while they were open."""
         mark, found = self._mark.read(), os.fstat(handle)
         if found.st_size != end.offset or not found.st_nlink or mark != self.marked:
-            self._broken = f"the log {self.folder} was changed by somebody else; open it again"
+            self._broken = f"the log {self.folder} was changed by another process; open it again"
             raise LostEnd(self._broken)
 
     def _begin_segment(self, end: Position) -> Position:
@@ -302,7 +309,7 @@ class GroupLog:
 
     def _take_back(self, end: Position, problem: OSError) -> None:
         """Undo a failed write. A failed sync is not repeated: the system may have dropped the
-        pages, and would report success."""
+        pages, and a second sync would report success."""
         sentence = f"the log {self.folder} can't be written: {problem.strerror}"
         try:
             if self._open == end.segment and self._handle >= 0:
@@ -310,16 +317,16 @@ class GroupLog:
                 sync_handle(self._handle)
             mark = self._mark.read()
             if self.marked is not None and mark is not None and mark.number > end.number:
-                self._mark.write(self.marked, sync=True)  # the mark was written in part
+                self._mark.write(self.marked, sync=True)  # the mark was already ahead
         except OSError:
             self._broken = f"{sentence}; it must be opened again"
             raise LostEnd(self._broken) from problem
         raise EnvironmentProblem(sentence) from problem
 
     def _cut(self, end: Position, *, keep: bool) -> None:
-        """Remove what is after the last good group. It was never acknowledged; if something else is
-        missing that is not certain, and it is kept in a folder beside."""
-        for first in reversed(self.segments()):  # so that there is never a gap
+        """Remove the data after the last good group. Usually it was never acknowledged. After a
+        loss that is not certain, so with `keep` the data is saved in a folder next to the log."""
+        for first in reversed(self.segments()):  # the last first, so that there is never a gap
             path, offset = self.path_of(first), 0
             if first < end.segment:
                 continue
@@ -339,7 +346,7 @@ class GroupLog:
 
 
 def _open_existing(path: Path) -> int:
-    """A handle; -1 if there is no file."""
+    """A handle of the file; -1 if there is no file."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Walking through the groups of a log, and finding damage.
 
 Bytes after the last complete group, with no good group after them, are torn: a writer that died
-left them. All other differences from what was written are damage.
+left them. Any other difference from what was written is damage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Position(msgspec.Struct, frozen=True):
-    """The end of a group; of group 0, the beginning of the log."""
+    """The end of a group. The end of group 0 is the beginning of the log."""
 
     number: int = 0
     segment: int = 1
@@ -38,7 +38,7 @@ def end_of(mark: Mark) -> Position:
 
 
 class Place(NamedTuple):
-    """Where a record is: its segment, and the bytes there."""
+    """Where a record is: its segment, and its start and end there."""
 
     segment: int
     start: int
@@ -49,7 +49,7 @@ class Group(msgspec.Struct, frozen=True):
     """Records that were appended together."""
 
     number: int
-    records: list[bytes | None]  # None for an altered one
+    records: list[bytes | None]  # None for a corrupt one
     places: list[Place]
     end: Position
 
@@ -64,15 +64,15 @@ class Walk:
         self.end = after
         """The end of the last good group."""
         self.damages: list[str] = []
-        """One sentence for each place where something is missing or altered."""
+        """One sentence for each place where data is missing or corrupt."""
         self.torn = False
-        """Does something follow that is no complete group?"""
+        """Is the last good group followed by torn bytes?"""
         self.finished = False
 
     def __iter__(self) -> Iterator[Group]:
         begin, mark = self.end, self._log.acknowledged()
         if begin.number and mark and begin.segment < mark.oldest == begin.number + 1:
-            # its segment was dropped, so begin with the next one
+            # the segment of this position was dropped, so begin with the next one
             begin = self.end = Position(begin.number, mark.oldest, 0, begin.chain)
         self._mark = mark
         firsts = [first for first in self._log.segments() if first >= begin.segment]
@@ -99,7 +99,7 @@ class Walk:
         try:
             with path.open("rb") as file:
                 if (size := os.fstat(file.fileno()).st_size) < offset:
-                    self._damage(path, size, f"is its end, expected {offset:,} bytes at least")
+                    self._damage(path, size, f"the file ends, expected at least {offset:,} bytes")
                 file.seek(offset)
                 data = file.read()
         except FileNotFoundError:
@@ -114,7 +114,7 @@ class Walk:
             if head is None or spans is None:
                 following = self._next_group(data, at + 1)
                 if following is not None or not is_last or self._is_marked(self.end.number + 1):
-                    self._damage(path, offset + at, "was altered or cut off")
+                    self._damage(path, offset + at, "the data is corrupt or cut off")
                 self.torn = following is None and is_last
                 at = len(data) if following is None else following
                 continue
@@ -126,13 +126,13 @@ class Walk:
                 self.torn, at = True, len(data)  # some of its sectors never reached the disk
                 continue
             if head.number != self.end.number + 1 or head.before != self.end.chain:
-                self._damage(path, offset + at, f"does not follow group {self.end.number}")
+                self._damage(path, offset + at, f"the data does not follow group {self.end.number}")
             self.end = Position(head.number, first, offset + behind, head.chain)
             if self._mark and head.number == self._mark.number and head.chain != self._mark.chain:
-                self._damage(path, offset + at, "begins another group than was acknowledged")
+                self._damage(path, offset + at, "the group is not the one that was acknowledged")
             if bad:
-                self._damage(path, offset + at, f"begins a group of {len(records)} records, of "
-                             f"which {bad} were altered")  # fmt: skip
+                self._damage(path, offset + at, f"corrupt records in the group: {bad} of "
+                             f"{len(records)}")  # fmt: skip
             at = behind
             places = [Place(first, offset + start, offset + end) for start, end in spans]
             yield Group(head.number, records, places, self.end)
@@ -145,12 +145,12 @@ class Walk:
             if empty and is_last and first == end.number + 1:
                 self.torn = True  # its writer died before the first group
                 return len(data)
-            self._damage(path, 0, "was altered")
+            self._damage(path, 0, "the head of the segment is corrupt")
         elif not end.number and head[:2] == (self._log.id, first):
-            # older segments may have been dropped: the chain begins where the files do
+            # older segments may have been dropped, so the chain begins with this segment
             self.end = Position(head.first - 1, first, 0, head.chain)
         elif head != (self._log.id, end.number + 1, end.chain):
-            self._damage(path, 0, f"does not follow group {end.number}")
+            self._damage(path, 0, f"the data does not follow group {end.number}")
         return min(len(data), layout.SEGMENT_HEAD)
 
     def _is_marked(self, number: int) -> bool:
@@ -168,4 +168,4 @@ class Walk:
         return None
 
     def _damage(self, path: Path, offset: int, problem: str) -> None:
-        self.damages.append(f"{path}: byte {offset:,} {problem}")
+        self.damages.append(f"{path}, byte {offset:,}: {problem}")

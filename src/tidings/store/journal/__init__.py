@@ -1,15 +1,15 @@
 """The journal of a rendezvous point: nodes, notifications, publishers, counters and lives.
 
     add_node, append ... ──> waiting, in memory
-    take ──> batch ──write, in a thread──> one group, one sync ──> all of it is on the disk
+    take ──> batch ──write, in a thread──> one group, one sync ──> the whole batch is on the disk
 
     journal.py      the journal itself
-    things.py       what is written down, as records of a log of groups (store/groups)
-    state.py        what it adds up to; checkpoints keep that
+    things.py       the entries of a journal, as records of a log of groups (store/groups)
+    state.py        the state that the entries add up to, which checkpoints keep
     checkpoint.py   the state in a file
-    segments.py     files of the log: what is in them, and which can go
-    mark_index.py   where notifications are, by their numbers
-    before.py       journals of the format before, which were SQLite
+    segments.py     the files of the log: their content, and which can be dropped
+    mark_index.py   finds notifications by their numbers at nodes
+    before.py       journals in the previous format, which was SQLite
 
 Used by broker/root.py; not for users. Start at journal.py.
 """

@@ -1,11 +1,11 @@
-"""Journals of the format before, which were SQLite: read once, and written anew.
+"""Journals in the previous format, which was SQLite: read once, and rewritten.
 
-    journal.db            the old file        ──>  journal.db.before   kept, for whoever wants it,
-                                                   with its -wal, if there is one
-    journal.db.new        made whole, synced  ──>  journal.db          a folder from now on
+    journal.db            the old file        ──>  journal.db.before   kept as a backup, with its
+                                                   -wal, if there is one
+    journal.db.new        complete, synced    ──>  journal.db          a folder from now on
 
-The new one is whole before the old one is moved. So whenever this is interrupted, the next start
-finds the old file and begins again, or finds it moved and finishes.
+The new journal is complete before the old one is moved. If this is interrupted, the next start
+either finds the old file and starts over, or finds that it was moved and finishes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAGIC = b"SQLite format 3\x00"
 
 
 def take_over(path: Path) -> None:
-    """Make a journal of the format before one of today."""
+    """Convert a journal in the previous format to the current one."""
     new, old = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.before")
     if path.is_file():
         shutil.rmtree(new, ignore_errors=True)
@@ -38,7 +38,7 @@ def take_over(path: Path) -> None:
         path.rename(old)
     elif path.exists() or not (new.is_dir() and old.exists()):
         return
-    for suffix in ("-wal", "-shm"):  # SQLite leaves them where another process reads the file
+    for suffix in ("-wal", "-shm"):  # SQLite leaves these while another process reads the file
         if (part := path.with_name(path.name + suffix)).exists():
             part.rename(old.with_name(old.name + suffix))
     new.rename(path)
@@ -49,7 +49,9 @@ def _rewrite(path: Path, new: Path) -> None:
     with path.open("rb") as file:
         head = file.read(len(_MAGIC))
     if head and head != _MAGIC:
-        raise EnvironmentProblem(f"{path} is a file and no journal")
+        raise EnvironmentProblem(
+            f"{path} is a file, but not a journal; expected a journal or an unused path"
+        )
     try:
         connection = sqlite3.connect(path)
         try:
@@ -61,8 +63,8 @@ def _rewrite(path: Path, new: Path) -> None:
             connection.close()
     except sqlite3.Error as problem:
         raise EnvironmentProblem(
-            f"the journal {path}, of the format before, is damaged: {problem}; put a copy back, or "
-            "move it away to begin anew, of which subscribers will be told"
+            f"the journal {path}, in the previous format, is damaged: {problem}; restore it from a "
+            "backup, or move it away to start with an empty journal; subscribers are told of it"
         ) from None
 
 

@@ -1,13 +1,14 @@
-"""The state of a journal at one position, in a file, so that a start need not read all of it.
+"""The state of a journal at one position, in a file, so that a start need not read all groups.
 
     about, then parts of the nodes, of the counters, of the publishers
 
-It is a group as in a log (store/groups/layout.py), with its checksums; where it is large, several,
-numbered down to 1, so that the last one is known. A part takes some milliseconds to be read or
-written: between two of them other threads have their turn.
+The file is a group as in a log (store/groups/layout.py), with its checksums. A large state takes
+several groups, numbered down to 1, so that a reader knows the last one. A part takes a few
+milliseconds to read or write; other threads can run between two parts.
 
-The end mark of the log says that there is one. So one that is missing is noticed, also where no
-segment was dropped yet: a journal of the format before begins with what only the checkpoint has.
+The end mark of the log says whether there is a checkpoint, so a missing one is noticed even if no
+segment was dropped yet. That matters for a journal converted from the previous format, because it
+begins with state that only the checkpoint has.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from tidings.store.journal.state import Counter, Node, State
 
 NAME = "checkpoint"
 FORMAT = 2
-FORMAT_OF_SEVERAL = 3  # groups: who knows of one alone must not take the first for all
+FORMAT_OF_SEVERAL = 3  # for several groups, so that older readers do not stop after the first
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
-THERE = 1  # the value of an end mark where there is a checkpoint
+THERE = 1  # the value of the end mark if there is a checkpoint
 
 
 class Damaged(EnvironmentProblem):
-    """A checkpoint that was altered or is missing."""
+    """A checkpoint is corrupt or missing."""
 
 
 class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
@@ -59,7 +60,8 @@ _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
 def read(folder: Path, mark: Mark | None) -> State:
-    """That of a log with an end mark; an empty one where none was written yet."""
+    """The state in the checkpoint of a log with this end mark; an empty state if no checkpoint was
+    written yet."""
     path = folder / NAME
     try:
         data = path.read_bytes()
@@ -70,13 +72,13 @@ def read(folder: Path, mark: Mark | None) -> State:
     state = State()
     for record in _records(data):
         if record is None:
-            raise Damaged(f"the checkpoint {path} was altered or is of another format")
+            raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
         _take(state, _decoder.decode(record))
     return state
 
 
 def _records(data: bytes) -> Iterator[bytes | None]:
-    """The records of all groups; None where something was altered or is missing."""
+    """The records of all groups; None for data that is corrupt or missing."""
     format_ = FORMAT if layout.decode_group_head(FORMAT, data, 0) else FORMAT_OF_SEVERAL
     at, left, chain = 0, 0, 0
     while not at or left:
@@ -92,7 +94,7 @@ def _records(data: bytes) -> Iterator[bytes | None]:
 
 
 def write(folder: Path, state: State) -> int:
-    """Replace the one that is there; gives its size."""
+    """Write a state as the new checkpoint; return its size."""
     records = (one for part in _parts(state) for one in _encoded(part))
     groups = list(in_groups(records, PART))
     format_ = FORMAT if len(groups) == 1 else FORMAT_OF_SEVERAL
@@ -105,7 +107,8 @@ def write(folder: Path, state: State) -> int:
 
 
 def in_groups(records: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
-    """So many records at most, and of some megabytes; a larger one is alone."""
+    """Split records into groups of at most `most` records and GROUP_BYTES bytes. A larger record
+    gets a group of its own."""
     group, size = list[bytes](), 0
     for record in records:
         if group and (len(group) == most or size + len(record) > GROUP_BYTES):
@@ -130,7 +133,7 @@ def _take(state: State, part: Part) -> None:
 
 
 def _encoded(part: Part) -> Iterator[bytes]:
-    """A part, or halves of it where its filters are large."""
+    """Encode a part, split in halves as long as it is too large."""
     data = msgspec.msgpack.encode(part)
     if len(data) <= GROUP_BYTES or isinstance(part, About) or len(part.part) == 1:
         yield data

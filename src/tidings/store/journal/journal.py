@@ -1,20 +1,21 @@
 """The journal of a rendezvous point: nodes, notifications, publishers, counters, lives.
 
     add_node, append ...   ──> waiting, in memory
-    take ──> batch ──write, in a thread──> one group of a log, one sync ──> all of it is on the disk
+    take ──> batch ──write, in a thread──> one group of a log, one sync ──> the batch is on the disk
 
     journal/00000000000000000001.log ...   groups of things; see things.py and store/groups
-    journal/end                            how far it was acknowledged
-    journal/checkpoint                     what all groups up to one add up to
+    journal/end                            how far the journal was acknowledged
+    journal/checkpoint                     the state after all groups up to one
 
-Many things share a sync, so that publishing stays fast though each acknowledgment waits for one. A
-start reads the checkpoint and what came after it; where older notifications are is found out beside
-it. Whatever was altered is never handed out: a notification of the past is lost, and said to be so;
-anything else that is missing, also the end, is a known loss, after which a new lineage begins and
-everybody is told of a break.
+Many things share a sync, so publishing stays fast although each acknowledgment waits for a sync. A
+start reads the checkpoint and the groups after it; a thread then indexes older notifications.
 
-Old notifications go with their segments: when nobody needs them any more, or when there are too
-many, too old or too large ones.
+Corrupt data is never delivered. If an older notification is corrupt, it is reported as lost. If
+anything else is missing or corrupt, even at the end, the journal records a loss: a new lineage
+begins, and everybody is told of a break.
+
+Old notifications are dropped with their segments, when nobody needs them any more or when a limit
+on their number, age or size is exceeded.
 """
 
 from __future__ import annotations
@@ -40,35 +41,35 @@ from tidings.store.journal.segments import Retention, Segment, Segments
 from tidings.store.journal.state import Counting, State
 
 SEGMENT_BYTES = 16 << 20
-CHECKPOINT_BYTES = 64 << 20  # of groups after which the state is written down, or 4 times its size
-ROOM = 1 << 18  # bytes that must fit on a disk that was full
+CHECKPOINT_BYTES = 64 << 20  # bytes between checkpoints, or 4 times the last one's size if larger
+ROOM = 1 << 18  # bytes that must be free before a journal on a full disk is revived
 PART = 64  # notifications that are read at once
 
 _log = logging.getLogger(__name__)
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Things that are written together; `upto` of all that the journal was ever given."""
+    """Things that are written together. `upto` counts all things ever passed to the journal, up to
+    the end of the batch."""
 
     things: list[t.Thing]
     upto: int
 
 
 class FileJournal:
-    """See the top of the module. `write` and `tend` may run in other threads than all else."""
+    """See the top of the module. Only `write` and `tend` may run in other threads."""
 
     def __init__(
         self, path: str | Path, retention: Retention | None = None, *, apart: bool = False
     ) -> None:
-        """Open the journal at a path; one that is not there is made. `begin_life` must be called
-        before a rendezvous point serves with it. `apart`: the owner calls `tend` when it is due,
-        and `write` does not."""
+        """Open the journal at a path, or create it. Call `begin_life` before a rendezvous point
+        uses it. With `apart`, the caller calls `tend` when it is due; otherwise `write` does."""
         self.path = Path(path)
         self._apart = apart
         self._tending = threading.Lock()
         self.retention = retention or Retention()
         self.losses: list[str] = []
-        """What was found to be missing when it was opened."""
+        """Sentences about data that was missing when the journal was opened."""
         self._lock = threading.Lock()  # of the files
         self._held = self._hold()
         try:
@@ -87,25 +88,25 @@ class FileJournal:
             self._held = -1
 
     def _hold(self) -> int:
-        """Keep other rendezvous points out: two would give the same numbers."""
+        """Lock out other rendezvous points, because two would assign the same numbers."""
         try:
             make_durable_folder(self.path.parent)
             return take_lock(f"{self.path}.lock")
         except BlockingIOError:
             raise EnvironmentProblem(
-                f"another rendezvous point has the journal {self.path}"
+                f"another rendezvous point is using the journal {self.path}"
             ) from None
         except OSError as problem:
             sentence = f"the journal {self.path} can't be opened: {problem.strerror}"
             raise EnvironmentProblem(sentence) from None
 
     def _open(self) -> None:
-        """Read the checkpoint and what came after it."""
+        """Read the checkpoint and the groups after it."""
         self._log = GroupLog(self.path, segment_bytes=SEGMENT_BYTES)
         self._segments = Segments()
         self._waiting: list[t.Thing] = []
         self._given = 0
-        self._unneeded = 0  # the serial up to which nobody needs anything
+        self._unneeded = 0  # nobody needs notifications up to this serial
         losses: list[str] = []
         try:
             state = checkpoint.read(self.path, self._log.acknowledged())
@@ -125,7 +126,7 @@ class FileJournal:
         self._serial = state.serial
         self._identity = _identity(self.path)
         for sentence in losses[:10]:
-            _log.error("the journal %s has lost something: %s", self.path, sentence)
+            _log.error("the journal %s has lost data: %s", self.path, sentence)
         older = threading.Thread(
             target=self._read_older, args=(self._segments, self._since), daemon=True
         )
@@ -143,8 +144,8 @@ class FileJournal:
         return self._segments.of(first, self._log.path_of(first))
 
     def _read_older(self, segments: Segments, upto: Position) -> None:
-        """Find out where notifications are that are older than the checkpoint. Those that can't be
-        read are lost: whoever asks must not be told to wait for ever."""
+        """Index the notifications that are older than the checkpoint. Those that can't be read are
+        lost; subscribers that ask for them must not wait for ever."""
         found: dict[int, Segment] = {}
         damages: list[str] = []
         log = GroupLog(self.path)
@@ -153,7 +154,7 @@ class FileJournal:
             damages = walk.damages
             for group in walk if upto.number else ():
                 if segments is not self._segments:
-                    return  # it was opened again meanwhile
+                    return  # the journal was reopened meanwhile
                 first = group.end.segment
                 if first not in found:
                     found[first] = Segment(log.path_of(first))
@@ -164,7 +165,7 @@ class FileJournal:
             _log.error("the journal %s has lost notifications: %s", self.path, sentence)
         segments.older = found
 
-    # -- what a rendezvous point does ----------------------------------------------------------
+    # -- calls by the state machine ------------------------------------------------------------
 
     def add_node(self, node: int, interest: bytes, owner: str = "") -> None:
         self._give(t.Added(node, interest, owner))
@@ -179,11 +180,11 @@ class FileJournal:
         self._give(record)
 
     def forget_publishers(self, names: Iterable[str]) -> None:
-        """Their stamps are not needed any more; this goes with the next batch."""
+        """Forget publishers whose stamps are not needed any more; the next batch records it."""
         self._waiting.append(t.Forgotten(tuple(names)))
 
     def prune(self, upto: int) -> None:
-        """Notifications up to a serial are not needed any more; some go with each batch."""
+        """Allow notifications up to a serial to be dropped."""
         self._unneeded = max(self._unneeded, upto)
 
     def _give(self, thing: t.Thing) -> None:
@@ -193,11 +194,13 @@ class FileJournal:
     def find(
         self, ranges: Iterable[Range], most_bytes: int = 1 << 62
     ) -> tuple[list[Notification], list[Range]]:
-        """Those that are there, and the numbers of those that are not any more. Where their
-        payloads are of more bytes than that, those beyond are in neither. EnvironmentProblem where
-        the disk can't be read, or not yet."""
+        """The stored notifications in these ranges, and the ranges of those that are lost. Once the
+        notifications found exceed `most_bytes`, the remaining ranges are in neither result.
+        EnvironmentProblem if the journal can't be read, or is still being read."""
         if self._segments.older is None:
-            raise EnvironmentProblem(f"the journal {self.path} is still being read")
+            raise EnvironmentProblem(
+                f"the journal {self.path} is still being read; try again later"
+            )
         found: dict[int, Notification] = {}
         lost: list[Range] = []
         size = 0
@@ -217,7 +220,7 @@ class FileJournal:
         return [found[serial] for serial in sorted(found)], lost
 
     def _records(self, node: int, first: int, last: int) -> Iterator[tuple[int, Record]]:
-        """The notifications of a node's numbers that are there and were not altered."""
+        """The stored notifications with these numbers of a node, except corrupt ones."""
         there = self._segments.find(node, max(first, 1), min(last, 2**63 - 1))
         numbers = sorted(there)
         for at in range(0, len(numbers), PART):
@@ -228,50 +231,50 @@ class FileJournal:
                 if isinstance(record, Record):
                     yield number, record
                 else:
-                    _log.error("the journal %s has lost number %d of node %d: its record was "
-                               "altered", self.path, number, node)  # fmt: skip
+                    _log.error("the journal %s has lost number %d of node %d: its record is "
+                               "corrupt", self.path, number, node)  # fmt: skip
 
-    # -- what its owner does -------------------------------------------------------------------
+    # -- calls by the node that owns it --------------------------------------------------------
 
     def begin_life(self, life: int) -> None:
-        """Write down that a rendezvous point begins with what is here. It is on the disk when this
-        returns; EnvironmentProblem where it can't be. After a loss it is the first of its
-        lineage."""
+        """Record that a rendezvous point starts with this journal. The record is on the disk when
+        this returns; EnvironmentProblem if it can't be written. After a loss, this life is the
+        first of a new lineage."""
         with self._lock, self._careful("written"):
             thing = t.Life(life, self._serial + 1, bool(self.losses))
             self._append([thing])
             state = self._caught_up(is_told=bool(self.losses))
             if self.losses:
-                self._keep(state)  # what was damaged is before it, and not read again
+                self._keep(state)  # the damaged data is before it, and is not read again
             self.lineage = tuple(Life(*one) for one in state.lives)
 
     def take(self) -> Batch | None:
-        """What waits to be written; empty batches are for what is to be removed."""
+        """The things that wait to be written. A batch without things only drops segments."""
         if not self._waiting and (self._apart or not self._droppable()):
             return None
         things, self._waiting = self._waiting, []
         return Batch(things, self._given)
 
     def write(self, batch: Batch) -> None:
-        """Put a batch on the disk, all of it or nothing. EnvironmentProblem where it can't be; then
-        `revive` must be called before anything else is given."""
+        """Write a batch to the disk, all of it or nothing. EnvironmentProblem if that fails; then
+        `revive` must be called before anything else is added."""
         with self._lock, self._careful("written"):
-            if _identity(self.path) != self._identity:  # nobody would ever find it again
-                raise OSError("it is not there any more, or another one is")
+            if _identity(self.path) != self._identity:  # nobody would find the batch there
+                raise OSError("its folder was removed or replaced")
             if batch.things:
                 self._need_room(self._size())
                 self._state, before = None, self._log.end
                 try:
                     self._append(batch.things)
-                except BaseException:  # whatever it was, nobody is told of the batch
+                except BaseException:  # after any error, the batch is not acknowledged
                     self._log.take_back(before, self._mark_value())
                     raise
         if not self._apart:
             self.tend()
 
     def revive(self) -> None:
-        """After something could not be written: begin anew with what is on the disk, if it has room
-        again; EnvironmentProblem where it has not. Whatever waits is forgotten."""
+        """After a failed write, reopen the journal from the disk. EnvironmentProblem if the disk
+        still has no room. Things that wait to be written are dropped."""
         with self._tending, self._lock, self._careful("written"):
             self._need_room(self._size_of_files())
             room = self.path / "room"
@@ -285,13 +288,14 @@ class FileJournal:
             self._open()
 
     def interests(self) -> list[tuple[int, bytes]]:
-        """The nodes that there are, in the order of their numbers."""
+        """The filters of all nodes, in the order of the nodes' numbers."""
         with self._lock, self._careful("read"):
             nodes = self._caught_up().nodes
             return sorted((node, one.interest) for node, one in nodes.items())
 
     def memory(self, placed: list[Placed]) -> Memory:
-        """What a rendezvous point begins with; `placed` are its nodes, each after its parents."""
+        """The state that a rendezvous point starts from. `placed` are its nodes, each after its
+        parents."""
         with self._lock, self._careful("read"):
             state = self._caught_up()
         there = [one.node for one in placed]
@@ -310,7 +314,7 @@ class FileJournal:
             self._given,
         )
 
-    # -- how -----------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------
 
     def _append(self, things: list[t.Thing]) -> None:
         group = self._log.append([t.encode(thing) for thing in things], self._mark_value())
@@ -325,7 +329,7 @@ class FileJournal:
         return checkpoint.THERE if self._checkpoint_size else 0
 
     def _since_checkpoint(self) -> int:
-        """Bytes that a start would have to read."""
+        """Bytes after the checkpoint, which a start would have to read."""
         current = self._segments.current
         before = self._since.offset if self._since.segment in current else 0
         return sum(one.size for one in current.values()) - before
@@ -333,8 +337,8 @@ class FileJournal:
     def _caught_up(
         self, log: GroupLog | None = None, end: Position | None = None, *, is_told: bool = False
     ) -> State:
-        """The state at the end of the log, or at another one. Whoever gives these may do so while
-        something is written. Damage is an error, unless everybody is told of a break."""
+        """The state at the end of the log. With `log` and `end` it is the state at that end, and
+        others may write meanwhile. Damage is an error, unless everybody is told of a break."""
         log, apart = log or self._log, log is not None
         end = end or log.end
         state = None if apart else self._state
@@ -357,7 +361,7 @@ class FileJournal:
         return state
 
     def _keep(self, state: State) -> None:
-        """Write the state down; what is before it needs not be read by the next start."""
+        """Write a checkpoint, so that the next start need not read anything before it."""
         self._kept(state, checkpoint.write(self.path, state))
 
     def _kept(self, state: State, size: int) -> None:
@@ -367,28 +371,28 @@ class FileJournal:
         self._segments.grow_old()
 
     def _may_keep(self) -> bool:
-        """Is it worth it to write the state down, for segments to go that are after the last
-        time? It is large where there are many nodes."""
+        """Is it worth writing a checkpoint only to drop segments after the last one? A checkpoint
+        is large if there are many nodes."""
         return 4 * self._checkpoint_size <= max(CHECKPOINT_BYTES, self._since_checkpoint())
 
     def _droppable(self) -> list[int]:
-        """Segments that can go now. Those after the checkpoint need another one first."""
+        """Segments that can be dropped now. Those after the checkpoint need a new one first."""
         may_keep = self._may_keep()
         found = self._segments.droppable(self.retention, self._unneeded)
         return [first for first in found if may_keep or first < self._since.segment]
 
     @property
     def is_due(self) -> bool:
-        """Is there something to tend to?"""
+        """Is there work for `tend`?"""
         return self._is_long() or bool(self._droppable())
 
     def _is_long(self) -> bool:
         return self._since_checkpoint() > max(CHECKPOINT_BYTES, 4 * self._checkpoint_size)
 
     def tend(self) -> None:
-        """Write the state down where a start would have much to read, and remove segments of which
-        nobody needs anything. `write` does so, unless the journal was opened to be tended `apart`:
-        then batches can be written meanwhile. EnvironmentProblem where it can't be done."""
+        """Write a checkpoint if a start would have much to read, and drop the segments that nobody
+        needs. `write` calls this, unless the journal was opened with `apart`; then batches can be
+        written meanwhile. EnvironmentProblem if it fails."""
         with self._tending, self._careful("tended"):
             with self._lock:
                 log, gone = self._log, self._droppable()
@@ -409,7 +413,7 @@ class FileJournal:
                     self._segments.keep({*log.segments()})
 
     def _size(self) -> int:
-        """Bytes of all segments; the older ones are not known while they are read."""
+        """Bytes of all segments, from the files while the older segments are still being read."""
         known = self._segments.older is not None
         return self._segments.size() if known else self._size_of_files()
 
@@ -420,8 +424,7 @@ class FileJournal:
         size, most = size + _size(self.path / checkpoint.NAME), self.retention.disk_bytes
         if size > most:
             raise OSError(
-                f"it has {size:,} bytes, expected at most {most:,}, which is disk_bytes of its "
-                "limits"
+                f"it takes {size:,} bytes, expected at most {most:,}, which is the limit disk_bytes"
             )
 
     @contextlib.contextmanager
@@ -436,7 +439,7 @@ class FileJournal:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which folder is at a path."""
+    """A value that identifies the folder at a path; None if there is none."""
     try:
         found = path.stat()
     except OSError:

@@ -1,16 +1,16 @@
-"""Where the notifications of a segment are, by the numbers that they have at nodes.
+"""Finds the notifications of a segment by their numbers at nodes.
 
     chunks   [ 100,000 marks ][ 30,000 ][ 4,000 ]      each sorted by (node, number)
-    recent   [ 256 ][ 8 ][ 8 ]                         as they came, one per group
+    recent   [ 256 ][ 8 ][ 8 ]                         unsorted, one per group
 
-Marks come in the order in which they were given, some with each group, and whoever published waits
-for the group. So a group is only appended; now and then the recent ones become a chunk. Where
-`FANOUT` chunks in a row are about as large as the last one, they are merged: there are few, and a
-mark is sorted some times in all, by a thread that writes.
+Each group brings some marks, and publishers wait for the group to be written. So the marks of a
+group are only appended, and now and then the recent ones become a chunk. When the last `FANOUT`
+chunks are of about the same size, they are merged. So there are few chunks, and the writing thread
+sorts each mark only a few times.
 
-Cost: 32 bytes for a mark; a look-up is two binary searches in each chunk, and the first one after a
-group sorts the recent marks. Chunks and recent marks are one tuple that is replaced as a whole, so
-a look-up needs no lock.
+Cost: 32 bytes per mark. A look-up takes two binary searches in each chunk, and the first look-up
+after a group sorts the recent marks. Chunks and recent marks are one tuple that is replaced as a
+whole, so a look-up needs no lock.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 FANOUT = 4
-MOST_RECENT = 64  # groups,
-RECENT_BYTES = 64 << 10  # or bytes of their marks
-HALF = 1 << 31  # two numbers below it fit into one
+MOST_RECENT = 64  # groups whose marks are recent, at most
+RECENT_BYTES = 64 << 10  # bytes of recent marks, at most
+HALF = 1 << 31  # two numbers below this fit into one 64-bit integer
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
-    """Marks in order: node and number of each, and start and end of its record."""
+    """Sorted marks: the node and number of each, and the start and end of its record."""
 
     nodes: Numbers
     numbers: Numbers
@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A record, and how many marks it has."""
+    """The position of a record, and its number of marks."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ class Span(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """The marks of a group as they are in its records, 16 bytes each."""
+    """The marks of a group as its records encode them, 16 bytes each."""
 
     marks: bytes
     spans: Sequence[Span]
@@ -59,7 +59,7 @@ class MarkIndex:
 
     def __init__(self, chunks: tuple[Chunk, ...] = (), recent: tuple[Recent, ...] = ()) -> None:
         self._parts = chunks, recent
-        self._sorted: tuple[tuple[Recent, ...], Chunk] | None = None  # the latest ones, for `find`
+        self._sorted: tuple[tuple[Recent, ...], Chunk] | None = None  # recent marks, for `find`
 
     def __len__(self) -> int:
         chunks, recent = self._parts
@@ -74,12 +74,13 @@ class MarkIndex:
         self._parts = chunks, recent
 
     def joined(self, other: MarkIndex) -> MarkIndex:
-        """The marks of both."""
+        """An index with the marks of both."""
         mine, others = self._parts, other._parts
         return MarkIndex(mine[0] + others[0], mine[1] + others[1])
 
     def find(self, node: int, first: int, last: int) -> list[tuple[int, int, int]]:
-        """The numbers of a node that are here, of a range, each with its record."""
+        """The numbers of a node in a range that are in this segment, each with the start and end
+        of its record."""
         found: list[tuple[int, int, int]] = []
         chunks, recent = self._parts
         if recent:
@@ -105,7 +106,7 @@ def _chunk_of(recent: Sequence[Recent]) -> Chunk:
 
 
 def _merged(chunks: list[Chunk]) -> tuple[Chunk, ...]:
-    """Chunks with fewer of about the same size at the end."""
+    """Merge chunks at the end while at least `FANOUT` of them are of about the same size."""
     while (alike := _count_alike(chunks)) >= FANOUT:
         columns = (np.concatenate(column) for column in zip(*chunks[-alike:], strict=True))
         chunks[-alike:] = [_sorted(Chunk(*columns))]
@@ -120,7 +121,7 @@ def _count_alike(chunks: Sequence[Chunk]) -> int:
 
 def _sorted(chunk: Chunk) -> Chunk:
     nodes, numbers = chunk.nodes, chunk.numbers
-    if nodes.max() < HALF and numbers.max() < HALF:  # a stable sort merges what is sorted in parts
+    if nodes.max() < HALF and numbers.max() < HALF:  # a stable sort is fast on sorted pieces
         order = np.argsort(nodes * HALF + numbers, kind="stable")
     else:
         order = np.lexsort((numbers, nodes))

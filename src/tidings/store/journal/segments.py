@@ -1,12 +1,12 @@
-"""The segments of a journal: where their notifications are, and which of them can go.
+"""The segments of a journal: where their notifications are, and which segments can be dropped.
 
-    older    those before the checkpoint; where their notifications are is found out after a start
-    current  those after it, which are known at once
+    older    segments before the checkpoint, which are indexed after a start
+    current  segments after the checkpoint, which are indexed during a start
 
-A segment is in both where the checkpoint is in the middle of it, each with its part.
+If the checkpoint is in the middle of a segment, both have the segment, each with its part.
 
-Both are dictionaries that are replaced as a whole, so that whoever looks something up needs no
-lock while a thread writes.
+Both are dictionaries that are replaced as a whole, so a look-up needs no lock while a thread
+writes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from tidings.store.groups import Group, Place
 from tidings.store.journal import things as t
 from tidings.store.journal.mark_index import MarkIndex, Span
 
-LINGER = 60.0  # seconds that notifications stay which nobody needs: who was cut off comes back
-SMALL = 64 << 10  # bytes of a segment that is not worth being ended for that
+LINGER = 60.0  # seconds to keep unneeded notifications, for subscribers that reconnect
+SMALL = 64 << 10  # bytes below which the growing segment is not dropped
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """What stays on the disk for those that are behind, and how much the journal may take."""
+    """How much stays on the disk for subscribers that are behind, and how much disk space the
+    journal may use."""
 
     bytes: int = Limits().kept_bytes
     marks: int = Limits().kept_marks
@@ -38,18 +39,18 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class Segment:
-    """What is known of a file of the log."""
+    """The index of one file of the log, or of a part of it."""
 
     def __init__(self, path: Path) -> None:
         self.marks = MarkIndex()
-        self.serial = 0  # the last one in it
+        self.serial = 0  # the highest serial in it
         self.size, self.written = 0, time.time()
         with contextlib.suppress(OSError):
             found = path.stat()
             self.size, self.written = found.st_size, found.st_mtime
 
     def add(self, group: Group) -> None:
-        """Take in the notifications of a group."""
+        """Index the notifications of a group."""
         marks: list[bytes] = []
         spans: list[Span] = []
         for record, place in zip(group.records, group.places, strict=True):
@@ -65,7 +66,7 @@ class Segment:
             self.marks.add(b"".join(marks), spans)
 
     def joined(self, other: Segment) -> Segment:
-        """One with what is known of two parts of a file."""
+        """The combined index of two parts of a file."""
         both = copy(self)
         both.marks = self.marks.joined(other.marks)
         both.serial = max(self.serial, other.serial)
@@ -78,10 +79,10 @@ class Segments:
 
     def __init__(self) -> None:
         self.current: dict[int, Segment] = {}
-        self.older: dict[int, Segment] | None = None  # while they are read
+        self.older: dict[int, Segment] | None = None  # None while they are being read
 
     def of(self, first: int, path: Path) -> Segment:
-        """The current segment that begins with a group."""
+        """The current segment whose first group has this number."""
         if first not in self.current:
             self.current = {**self.current, first: Segment(path)}
         return self.current[first]
@@ -90,7 +91,7 @@ class Segments:
         return sum(one.size for one in _joined(self.older or {}, self.current).values())
 
     def grow_old(self) -> None:
-        """There is a checkpoint: all but the last belong to those before it."""
+        """After a new checkpoint, move all current segments but the last to the older ones."""
         if self.older is not None and self.current:
             last = max(self.current)
             rest = {first: one for first, one in self.current.items() if first != last}
@@ -98,15 +99,15 @@ class Segments:
             self.current = {last: self.current[last]}
 
     def keep(self, left: set[int]) -> None:
-        """The others were dropped."""
+        """Forget all segments but these, because the others were dropped."""
         self.older = {first: one for first, one in (self.older or {}).items() if first in left}
         self.current = {first: one for first, one in self.current.items() if first in left}
 
     def find(self, node: int, first: int, last: int) -> dict[int, Place]:
-        """Where the notifications are that have numbers of a node."""
+        """The places of the notifications with these numbers of a node, by number."""
         found: dict[int, Place] = {}
         for table in (self.current, self.older or {}):
-            for segment in sorted(table, reverse=True):  # what is missed is mostly of late
+            for segment in sorted(table, reverse=True):  # most requests are for recent ones
                 if len(found) > last - first:
                     return found
                 for number, start, end in table[segment].marks.find(node, first, last):
@@ -114,8 +115,8 @@ class Segments:
         return found
 
     def droppable(self, retention: Retention, unneeded: int) -> Iterator[int]:
-        """Segments of which nobody needs anything, or which are beyond what is kept, the oldest
-        first; also the one that grows, where it is worth ending it."""
+        """Segments that nobody needs or that exceed the retention, the oldest first. The growing
+        segment is included only if it is not small."""
         if self.older is None:
             return
         every = sorted(_joined(self.older, self.current).items())
@@ -135,7 +136,7 @@ class Segments:
 
 
 def _joined(older: dict[int, Segment], newer: dict[int, Segment]) -> dict[int, Segment]:
-    """All segments of both; one that is in both, with both parts."""
+    """All segments of both dictionaries, with the two parts of a segment combined."""
     return {
         **older,
         **{first: older[first].joined(one) if first in older else one

@@ -1,11 +1,12 @@
-"""What a journal adds up to: nodes and whose they are, counters, stamps of publishers, lives.
+"""The state that a journal adds up to: nodes and their owners, counters, publishers' stamps, lives.
 
-    checkpoint ──> state ──things that came after it──> state ──> the next checkpoint
+    checkpoint ──> state ──things after the checkpoint──> state ──> the next checkpoint
 
-Notifications are counted many at a time: their marks and matched nodes are gathered, and each node
-is touched once when something other than a notification comes, or at the end.
+Notifications are counted many at a time. Their marks and matched nodes are gathered, and each node
+is updated once: before the next thing that is not a notification, or at the end.
 
-Whatever speaks of a node tells that its number was given: what added it may be lost.
+Any record that mentions a node shows that its number was used, even if the record that added the
+node is lost. So `last_node` is the highest number that any record mentions.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tidings.routing.root import Record
 from tidings.store.groups import Position
 from tidings.store.journal import things as t
 
-MANY = 1 << 16  # numbers that are gathered at most
+MANY = 1 << 16  # numbers to gather, at most
 MOST_LIVES = 256
 
 
@@ -29,8 +30,8 @@ class Node(msgspec.Struct, array_like=True):
 
 
 class Counter(msgspec.Struct, array_like=True):
-    """Of a node: notifications of which it was a lowest node, those that matched it, and the serial
-    of the last one of the former."""
+    """The counters of a node: how many notifications it marked, how many matched it, and the serial
+    of the last one it marked."""
 
     count: int = 0
     total: int = 0
@@ -50,12 +51,12 @@ class State(msgspec.Struct):
 
 
 class Counting:
-    """Applies things to a state, in order. `finish` when all came."""
+    """Applies things to a state, in order. Call `finish` after the last one."""
 
     def __init__(self, state: State) -> None:
         self.state = state
         self._marks: list[bytes] = []
-        self._serials: list[tuple[int, int]] = []  # and how many marks
+        self._serials: list[tuple[int, int]] = []  # serial and number of marks
         self._matched: list[bytes] = []
         self._size = 0
 
@@ -70,7 +71,7 @@ class Counting:
             start = size + name
             state.publishers[data[size:start].decode()] = stamp
             if not serial:
-                continue  # one that was refused
+                continue  # this notification was refused
             state.serial = serial
             behind = start + 16 * marks
             self._marks.append(data[start:behind])
@@ -81,7 +82,7 @@ class Counting:
                 self.finish()
 
     def apply(self, thing: t.Thing) -> None:
-        """Apply what is no notification."""
+        """Apply a thing that is not a notification."""
         assert not isinstance(thing, Record)
         self.finish()
         state = self.state
@@ -91,7 +92,7 @@ class Counting:
             state.lives = [*state.lives, (thing.life, thing.first)][-MOST_LIVES:]
         elif isinstance(thing, t.Added):
             state.nodes[thing.node] = Node(thing.interest, (thing.owner,) if thing.owner else ())
-            state.counters.pop(thing.node, None)  # of another one, where something was lost
+            state.counters.pop(thing.node, None)  # after a loss, they may belong to another node
             state.last_node = max(state.last_node, thing.node)
         elif isinstance(thing, t.Owned):
             state.last_node = max(state.last_node, thing.node)
@@ -106,7 +107,7 @@ class Counting:
                 state.publishers.pop(name, None)
 
     def finish(self) -> None:
-        """Count what was gathered."""
+        """Count the gathered notifications."""
         if not self._serials:
             return
         state, counters = self.state, self.state.counters
@@ -116,7 +117,7 @@ class Counting:
             counters.setdefault(node, Counter()).total += many
         pairs = np.frombuffer(b"".join(self._marks), "<i8").reshape(-1, 2)
         serials = np.repeat(*np.array(self._serials, dtype=np.int64).T)
-        # numbers of a node rise, so its last mark has its count
+        # the numbers of a node increase, so its last mark holds its count
         nodes, last = np.unique(pairs[::-1, 0], return_index=True)
         last = len(pairs) - 1 - last
         for node, number, serial in zip(nodes.tolist(), pairs[last, 1].tolist(),

@@ -1,10 +1,10 @@
-"""What a rendezvous point writes down, as records of a log of groups.
+"""The things that a rendezvous point records, as records of a log of groups.
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
-    all else       T and a tagged array of MessagePack
+    all else       T and a tagged array in MessagePack
 
-Notifications are most of it by far, so they are laid out for being read many at a time: see
-state.py. One that nobody was told of has no payload here: nobody can ask for it.
+Nearly all things are notifications, so their layout allows many to be read at once: see state.py. A
+notification without marks is stored without its payload, because nobody can ask for it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, 
 
 
 class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
-    """A start of the rendezvous point; its serials begin with `first`. After a loss it is the first
-    of a lineage: those before it are not to be believed."""
+    """A start of the rendezvous point; its serials begin with `first`. `broken` is set after a
+    loss: this life is the first of a new lineage, and earlier lives no longer count."""
 
     life: int
     first: int
@@ -74,11 +74,13 @@ def encode(thing: Thing) -> bytes:
 
 
 def decode(data: bytes) -> Thing:
-    """ValueError where it is none: it was written by a later version."""
+    """Decode a record; ValueError if its kind is unknown because a later version wrote it."""
     if data[:1] == NOTIFICATION:
         return decode_notification(data)
     if data[:1] != THING:
-        raise ValueError(f"found a record of kind {data[:1]!r}")
+        raise ValueError(
+            f"found a record of kind {data[:1]!r}, expected {NOTIFICATION!r} or {THING!r}"
+        )
     return _decoder.decode(data[1:])
 
 

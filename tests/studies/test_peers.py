@@ -175,7 +175,7 @@ def test_a_peer_is_built_once_in_the_cache(folder: Path) -> None:
 
 def test_a_failed_build_leaves_nothing(folder: Path) -> None:
     add_peer(folder, "unbuilt", run=["x"], build=[["{python}", "-c", "raise SystemExit(3)"]])
-    with pytest.raises(Unavailable, match="failed: it said nothing"):
+    with pytest.raises(Unavailable, match="failed: it printed nothing"):
         prepare("unbuilt", read_peers(folder)["unbuilt"], folder / "unbuilt")
     assert list(cache_folder().iterdir()) == []
 

@@ -157,8 +157,8 @@ def test_a_peer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_bench, "program", lambda _: None)
     report = bench_route([], seconds=0.1)
     assert report.absent == [
-        "mosquitto is not installed here, so it is left out",
-        "nats-server is not installed here, so it is left out",
+        "mosquitto is not installed, so it was left out",
+        "nats-server is not installed, so it was left out",
     ]
 
 

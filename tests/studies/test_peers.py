@@ -183,7 +183,7 @@ def test_a_failed_build_leaves_nothing(folder: Path) -> None:
 def test_peers_that_are_not_there(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match="no peer 'rete', expected one of: tidings"):
         compare_peers("mixed", 1, 1, folder=folder, chosen=["rete"])
-    with pytest.raises(EnvironmentProblem, match="no driver of tidings"):
+    with pytest.raises(EnvironmentProblem, match="no driver for tidings"):
         read_peers(tmp_path / "nothing")
     (folder / "odd").mkdir()
     (folder / "odd" / "peer.toml").write_text("about = 3")

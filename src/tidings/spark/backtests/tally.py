@@ -147,10 +147,10 @@ class Tally:
         self.stretches = self.stretches[order]
         self._order = np.arange(len(order))
 
-    # -- stretches of time ---------------------------------------------------------------------
+    # -- time buckets --------------------------------------------------------------------------
 
     def _slots(self, numbers: Array) -> Array:
-        """The rows of `counts` for stretches; new stretches are added."""
+        """The rows of `counts` for time buckets; new buckets get new rows."""
         distinct, at = np.unique(numbers, return_inverse=True)
         known = self.stretches[self._order]
         place = np.searchsorted(known, distinct)

@@ -112,8 +112,8 @@ def measure(
         total = sum(len(engine.match_pairs(piece, threads=number)[0]) for piece in pieces)
         if found and total != found:
             raise WrongMatches(
-                f"{number} threads find {total:,} matches, but {threads[0]} threads found "
-                f"{found:,}."
+                f"found {total:,} matches on {number} threads, expected {found:,}, as on "
+                f"{threads[0]}."
             )
         found = total
     settle(engine)

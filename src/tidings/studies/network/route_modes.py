@@ -25,7 +25,7 @@ FRAMES = 2000
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A content graph as the parents of each node, and the share of nodes that a neighbour wants."""
+    """A content graph (the parents of each node), and the share of nodes that a neighbour wants."""
 
     parents: dict[int, list[int]]
     wanted: float

@@ -289,7 +289,7 @@ def one_sentence(result: Result, sentence: str) -> None:
         (('path = "out"', 'path = "out"\ngrain_minutes = 0'), "grain_minutes: found 0, expected"),
         (('path = "out"', 'path = "a\\u0000b"'), r"outbox.path: found 'a\x00b', expected a path"),
         (('path = "out"', 'path = ""'), "outbox.path: found '', expected a path"),
-        (('path = "out"', 'path = "in/out"'), "expected a folder apart from source.path"),
+        (('path = "out"', 'path = "in/out"'), "expected a folder outside source.path"),
         (('path = "out"', 'path = "p.toml"'), "p.toml is a file, expected a folder"),
         (('path = "out"', 'path = "p.toml/out"'), "p.toml is a file, expected a folder"),
         (('name = "flights"', 'name = "x"\ncheckpoint = "./in"'), "checkpoint: found"),

@@ -135,7 +135,7 @@ def test_problems_are_sentences(server: FeedServer, tmp_path: Path) -> None:
     server.pages["/a"] = rss("a")
     with pytest.raises(FeedProblem, match="is larger than 10 bytes"):
         fetch(server.url("/a"), largest=10)
-    with pytest.raises(FeedProblem, match="refused with status 404"):
+    with pytest.raises(FeedProblem, match="answered with status 404"):
         fetch(server.url("/none"))
     with pytest.raises(FeedProblem, match=r"cannot be fetched: No such file or directory\.$"):
         fetch(str(tmp_path / "none"))

@@ -66,7 +66,8 @@ def test_a_look(looker: FetchProcess) -> None:
     assert [entry.title for entry in first.entries] == ["a", "b"]
     assert (first.changed, first.problem) == (True, "")
     assert (again.changed, again.entries, again.problem) == (False, [], "")
-    assert missing.problem == f"The feed {server.url('/none')} was refused with status 404."
+    address = server.url("/none")
+    assert missing.problem == f"The server of the feed {address} answered with status 404."
 
 
 @pytest.mark.parametrize("answer", [slow_header, slow_body, continues, trailers])

@@ -88,7 +88,7 @@ def test_a_checkpoint_that_outlived_the_spool_goes_on(tmp_path: Path) -> None:
 def test_a_folder_of_somebody_else_is_refused_and_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("precious")
 
-    with pytest.raises(EnvironmentProblem, match=f"not empty and not a spool, it has {name}: give"):
+    with pytest.raises(EnvironmentProblem, match=f"is not a spool, but it contains {name}: use"):
         Spool(tmp_path)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "precious")]
 

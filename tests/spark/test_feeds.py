@@ -181,8 +181,8 @@ def test_problems_are_logged_when_they_change(
 
     said = [record.getMessage().split("/rss ")[1] for record in caplog.records]
     assert said == [
-        "was refused with status 500.",
-        "was refused with status 503.",
+        "answered with status 500.",
+        "answered with status 503.",
         "can be read again.",
     ]
 
@@ -204,8 +204,8 @@ def test_each_query_tells_of_a_problem(
 
     said = [record.getMessage().split("/rss ")[1] for record in caplog.records]
     assert said == [
-        "was refused with status 500.",
-        "was refused with status 500.",
+        "answered with status 500.",
+        "answered with status 500.",
         "can be read again.",
     ]
 
@@ -230,7 +230,7 @@ def test_feeds_as_a_table(spark: SparkSession, server: FeedServer) -> None:
     [
         ({}, 'The option "urls" is missing'),
         ({"urls": "a", "interval": "soon"}, "The option \"interval\" is 'soon'"),
-        ({"urls": "a", "largest": "-1"}, "expected a number from 0 on"),
+        ({"urls": "a", "largest": "-1"}, "expected a number not below 0"),
     ],
 )
 def test_options_are_checked(options: dict[str, str], sentence: str) -> None:

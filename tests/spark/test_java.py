@@ -245,5 +245,5 @@ class TestCommand:
 
         assert main() == 1
         error = capsys.readouterr().err
-        assert error.startswith("error: There is no Java 17 or later")
+        assert error.startswith("error: No Java 17 or later was found")
         assert error.count("\n") == 1

@@ -94,7 +94,7 @@ def test_without_maven(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
         "spark.jars.ivy": str(cache / "ivy"),
     }
-    with pytest.raises(EnvironmentProblem, match="Maven is not installed"):
+    with pytest.raises(EnvironmentProblem, match="mvn was not found; install Maven"):
         kafka.kafka_jars("4.2.0")
 
 
@@ -123,7 +123,7 @@ def test_what_maven_cannot_get(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     with pytest.raises(
-        EnvironmentProblem, match=r"^Maven could not get a:b:1: Could not find it\.$"
+        EnvironmentProblem, match=r"^Maven could not fetch a:b:1: Could not find it\.$"
     ):
         maven.fetch_jars(["a:b:1"], cache / "1")
     assert list(cache.iterdir()) == []

@@ -232,7 +232,7 @@ def test_a_batch_that_was_begun_with_other_columns_is_done_with_these(tmp_path: 
 def test_filters_that_do_not_go_with_the_columns_are_refused_by_name(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path, MORE)
     log.put_many({"ana": "x > 1", "ben": "y > 1"})
-    sentence = r"^the filter of the subscription 'ben' does not go with the columns: there is no "
+    sentence = r"^the filter of the subscription 'ben' does not fit the columns: there is no "
     with pytest.raises(Unfit, match=sentence):
         FollowedSubscriptions(tmp_path, WHOLE)
     log.drop("ben")

@@ -167,7 +167,7 @@ def test_commits_that_were_put_back_from_a_copy_are_refused(
     outbox.log.close()
     shutil.rmtree(outbox.home / "commits")
     (tmp_path / "copy").rename(outbox.home / "commits")
-    assert "commits end with batch 7, but batch 9 was begun" in refused(outbox, checkpoint)
+    assert "commits end with batch 7, but batch 9 was started" in refused(outbox, checkpoint)
     assert "the commits end with batch 7" in " ".join(verified(outbox).problems)
 
 
@@ -175,7 +175,7 @@ def test_what_spark_noted_as_done_must_be_committed(
     outbox: Outbox, checkpoint: SparkCheckpoint
 ) -> None:
     (checkpoint.path / "commits" / "8").touch()
-    assert "commits end with batch 7, but batch 8 was done" in refused(outbox, checkpoint)
+    assert "commits end with batch 7, but batch 8 was finished" in refused(outbox, checkpoint)
 
 
 def test_every_flipped_bit_of_the_commits_is_noticed(

@@ -227,7 +227,7 @@ def test_csv_as_everyone_writes_it(spark: SparkSession, folder: Path) -> None:
     put(folder, "b.csv", ["dep_delay,flight,origin,at", "70,1,EWR,"])
     with pytest.raises(Exception, match="header") as caught:
         run(spark, folder)
-    assert "b.csv: its header does not match [columns]" in sentence_of(caught.value)
+    assert "b.csv: the header does not match [columns]" in sentence_of(caught.value)
 
 
 def test_lines_that_are_not_utf8(spark: SparkSession, folder: Path) -> None:

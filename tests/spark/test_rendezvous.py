@@ -199,7 +199,7 @@ def test_tables(spark: SparkSession, point: StandInProcess, tmp_path: Path) -> N
         ({"port": "x", "stream": "s"}, "cannot be read: invalid literal"),
         (
             {"port": "1", "stream": "s", "columns": "a,c"},
-            "There is no column c to send: there are a, b",
+            "There is no column c to send; the columns are a, b",
         ),
     ],
 )

@@ -261,7 +261,7 @@ def test_a_checkpoint_that_was_put_back_is_refused(spark: SparkSession, folder: 
     shutil.rmtree(folder / "checkpoint")
     (folder / "backup").rename(folder / "checkpoint")
     put(folder, 2)
-    assert "was an older checkpoint restored?" in failing(opened(spark, folder))
+    assert "check that no older checkpoint was restored" in failing(opened(spark, folder))
     assert Outbox(folder / "out").commits() == [0, 1]
 
 
@@ -314,7 +314,7 @@ def test_a_log_that_went_back_is_refused(spark: SparkSession, folder: Path) -> N
     shutil.rmtree(folder / "log")
     ChangeLog(folder / "log").put("a", "price > 3")
     put(folder, 1)
-    assert "is it the same log?" in failing(opened(spark, folder))
+    assert "check that it is the same log" in failing(opened(spark, folder))
 
 
 def test_a_pinned_version_that_was_forgotten(spark: SparkSession, folder: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_pinned_version_that_was_forgotten(spark: SparkSession, folder: Path) 
     log.put("c", "price = 0")
     log.forget_before(3)
     problem = failing(opened(spark, folder))
-    assert "batch 0 began with version 1 of the subscriptions" in problem
+    assert "batch 0 was started with version 1 of the subscriptions" in problem
     assert str(outbox.pin_path(0)) in problem
     outbox.pin_path(0).unlink()
     run(opened(spark, folder))
@@ -424,7 +424,7 @@ def test_a_snapshot_that_was_replaced_while_a_batch_was_open(
         stop_at(pipeline, "commit", "before", patch)
         failing(pipeline)
     Snapshot.build({"b": "price > 5"}).save(folder / "s")
-    assert "batch 0 was begun with another snapshot" in failing(opened(spark, folder))
+    assert "batch 0 was started with another snapshot" in failing(opened(spark, folder))
     old.save(folder / "s")
     run(opened(spark, folder))
     assert {tuple(row["subscriptions"]) for row in rows_of(folder)} == {("a",)}
@@ -450,7 +450,7 @@ def test_what_is_missing_is_refused_and_nothing_is_removed(
     for victim in (commits[0], sorted(before)[1]):
         victim.rename(folder / "away")
         pipeline = opened(spark, folder)
-        with pytest.raises(TidingsError, match="nothing in it was touched; restore it"):
+        with pytest.raises(TidingsError, match="nothing in it was changed; restore it"):
             run(pipeline)
         now = {path for home in ("data", "dead") for path in (out / home).rglob("*.parquet")}
         assert now == before - {victim}

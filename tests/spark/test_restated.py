@@ -91,7 +91,7 @@ def test_what_does_not_go_with_the_columns_is_named_until_it_is_changed() -> Non
         (Change(3, "ben", None, 0), None),
     ]
     one = travelling(WHOLE)
-    with pytest.raises(Unfit, match=r"^the filter of the subscription 'ben' does not go with"):
+    with pytest.raises(Unfit, match=r"^the filter of the subscription 'ben' does not fit"):
         one.read(changes[:2])
     read = one.read(changes)
     assert [(change.id, change.filter) for change in read] == [

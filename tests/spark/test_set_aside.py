@@ -60,7 +60,7 @@ def test_a_pipeline_starts_without_them(
         followed = FollowedSubscriptions(tmp_path, columns)
     assert told(followed, 4) == [["ana"], ["ana", "ben"], ["ana", "ben"]]
     assert {one.id for one in list_set_aside(log)} == {"old", "late"}
-    assert "the subscription 'old' is set aside, because its filter is refused now" in caplog.text
+    assert "'old' is set aside, because its filter is no longer accepted" in caplog.text
     log.put("ben", "n > 2")
     assert told(followed, 5) == [["ana"], ["ana"], ["ana", "ben"]]
     log.put("old", "n = 2")

@@ -135,7 +135,7 @@ def test_no_filters_and_filters_of_no_column(flights: DataFrame) -> None:
         ("dep_dealy > 60", "'dep_dealy', which the table does not have; did you mean dep_delay?"),
         ("plane.seat > 1", "'plane.seat', which the table does not have; did you mean seats?"),
         ("origin > 60", "the column 'origin' is string, but filters compare it with numbers"),
-        ("dep_delay = 'late'", "'dep_delay' is int, but filters compare it with texts"),
+        ("dep_delay = 'late'", "'dep_delay' is int, but filters compare it with strings"),
         ("zzz IS NULL", "'zzz', which the table does not have; its columns are n, dep_delay"),
     ],
 )

@@ -35,7 +35,7 @@ def test_one_that_is_slow(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "line"),
     [
-        ("", "it said nothing"),
+        ("", "it printed nothing"),
         ("one\ntwo\n\n", "two"),
         ("fetching\n\x1b[31mError\x1b[0m: no route\nhelp is on a page\n", "Error: no route"),
         ("Exception in thread: Error 1\n\tat Error.java:3\n", "Exception in thread: Error 1"),

@@ -143,8 +143,8 @@ def test_skip_lines(folder: Path) -> None:
     report = compare_peers("mixed", 20, 10, folder=folder, settings=QUICK, note=notes.append)
     expected = {
         "absent": "no-such-program is not on PATH",
-        "narrow": "not for mixed: it has no ranges",
-        "silent": "not for mixed: it can't express between",
+        "narrow": "not measured on mixed: it has no ranges",
+        "silent": "not measured on mixed: it can't express between",
         "unbuilt": "{python} failed: ERROR: registry not reached",
     }
     found = {one.system: one.note for one in report.outcomes if one.status == "skipped"}
@@ -153,7 +153,7 @@ def test_skip_lines(folder: Path) -> None:
     assert found == expected
     assert all("\n" not in line for line in absent_lines(report))
     assert [note for note in notes if "narrow" in note] == [
-        "narrow: skipped: not for mixed: it has no ranges"
+        "narrow: skipped: not measured on mixed: it has no ranges"
     ]
     assert outcomes(report)["tidings"].status == "ok"
 
@@ -175,15 +175,15 @@ def test_a_peer_is_built_once_in_the_cache(folder: Path) -> None:
 
 def test_a_failed_build_leaves_nothing(folder: Path) -> None:
     add_peer(folder, "unbuilt", run=["x"], build=[["{python}", "-c", "raise SystemExit(3)"]])
-    with pytest.raises(Unavailable, match="failed: it said nothing"):
+    with pytest.raises(Unavailable, match="failed: it printed nothing"):
         prepare("unbuilt", read_peers(folder)["unbuilt"], folder / "unbuilt")
     assert list(cache_folder().iterdir()) == []
 
 
 def test_peers_that_are_not_there(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentProblem, match="no peer 'rete'; there are: tidings"):
+    with pytest.raises(EnvironmentProblem, match="no peer 'rete', expected one of: tidings"):
         compare_peers("mixed", 1, 1, folder=folder, chosen=["rete"])
-    with pytest.raises(EnvironmentProblem, match="no driver of tidings"):
+    with pytest.raises(EnvironmentProblem, match="no driver for tidings"):
         read_peers(tmp_path / "nothing")
     (folder / "odd").mkdir()
     (folder / "odd" / "peer.toml").write_text("about = 3")

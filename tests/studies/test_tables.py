@@ -32,7 +32,7 @@ def shown(report: MatchReport) -> str:
 
 def test_headings_say_what_and_in_which_unit(report: MatchReport) -> None:
     text = shown(report)
-    assert "12 events in batches of 6: µs per event, medians of 1 (range: of pairs)" in text
+    assert "12 events in batches of 6: µs per event, medians of 1 (range: that of pairs)" in text
     assert "One event at a time, in µs (12 events)" in text
     assert "bytes/filter" in text
     assert "only counted" in text

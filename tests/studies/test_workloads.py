@@ -29,7 +29,7 @@ def test_names() -> None:
 
 
 def test_a_name_that_is_not_known() -> None:
-    with pytest.raises(EnvironmentProblem, match="no workload 'mixd'; there are: equality"):
+    with pytest.raises(EnvironmentProblem, match="no workload 'mixd', expected one of: equality"):
         make_workload("mixd", 1, 1)
 
 

@@ -1,21 +1,21 @@
-"""tidings on Spark: tables and streams are tagged, subscriptions compiled, the past is tested.
+"""tidings on Spark: tags tables and streams, compiles subscriptions, backtests filters.
 
     source ──> pipeline: decode, match, number, commit ──> outbox ──> sinks
                   ^ a version of the subscriptions: snapshot + changes
 
-    tagging/     columns of a table, or Parquet files, to tags
-    loading/     tables and change logs of subscriptions to snapshots
-    pipeline/    the pipeline file, and micro-batches from source to sinks
-    outbox/      what subscribers are to be told, on disk, each batch once
-    backtests/   how often filters would have fired
-    feeds/       RSS and Atom as a source        handover/    rows to a rendezvous point
+    tagging/     tags the rows of tables and of Parquet files
+    loading/     compiles tables and change logs of subscriptions into snapshots
+    pipeline/    reads the pipeline file, and runs micro-batches from source to sinks
+    outbox/      keeps the results for subscribers on disk, each batch exactly once
+    backtests/   counts how often filters would have fired on past data
+    feeds/       RSS and Atom as a source        handover/    hands rows to a rendezvous point
     session/     Java, sessions, Kafka, packing for clusters
     sources.py   registers our source and sink with a session
 
-Users get the names that are exported here (docs/spark.md, docs/pipelines.md); what the folders
-export is for cli and studies. The modules are loaded when a name is first used: `import
-tidings.spark` stays cheap, and `python -m tidings.spark.session.java` finds its own module
-unloaded. Start at tagging/tagging.py, then pipeline/pipeline.py.
+Users get the names exported here (docs/spark.md, docs/pipelines.md); the names that the folders
+export are for cli and studies. A module is loaded when one of its names is first used. This keeps
+`import tidings.spark` cheap and lets `python -m tidings.spark.session.java` run without a warning
+that its module is already loaded. Start at tagging/tagging.py, then pipeline/pipeline.py.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Measurements: workloads, the matching engine and the network on them, and their peers.
+"""Benchmarks of the matching engine, the network and Spark, and comparisons with other systems.
 
-    workloads/   filters and events, the same for the same seed, with the right answers
-    engine/      matching, updates, graphs      network/   routers beside mosquitto, nats-server
-    spark/       tagging and pipelines          compare/   two revisions in turn; peers in turn
-    host/        the machine, its processes, programs that measure when they are asked to
-    tables.py    measurements as tables for people
+    workloads/   reproducible filters and events, with the correct matches
+    engine/      matching, updates, graphs      network/   routers, mosquitto and nats-server
+    spark/       tagging and pipelines          compare/   two revisions, or peers, in turn
+    host/        the machine, its processes, and driver programs that measure on request
+    tables.py    formats measurements as tables
 
-What is found is held against the right answers before it is timed: a wrong result is not reported.
-For cli (`tidings bench`) and the tests, not for users of the package; docs/performance.md quotes
-the figures. Start at workloads/workloads.py, then engine/matching_bench.py.
+Results are checked against the correct answers before they are timed; a wrong result is not
+reported. This room is for cli (`tidings bench`) and the tests, not for users of the package.
+docs/performance.md quotes the figures. Start at workloads/workloads.py, then
+engine/matching_bench.py.
 """
 
 from tidings.studies.compare.comparing import Comparison, Disagreement, compare_revisions

@@ -26,7 +26,7 @@ _STYLES = {"improvement": "green", "regression": "bold red", "too few": "dim"}
 
 
 def machine_lines(machine: Machine) -> list[str]:
-    """A line on the machine, and one on the software."""
+    """One line about the machine, and one about the software."""
     load = "" if machine.load is None else f", load {machine.load:.1f} at the start"
     named = f" {machine.processor}" if machine.processor else ""
     return [
@@ -36,12 +36,12 @@ def machine_lines(machine: Machine) -> list[str]:
 
 
 def match_sections(report: MatchReport) -> list[tuple[str, Table]]:
-    """All tables of a report, each with a heading on its contents and unit."""
+    """All tables of a report, each with a heading that gives its contents and unit."""
     run = report.runs[0]
     sections = [
         (
             f"{run.events:,} events in batches of {min(run.batch, run.events):,}: µs per event, "
-            f"medians of {run.repeats} (range: of pairs)",
+            f"medians of {run.repeats} (range: that of pairs)",
             match_table(report),
         ),
         (f"One event at a time, in µs ({run.one_dict.events:,} events)", single_table(report)),
@@ -70,7 +70,7 @@ def match_table(report: MatchReport) -> Table:
     base: MatchRun | None = None
     for run in report.runs:
         if base is None or (base.workload, base.filters) != (run.workload, run.filters):
-            base = run  # the first number of threads that was asked for
+            base = run  # the run with the first number of threads
         counts = [number(run.counts.median if run.counts else None)] if counted else []
         gain = [f"{base.pairs.median / run.pairs.median:.2f}"] if several else []
         table.add_row(
@@ -144,8 +144,8 @@ def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
             *(number(run.steps[step]) for step in steps), number(run.join_alone),
         )  # fmt: skip
     sections = [
-        ("Graphs; MB: the most memory in use, and before it was built", graphs),
-        ("Seconds as a whole, of processors, of each step, and of the join on 1 thread", times),
+        ("Graphs; MB: peak memory, and before: peak memory before the build", graphs),
+        ("Seconds: total, processor time, each step, and the join on 1 thread", times),
     ]
     if report.growth:
         sections.append(("Growth: the exponent e of time ~ filters^e", graph_growth_table(report)))
@@ -165,7 +165,7 @@ def graph_growth_table(report: GraphReport) -> Table:
 
 
 def checked_line(report: MatchReport) -> str:
-    """A line on what was checked before anything was measured."""
+    """One line about the checks that were made before anything was measured."""
     asked = sum(run.checked_evaluations for run in _distinct(report))
     return (
         f"checked first: all matches of {report.runs[0].checked_events:,} events per row, "
@@ -179,7 +179,7 @@ def _distinct(report: MatchReport) -> list[MatchRun]:
 
 
 def peer_table(report: PeerReport) -> Table:
-    """One row per system, with how many times as long as tidings it takes."""
+    """One row per system, with its time as a multiple of that of tidings."""
     table = plain_table(
         "system", "version", "build s#", "us/event#", "p50#", "p99#", "events#", "MB#",
         f"x {HOME}#", f"x {BATCH}#",
@@ -212,22 +212,22 @@ def compare_table(report: Comparison) -> Table:
 
 
 def compare_lines(report: Comparison) -> list[str]:
-    """Lines on the basis and the outcome of a comparison."""
+    """Two lines about the basis and the outcome of a comparison."""
     sure = {one.rounds: one.confidence for one in report.verdicts}
-    told = ", ".join(f"{100 * sure[count]:.0f} % sure from {count}" for count in sorted(sure))
+    told = ", ".join(f"{100 * sure[count]:.0f} % from {count} pairs" for count in sorted(sure))
     words = Counter(one.word for one in report.verdicts)
     found = [
         f"{words[word] or 'no'} {word}{'s' * (words[word] > 1)}"
         for word in ("regression", "improvement")
     ]
     return [
-        f"change, interval: of the median ratio of adjacent runs; {told} pairs",
-        f"{', '.join(found)}; the rest is not surely more than {100 * report.threshold:g} %",
+        f"change and interval are of the median ratio of adjacent runs; confidence: {told}",
+        f"{', '.join(found)}; no other change is certain to exceed {100 * report.threshold:g} %",
     ]
 
 
 def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
-    """All tables on changes, each with a heading on its contents and unit."""
+    """All tables on changes, each with a heading that gives its contents and unit."""
     changes = plain_table(
         "workload", "filters#", "loaded/s#", "add p50#", "add p99#", "remove p50#"
     )
@@ -251,14 +251,14 @@ def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
             number(run.open_seconds), number(run.open_again_seconds),
         )  # fmt: skip
     return [
-        ("Changes: filters loaded from text, then single ones in µs", changes),
-        ("One event in µs, with nothing else going on and while a thread merges", merges),
+        ("Changes: filters loaded in bulk from text, and single changes in µs", changes),
+        ("One event in µs, while nothing else runs and while a thread merges", merges),
         ("Snapshots", snapshots),
     ]
 
 
 def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
-    """The ways of each run on Spark: rows per second, also relative to the first way."""
+    """A table for each run on Spark: the rows per second of each way, and relative to the first."""
     sections = []
     for run in dict.fromkeys(way.run for way in report.ways):
         ways = [way for way in report.ways if way.run == run]
@@ -287,20 +287,20 @@ def stream_sections(report: StreamReport) -> list[tuple[str, Table]]:
         memory.add_row(when, number(size.driver), number(size.jvm), number(size.workers))
     what = f"{report.filters:,} filters, {report.rate:,} notifications/s, {report.seconds:.0f} s"
     return [
-        (f"{what}: seconds from making to commit", latency),
+        (f"{what}: seconds from creation to commit", latency),
         ("Micro-batches, in seconds", batches),
         ("Memory, in MB", memory),
     ]
 
 
 def absent_lines(report: PeerReport) -> list[str]:
-    """Why each of the other systems is not in the table."""
+    """For each system that is not in the table, a line that says why."""
     absent = (one for one in report.outcomes if one.status != "ok")
     return [f"{one.system}: {one.status}: {one.note}" for one in absent]
 
 
 def plain_table(*columns: str) -> Table:
-    """A name that ends in # is a column of numbers."""
+    """Make a table; a column whose name ends in # holds numbers."""
     table = Table(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True,
         header_style="bold",

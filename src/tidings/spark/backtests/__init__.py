@@ -1,16 +1,16 @@
-"""Backtests: how often filters would have fired on a table of the past, when, and on which rows.
+"""Backtests: how often filters would have fired on a table of past rows, when, and on which rows.
 
     columns that filters test, time ──Arrow──> workers: match and count ──a Part per task──> driver
                                                tally.py, time_buckets.py         adds the parts up
 
-    backtesting.py       the function `backtest`, and the driver's side
-    backtest_worker.py   the workers' side
+    backtesting.py       the function `backtest`, and the code in the driver
+    backtest_worker.py   the code in the workers
     tally.py             counts by filter and time bucket
     time_buckets.py      minutes, hours, days, weeks, months, in UTC
     backtest_result.py, backtest_plots.py    the result as tables and pictures
 
-One stage, no shuffle. Users get `backtest` from `tidings.spark` (docs/backtests.md); what is
-exported here is for cli. Start at backtesting.py.
+There is one stage and no shuffle. Users get `backtest` from `tidings.spark` (docs/backtests.md);
+the names exported here are for cli. Start at backtesting.py.
 """
 
 from tidings.spark.backtests.backtest_plots import load_matplotlib

@@ -1,7 +1,7 @@
-"""Draws a backtest: charts of characters for a terminal, and a PNG by matplotlib.
+"""Draws a backtest: text charts for a terminal, and a PNG with matplotlib.
 
-If there are more stretches of time than columns, a column shows its busiest stretch: a peak that
-wakes people at night must not vanish in a mean.
+If there are more time buckets than columns, a column shows its busiest bucket: a peak that wakes
+people at night must not vanish in a mean.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from tidings.spark.backtests.time_buckets import TimeBucket
 Array = npt.NDArray[Any]
 
 HEIGHT = 8  # lines of a chart
-NARROW = 20  # columns of a chart, at least
-NOISIEST = 10  # filters with their own row in a picture of many
-MOST_BARS = 2000  # of a picture
+NARROW = 20  # the fewest columns of a chart
+NOISIEST = 10  # filters with their own row in a picture of several filters
+MOST_BARS = 2000  # the most bars of a picture
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BLUE, _RED, _GREY = "#2f6f9f", "#c2452d", "#666666"
 
 
 class Result(Protocol):
-    """The parts of a Backtest that are drawn; backtest_result.py imports this module."""
+    """The interface of a Backtest that is needed for drawing. This module can't import Backtest,
+    because backtest_result.py imports this module."""
 
     every: TimeBucket
     ids: list[Any]
@@ -52,7 +53,7 @@ class Result(Protocol):
 
 
 def columns(counts: Array, starts: Array, every: TimeBucket, width: int) -> tuple[Array, int]:
-    """(maximum of each column, stretches per column), from the first to the last stretch."""
+    """Return the maximum of each column, and the number of time buckets per column."""
     if not len(starts):
         return np.zeros(0, np.int64), 1
     numbers = every.numbers(starts.astype("datetime64[us]").astype(np.int64))
@@ -64,7 +65,7 @@ def columns(counts: Array, starts: Array, every: TimeBucket, width: int) -> tupl
 
 
 def sparkline(counts: Array, starts: Array, every: TimeBucket, width: int) -> str:
-    """A chart of one line. A column in which a filter fired is never blank."""
+    """A one-line chart. A column in which a filter fired is never blank."""
     values, _ = columns(counts, starts, every, width)
     most = int(values.max(initial=0)) or 1
     return "".join(_BLOCKS[-(-int(value) * 8 // most)] for value in values)
@@ -99,9 +100,6 @@ def _ends(starts: Array, every: TimeBucket, width: int) -> str:
     return f"{first}{' ' * gap}{last}" if gap > 1 else f"{first} to {last}"
 
 
-# -- a picture ---------------------------------------------------------------------------------
-
-
 def load_matplotlib() -> Any:
     """Import matplotlib, which is an extra."""
     try:
@@ -110,7 +108,7 @@ def load_matplotlib() -> Any:
         return import_module("matplotlib")
     except ImportError as error:
         raise EnvironmentProblem(
-            "Pictures are drawn by matplotlib, which is not installed: pip install 'tidings[plot]'"
+            "Pictures need matplotlib, which is not installed; run `pip install 'tidings[plot]'`."
         ) from error
 
 
@@ -140,7 +138,7 @@ def draw(result: Result, path: Path, title: str | None) -> None:
     _format_dates(axes[-1])
     try:
         figure.savefig(path, format="png")
-    except (ValueError, OverflowError) as problem:  # years that its calendar does not have
+    except (ValueError, OverflowError) as problem:  # years outside matplotlib's calendar
         raise TidingsError(f"the times of these rows can't be drawn: {problem}") from None
 
 
@@ -181,7 +179,7 @@ def _finish_axes(axis: Any, result: Result, counts: Array) -> None:
 
 
 def _draw_row(axis: Any, result: Result, id_: Any) -> None:
-    """Draw a filter's row. It has its own scale, so the label names its maximum."""
+    """Draw the row of one filter. It has its own scale, so the label gives the maximum."""
     about = result[id_]
     axis.set_yticks([])
     axis.spines[["top", "right", "left"]].set_visible(False)
@@ -207,7 +205,7 @@ def _format_dates(axis: Any) -> None:
 
 
 def _summary_line(result: Result, counts: Array, several: bool) -> str:
-    """One line on what the picture shows."""
+    """A line that describes the picture."""
     total = sum(result.total(id_) for id_ in result.ids)
     mean = counts.sum() / len(counts) if len(counts) else 0.0
     silent = len(result.never_fired())

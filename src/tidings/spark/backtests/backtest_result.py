@@ -35,17 +35,17 @@ class Fired(msgspec.Struct, frozen=True):
     id: Id
     filter: str
     total: int
-    """On how many rows, those without a time included."""
+    """The number of rows on which it fired, with and without a time."""
     untimed: int
-    """On how many rows without a time."""
+    """The number of rows without a time on which it fired."""
     share: float
-    """Of all rows."""
+    """The total as a share of all rows."""
     mean: float
-    """Times per stretch that has rows."""
+    """The mean number of times that it fired per time bucket with rows."""
     most: int
-    """Times in the busiest stretch."""
+    """The number of times that it fired in the busiest time bucket."""
     busiest: np.datetime64 | None
-    """The start of the busiest stretch, or of the first of several."""
+    """The start of the busiest time bucket; of several, the first."""
     first: np.datetime64 | None
     last: np.datetime64 | None
 
@@ -53,8 +53,8 @@ class Fired(msgspec.Struct, frozen=True):
 class Backtest:
     """How often filters would have fired, over time.
 
-    `result["an id"]` has the figures of one filter. Only stretches of time that have rows are
-    listed, in order; times are in UTC. Equal filters are counted once and reported for each id.
+    `result["an id"]` has the figures of one filter. Only time buckets with rows are listed, in
+    order; times are in UTC. Equal filters are counted once and reported for each id.
     """
 
     def __init__(
@@ -66,21 +66,21 @@ class Backtest:
         shown: list[str],
     ) -> None:
         self.every = every
-        """The length of a stretch; `every.name` is its name."""
+        """The length of a time bucket; `every.name` is its name."""
         self.time = time
-        """The column of times; None if the table has none."""
+        """The time column; None if the table has none."""
         self.shown = shown
         """The columns of samples."""
         self.rows = tally.rows
-        """How many rows were read."""
+        """The number of rows read."""
         self.untimed = tally.rows - int(tally.stretch_rows.sum())
-        """How many of them have no time."""
+        """The number of rows without a time."""
         self.stretches: Array = every.starts(tally.stretches)
-        """When the stretches begin: datetime64[s]."""
+        """The starts of the time buckets: datetime64[s]."""
         self.stretch_rows = tally.stretch_rows
-        """How many rows each stretch has."""
+        """The number of rows in each time bucket."""
         self.worker_peak = tally.peak
-        """The peak memory of a Python worker, in bytes; 0 if the system does not tell."""
+        """The peak memory of a Python worker, in bytes; 0 if it is not known."""
         self._tally = tally
         self._snapshot = snapshot
         sizes = np.diff(snapshot.view.member_starts)
@@ -94,12 +94,12 @@ class Backtest:
 
     def __repr__(self) -> str:
         return (
-            f"<Backtest: {len(self)} filters, {self.rows} rows, {len(self.stretches)} stretches "
-            f"of one {self.every.name}>"
+            f"<Backtest: {len(self)} filters, {self.rows} rows, {len(self.stretches)} time "
+            f"buckets of one {self.every.name}>"
         )
 
     def __len__(self) -> int:
-        """How many filters there are."""
+        """The number of filters."""
         return len(self.ids)
 
     def __getitem__(self, id_: Id) -> Fired:
@@ -125,15 +125,15 @@ class Backtest:
         return self._snapshot.matcher.filter(self._at(id_)).sql()
 
     def total(self, id_: Id) -> int:
-        """On how many rows a filter fired."""
+        """The number of rows on which a filter fired."""
         return int(self._totals[self._at(id_)])
 
     def counts(self, id_: Id) -> Array:
-        """How often a filter fired in each stretch of time: int64."""
+        """How often a filter fired in each time bucket: int64."""
         return self._tally.counts[:, self._at(id_)]
 
     def fired_in_all(self) -> Array:
-        """How often all filters together fired in each stretch of time: int64."""
+        """How often all filters together fired in each time bucket: int64."""
         members = np.diff(self._snapshot.view.member_starts)
         return self._tally.counts @ members
 
@@ -151,10 +151,10 @@ class Backtest:
         fired = [id_ for id_ in self.ids if self._totals[self._place[id_]]]
         return sorted(fired, key=lambda id_: -self._totals[self._place[id_]])[:most]
 
-    # -- for others ----------------------------------------------------------------------------
+    # -- tables and charts ---------------------------------------------------------------------
 
     def to_table(self) -> pa.Table:
-        """One row for each filter and stretch of time in which it fired: filter, start, fired."""
+        """One row for each filter and time bucket in which it fired: filter, start, fired."""
         return pa.Table.from_batches(map(self._cells, self.ids), _CELLS)
 
     def _cells(self, id_: Id) -> pa.RecordBatch:
@@ -185,17 +185,17 @@ class Backtest:
         return pa.table(columns, schema=_SUMMARY)
 
     def plot_text(self, width: int = 80, id_: Id | None = None) -> str:
-        """A text chart of how often a filter fired over time; without an id, all together."""
+        """A text chart of how often a filter fired over time; without an id, of all filters."""
         counts = self.fired_in_all() if id_ is None else self.counts(id_)
         return backtest_plots.chart(counts, self.stretches, self.every, width)
 
     def sparkline(self, id_: Id, width: int = 16) -> str:
-        """The same in one line, for one filter."""
+        """A one-line text chart of how often a filter fired over time."""
         return backtest_plots.sparkline(self.counts(id_), self.stretches, self.every, width)
 
     def plot_png(self, path: str | Path, title: str | None = None) -> None:
-        """Draw bars over time into a PNG file. Many filters are drawn together, with a row each for
-        the ten noisiest.
+        """Draw bars over time into a PNG file. Several filters are added up; the ten noisiest also
+        get a row each.
 
         Needs matplotlib, from the extra `plot`.
         """
@@ -222,6 +222,6 @@ def _moment(micros: Any, known: bool) -> np.datetime64 | None:
 
 
 def _natural(id_: Id) -> tuple[int, int, str]:
-    """A sort key that puts 2 before 10, also for ids that are strings."""
+    """A sort key that puts 2 before 10, even if the ids are strings."""
     text = str(id_)
     return (0, int(text), "") if text.isdecimal() else (1, 0, text)

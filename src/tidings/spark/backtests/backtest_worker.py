@@ -1,4 +1,4 @@
-"""Runs in Spark's Python workers during a backtest: matches rows, counts, returns only counts."""
+"""Runs in Spark's Python workers during a backtest: matches rows, and returns only counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 Batches = Iterator[pa.RecordBatch]
 
 MOST_MATCHES = 8_000_000
-"""Matches in memory at once: if filters match nearly everything, fewer rows are taken."""
+"""The target for matches in memory. If filters match many rows, fewer rows are matched at once."""
 FEWEST_ROWS = 1024
 _DAY = 86_400_000_000
 _UTC = pa.timestamp("us", "UTC")
@@ -44,7 +44,7 @@ class CountTask(msgspec.Struct, frozen=True):
 
 
 def make_counter(task: CountTask) -> Callable[[Batches], Batches]:
-    """Make a function from the rows of a task to one row: an encoded Part."""
+    """Make a function that turns the rows of a task into one row, an encoded Part."""
 
     def count(batches: Batches) -> Batches:
         part = _count_batches(task, batches)
@@ -54,7 +54,7 @@ def make_counter(task: CountTask) -> Callable[[Batches], Batches]:
 
 
 def peak_memory(process: int | str = "self") -> int:
-    """The peak memory of a process, in bytes; 0 if the system does not tell."""
+    """The peak memory of a process, in bytes; 0 if it is not known."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         status = Path(f"/proc/{process}/status").read_text()
         return int(status.split("VmHWM:")[1].split()[0]) * 1024
@@ -101,7 +101,7 @@ def _count_rows(task: CountTask, view: View, tally: Tally, batch: pa.RecordBatch
 
 
 def micros_of(column: Any) -> Array:
-    """Times in µs since 1970, NEVER if there is none; strings are parsed like declared ones."""
+    """Times in µs since 1970, NEVER for null; strings are parsed like timestamps in CSV files."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         column, _ = read_texts(column.cast(pa.string()), _UTC)

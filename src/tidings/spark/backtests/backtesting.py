@@ -1,10 +1,10 @@
-"""Backtests: how often filters would have fired on a table of the past.
+"""Backtests: how often filters would have fired on a table of past rows.
 
     columns that filters test, time, a few to show ──Arrow──> Python workers: match and count
                                                                    | one Part per task
-    Backtest <── driver: adds the parts up as they come  <─────────┘
+    Backtest <── driver: adds up the parts as they arrive  <───────┘
 
-One stage, no shuffle: rows travel only to the worker beside them.
+There is one stage and no shuffle: rows are sent only to the Python worker on the same machine.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 Filters = str | Filter | Mapping[Any, Filter | str] | Snapshot | Path
 Progress = Callable[[int, int, int], None]
 
-SHOWN = 6  # columns of a sample, where filters test fewer
+SHOWN = 6  # columns of a sample, unless filters test more
 MOST_SHOWN = 12
 _SCALARS = {"boolean", "number", "string", "time"}
-_POLL = 0.25  # seconds between two looks at how far Spark is
+_POLL = 0.25  # seconds between two progress reports
 
 
 def backtest(
@@ -54,20 +54,21 @@ def backtest(
 ) -> Backtest:
     """Count how often filters would have fired on the rows of a table, over time.
 
-    - `filters`: one text, a mapping of ids to texts, a Snapshot, or the path of one. If workers may
-      run on other machines, it must be a snapshot in a folder that all of them see.
-    - `time`: the column to count along: dates, timestamps, or strings that contain them. By default
-      the only column of dates or timestamps; a table without one is counted as a whole.
+    - `filters`: one filter text, a mapping of ids to filter texts, a Snapshot, or its path. If
+      workers may run on other machines, it must be a snapshot in a folder that all of them can
+      read.
+    - `time`: the column with the time of a row: dates, timestamps, or strings of either. The
+      default is the only column of dates or timestamps; a table without one is counted as a whole.
     - `every`: minute, hour, day, week (from Monday), month, or a number of minutes; in UTC.
-    - `samples`: how many rows to keep of each filter: the earliest, and among rows of the same time
-      those with the lowest hash, so that the choice does not depend on partitions.
+    - `samples`: the number of rows to keep for each filter: the earliest ones, and among rows of
+      the same time those with the lowest hash, so that the choice does not depend on partitions.
     - `progress` is called from a thread with tasks done, tasks in total and rows counted so far.
 
     Rows without a time are counted separately. Columns are checked as by `tag`.
 
-    Memory is bounded, however many rows there are: 8 bytes in the driver and 4 in a Python worker
-    for each filter and stretch of time with rows, briefly twice that, plus the samples. More than
-    50 million such counts are refused.
+    Memory does not depend on the number of rows. For each filter and time bucket with rows it takes
+    8 bytes in the driver and 4 in a Python worker, and briefly twice that; the samples come on top.
+    More than 50 million such counts are refused.
     """
     step = TimeBucket.parse(every)
     if samples < 0:
@@ -78,8 +79,8 @@ def backtest(
         raise TidingsError("found no filter, expected at least one")
     if len(view.numbers) * samples > MOST_SAMPLES:
         raise TidingsError(
-            f"{samples} samples of each of {len(view.numbers):,} filters are more than "
-            f"{MOST_SAMPLES:,}; ask for fewer, or for none with samples=0"
+            f"{samples} samples of each of {len(view.numbers):,} filters exceed the limit of "
+            f"{MOST_SAMPLES:,}; request fewer, or none with samples=0"
         )
     tested = check_columns(df.schema, view.matcher.tested(), view.matcher.attributes)
     when = time_column(df.schema, time)
@@ -94,8 +95,8 @@ def backtest(
     except TooManyCounts as problem:
         count = len(view.numbers) * problem.stretches
         raise TidingsError(
-            f"{len(view.numbers):,} filters over {problem.stretches:,} stretches of one "
-            f"{step.name} or more make {count:,} counts, more than {MOST_COUNTS:,}; use a coarser "
+            f"{len(view.numbers):,} filters in at least {problem.stretches:,} time buckets of one "
+            f"{step.name} need {count:,} counts, expected at most {MOST_COUNTS:,}; use a coarser "
             "`every`, such as day, week or month, or fewer filters"
         ) from None
     tally.sort()
@@ -103,13 +104,13 @@ def backtest(
 
 
 def time_column(schema: StructType, given: str | None) -> str | None:
-    """The column to count along: the given one, or the only one of dates or timestamps."""
+    """The column with the time of a row: the given one, or the only one of dates or timestamps."""
     names = schema.fieldNames()
     if given is None:
         found = [field.name for field in schema.fields if family_of(field.dataType) == "time"]
         if len(found) > 1:
             raise AttributesError(
-                f"the table has several time columns, {', '.join(found[:8])}; choose one as `time`"
+                f"the table has several time columns, {', '.join(found[:8])}; name one with `time`"
             )
         return found[0] if found else None
     kind = schema[given].dataType if given in names else type_at(schema, tuple(given.split(".")))
@@ -145,7 +146,7 @@ def _stage(
     pinned: Pinned,
     step: TimeBucket,
 ) -> tuple[DataFrame, CountTask]:
-    """The table of parts, and the instructions of its tasks."""
+    """The table of parts, and the instructions for its tasks."""
     from pyspark.sql import functions as f
 
     shown = shown_columns(df.schema, tested, time) if samples else []
@@ -154,7 +155,7 @@ def _stage(
     if samples:
         hashed = [_column(df, name) for name in shown if _is_hashed(df.schema, name)]
         columns.append(f.xxhash64(*hashed or [f.lit(0)]).alias("order"))
-    if not tested:  # filters of no column, such as `true`
+    if not tested:  # filters that test no column, such as `true`
         columns, names = [f.lit(True).alias("none"), *columns], ["", *names]
     task = CountTask(
         pinned,
@@ -169,7 +170,8 @@ def _stage(
 
 
 def shown_columns(schema: StructType, tested: list[str], time: str | None) -> list[str]:
-    """The columns of a sample: the time, what filters test, and the first others up to SHOWN."""
+    """The columns of a sample: the time, the columns that filters test, and further ones up to
+    SHOWN."""
     names = schema.fieldNames()
     wanted = [*([] if time is None else [time]), *tested]
     wanted += [
@@ -189,23 +191,21 @@ def _column(df: DataFrame, name: str) -> Column:
 
 
 def _is_hashed(schema: StructType, name: str) -> bool:
-    """Spark can't hash maps and variants."""
+    """Whether Spark can hash a column; it can't hash maps and variants."""
     if name not in schema.fieldNames():
         return True
     kind: DataType = schema[name].dataType
     return not any(word in kind.simpleString() for word in ("map<", "variant"))
 
 
-# -- running it --------------------------------------------------------------------------------
-
-
 @contextlib.contextmanager
 def _follow_jobs(
     df: DataFrame, tally: Tally, progress: Progress | None
 ) -> Iterator[Callable[[], None]]:
-    """Name Spark's jobs while the block runs and report their progress; yield a way to cancel them.
+    """Name Spark's jobs while the block runs and report their progress; yield a function that
+    cancels them.
 
-    Spark Connect offers no such information.
+    With Spark Connect this does nothing.
     """
     session: Any = df.sparkSession
     context = getattr(session, "_sc", None)
@@ -244,7 +244,7 @@ def _report_progress(
             info = tracker.getJobInfo(job)
             for stage in () if info is None else info.stageIds:
                 about = tracker.getStageInfo(stage)
-                # A stage whose result exists already is never started.
+                # Spark skips a stage whose result already exists.
                 if about is not None and about.numActiveTasks + about.numCompletedTasks:
                     finished, tasks = finished + about.numCompletedTasks, tasks + about.numTasks
         progress(finished, tasks, tally.rows)
@@ -253,18 +253,18 @@ def _report_progress(
 
 
 class _ArrowBatches:
-    """Reads Arrow batches from Spark's driver as tasks finish. `toArrow` would hold all of them
-    until the last task is done."""
+    """Reads Arrow batches from Spark's JVM as tasks finish. `toArrow` would keep all of them until
+    the last task is done."""
 
     def load_stream(self, stream: Any) -> Iterator[Any]:
         import pyarrow as pa
 
         yield from pa.ipc.open_stream(stream)
-        # Their order follows, or an error, which the caller asks for.
+        # The stream goes on with the order of the batches, or an error; `getResult` raises it.
 
 
 def _stream_parts(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:
-    """The parts of tasks, in the order in which tasks finish."""
+    """The parts, in the order in which tasks finish."""
     table: Any = stage
     if not hasattr(table, "_jdf"):  # Spark Connect
         yield from (value.as_py() for value in table.toArrow().column("part"))

@@ -1,18 +1,18 @@
-"""Adds up how often filters fired: in each Python worker, and then in the driver.
+"""Counts how often filters fired: in each Python worker, and then in the driver.
 
     batch of rows ──match──> Tally of a task ──Part, a few bytes per count──> Tally of the driver
 
-For N filters and B stretches of time with rows, a tally has
+For N filters and B time buckets with rows, a tally has
 
-    counts    [B, N]  how often each filter fired in each stretch; uint32 in a task, int64 in the
+    counts    [B, N]  how often each filter fired in each bucket; uint32 in a task, int64 in the
                       driver
-    untimed   [N]     how often on rows without a known time
-    first     [N]     the earliest and the latest time
-    last      [N]
+    untimed   [N]     how often each filter fired on rows without a time
+    first     [N]     the earliest time at which each filter fired
+    last      [N]     the latest time
     earliest  [N, k]  the k sample rows of each filter
 
-Cost: 4 bytes per count in a task, 8 in the driver, briefly twice that when the array grows or is
-sorted. A tally has at most MOST_COUNTS counts.
+Cost: 4 bytes per count in a task, 8 in the driver, and briefly twice that when the array grows or
+is sorted. A tally has at most MOST_COUNTS counts.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Array = npt.NDArray[Any]
 
 MOST_COUNTS = 50_000_000
 MOST_SAMPLES = 1_000_000
-MOST_LETTERS = 200  # of a text in a sample
-NEVER = np.iinfo(np.int64).max  # stands for the time of a row without one
+MOST_LETTERS = 200  # longer strings in a sample are cut
+NEVER = np.iinfo(np.int64).max  # the time of a row without a time
 _ALWAYS = np.iinfo(np.int64).min
-_NEW = 1 << 40  # rows of the batch at hand are numbered from here on
+_NEW = 1 << 40  # the first number for rows of the current batch
 
 
 class TooManyCounts(TidingsError):
@@ -44,7 +44,7 @@ class TooManyCounts(TidingsError):
 
     def __init__(self, stretches: int) -> None:
         self.stretches = stretches
-        super().__init__(f"found {stretches} stretches of time")
+        super().__init__(f"found {stretches} time buckets")
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -52,15 +52,15 @@ class Part(msgspec.Struct, frozen=True):
 
     rows: int
     peak: int
-    """The peak memory of the Python worker, in bytes; 0 if the system does not tell."""
+    """The peak memory of the Python worker, in bytes; 0 if it is not known."""
     stretches: bytes = b""  # int64 [B]
     stretch_rows: bytes = b""  # int64 [B]
     counts: bytes = b""  # uint32 [B, N]
     totals: bytes = b""  # int64 [3, N]: untimed, first, last
     earliest: bytes = b""  # int64 [3, N, k]: times, orders, rows
-    samples: bytes = b""  # an Arrow stream of the rows
+    samples: bytes = b""  # an Arrow stream of the sample rows
     too_many: int = 0
-    """The number of stretches of time when the task gave up; 0 if it did not."""
+    """The number of time buckets at which the task gave up; 0 if it did not."""
 
 
 class Tally:
@@ -69,13 +69,13 @@ class Tally:
     def __init__(self, filters: int, samples: int, kind: type = np.uint32) -> None:
         self.rows = 0
         self.peak = 0
-        self.stretches = np.zeros(0, np.int64)  # their numbers, in the order of first occurrence
+        self.stretches = np.zeros(0, np.int64)  # bucket numbers, in the order of first occurrence
         self.untimed = np.zeros(filters, np.int64)
         self.first = np.full(filters, NEVER, np.int64)
         self.last = np.full(filters, _ALWAYS, np.int64)
         self._counts: Array = np.zeros((4, filters), kind)
         self._stretch_rows = np.zeros(4, np.int64)
-        self._order = np.zeros(0, np.int64)  # the permutation that sorts the stretches
+        self._order = np.zeros(0, np.int64)  # the permutation that sorts the buckets
         self._earliest = Earliest(filters, samples)
 
     @property
@@ -84,7 +84,7 @@ class Tally:
 
     @property
     def stretch_rows(self) -> Array:
-        """How many rows lie in each stretch of time."""
+        """The number of rows in each time bucket."""
         return self._stretch_rows[: len(self.stretches)]
 
     @property
@@ -96,7 +96,7 @@ class Tally:
     def add_rows(self, matched: tuple[Array, Array], times: Array, numbers: Array | None) -> None:
         """Count the matches (starts, places) of some rows; rows without a time have NEVER.
 
-        `numbers` has the stretch of each row; None if there is no column of times.
+        `numbers` has the time bucket of each row; it is None if there is no time column.
         """
         self.rows += len(times)
         slots = np.full(len(times), -1, np.int64)
@@ -140,17 +140,17 @@ class Tally:
         self._earliest.add(part.earliest, part.samples)
 
     def sort(self) -> None:
-        """Sort the stretches of time."""
+        """Sort the time buckets."""
         order = np.argsort(self.stretches)
         self._counts = self._counts[order]
         self._stretch_rows = self._stretch_rows[order]
         self.stretches = self.stretches[order]
         self._order = np.arange(len(order))
 
-    # -- stretches of time ---------------------------------------------------------------------
+    # -- time buckets --------------------------------------------------------------------------
 
     def _slots(self, numbers: Array) -> Array:
-        """The rows of `counts` for stretches; new stretches are added."""
+        """The rows of `counts` for time buckets; new buckets get new rows."""
         distinct, at = np.unique(numbers, return_inverse=True)
         known = self.stretches[self._order]
         place = np.searchsorted(known, distinct)
@@ -179,10 +179,10 @@ class Tally:
 
 class Earliest:
     """The k sample rows of each filter: the earliest, and among rows of the same time those with
-    the lowest hash, so that partitions make no difference.
+    the lowest hash, so that the choice does not depend on partitions.
 
         times, orders, rows   int64 [N, k], sorted by time and order; row -1 means none
-        table                 the rows, including superseded ones until there are too many
+        table                 the rows; superseded ones are dropped when there are too many
     """
 
     def __init__(self, filters: int, samples: int) -> None:
@@ -239,7 +239,7 @@ class Earliest:
         self._hold(table)
 
     def samples_of(self, place: int) -> list[tuple[int, dict[str, Any]]]:
-        """(time, row) of each sample of a filter."""
+        """The samples of a filter, as pairs of time and row."""
         self._tidy()
         rows = self.rows[place]
         kept = rows >= 0
@@ -268,7 +268,7 @@ class Earliest:
 
 
 def shorten_texts(column: Any) -> Any:
-    """Values for a sample: long strings are cut, nested values become JSON."""
+    """Cut long strings for a sample; nested values become JSON."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return pc.utf8_slice_codeunits(column, 0, MOST_LETTERS)

@@ -1,7 +1,7 @@
-"""Time buckets to count in: minutes, hours, days, weeks, months; all in UTC.
+"""Time buckets: minutes, hours, days, weeks or months, all in UTC.
 
-The results of a backtest call them stretches. A stretch is identified by the number of stretches of
-its kind before it since 1970 (weeks start on Mondays).
+In the results of a backtest they are named `stretches`. A time bucket is numbered by counting the
+buckets of the same length since 1970; weeks start on Mondays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES = (*_MINUTES, "week", "month")
 
 
 class TimeBucket(msgspec.Struct, frozen=True):
-    """A length of stretches; `minutes` is 0 for weeks and months."""
+    """The length of time buckets; `minutes` is 0 for weeks and months."""
 
     name: str
     minutes: int = 0
@@ -44,11 +44,11 @@ class TimeBucket(msgspec.Struct, frozen=True):
 
     @property
     def shows_time(self) -> bool:
-        """Whether stretches are shorter than a day, so that labels need a time."""
+        """Whether buckets are shorter than a day, so that labels need a time."""
         return 0 < self.minutes < 1440
 
     def numbers(self, micros: Array) -> Array:
-        """The numbers of the stretches of some times, in µs since 1970."""
+        """The bucket number of each time; times are in µs since 1970."""
         if self.name == "month":
             return micros.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
         if self.name == "week":
@@ -56,7 +56,7 @@ class TimeBucket(msgspec.Struct, frozen=True):
         return micros // (self.minutes * _MINUTE)
 
     def starts(self, numbers: Array) -> Array:
-        """The starts of stretches: datetime64[s]."""
+        """The starts of buckets: datetime64[s]."""
         if self.name == "month":
             return numbers.astype("datetime64[M]").astype("datetime64[s]")
         if self.name == "week":
@@ -64,6 +64,7 @@ class TimeBucket(msgspec.Struct, frozen=True):
         return (numbers * (self.minutes * 60)).astype("datetime64[s]")
 
     def label(self, time: Any) -> str:
-        """A time as text: the day, with hour and minute if stretches are shorter than a day."""
+        """A time as text: the day, with hour and minute if buckets are shorter than a day, or the
+        month."""
         unit = "m" if self.shows_time else "M" if self.name == "month" else "D"
         return str(time.astype(f"datetime64[{unit}]")).replace("T", " ")

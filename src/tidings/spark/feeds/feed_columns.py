@@ -1,5 +1,5 @@
-"""The columns of feeds, in a module of their own: a pipeline file is checked against them without
-PySpark, which feeds.py needs.
+"""The columns of feeds. They are in a separate module because feeds.py needs PySpark, and a
+pipeline file is checked against them without it.
 """
 
 from __future__ import annotations
@@ -9,4 +9,4 @@ FEED_COLUMNS = {
     "author": "string", "categories": "array<string>", "published": "timestamp",
     "updated": "timestamp",
 }  # fmt: skip
-"""Names of columns, with their types in Spark."""
+"""The names of the columns, with their Spark types."""

@@ -1,10 +1,10 @@
 """Fetches RSS and Atom documents, and parses their entries.
 
-Requests are conditional (ETag, Last-Modified), and documents above a size are refused. Any failure
-is a `FeedProblem` whose message stays the same while the problem lasts, so that it can be reported
-once.
+Requests are conditional (ETag, Last-Modified), and documents that are too large are refused. Any
+failure is a `FeedProblem` whose message stays the same while the problem lasts, so that it can be
+reported once.
 
-Neither step is bounded in time against a hostile server: it can send a byte now and then, and
+A hostile server can make both steps last arbitrarily long: it can send one byte at a time, and
 feedparser takes quadratic time for some texts. fetch_pool.py runs both under a deadline.
 
 An entry is identified by its *key*: a digest of its id, or else of its link, or else of all its
@@ -33,7 +33,7 @@ TIMEOUT = 20.0
 """Seconds that one feed may take, from the request to the last parsed entry."""
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes of the largest accepted document; feedparser takes a second per million."""
+"""The largest accepted size of a document, in bytes; feedparser takes a second per million."""
 
 _CLOSED = (b"</rss>", b"</feed>", b"</rdf>", b"</rdf:rdf>")
 
@@ -43,7 +43,7 @@ class FeedProblem(EnvironmentProblem):
 
 
 class Validators(msgspec.Struct, frozen=True):
-    """The server's tokens for the version of a document that we have."""
+    """The server's identifiers of the document version that was fetched last."""
 
     etag: str = ""
     modified: str = ""
@@ -111,7 +111,7 @@ def fetch(
 
 
 def timeout_problem(address: str, timeout: float) -> FeedProblem:
-    """The problem of a feed that exceeded its time, in whatever step."""
+    """The problem of a feed that exceeded its time in any step."""
     return FeedProblem(f"The feed {address} took longer than {timeout:g} seconds.")
 
 
@@ -129,9 +129,9 @@ def _problem(address: str, error: Exception, timeout: float) -> FeedProblem:
 
 
 def parse(address: str, document: Document) -> list[Entry]:
-    """The entries of a document, in order, each key once.
+    """The entries of a document, in order, one per key.
 
-    Many real feeds are not well-formed, and their entries are accepted. But a document whose end is
+    Many real feeds are not well-formed, but their entries are accepted. A document whose end is
     missing is refused, because its last entry may be cut off.
     """
     feedparser = load_feedparser()
@@ -143,7 +143,7 @@ def parse(address: str, document: Document) -> list[Entry]:
         # make it read files of this machine, or an endless device.
         found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
-    except Exception as error:  # its lenient parser does not document what it raises
+    except Exception as error:  # feedparser does not document which exceptions it raises
         raise FeedProblem(f"The feed {address} cannot be parsed.") from error
     broken = isinstance(found.get("bozo_exception"), xml.sax.SAXException)
     ending = document.body[-1024:].lower()
@@ -161,7 +161,7 @@ def load_feedparser() -> Any:
         import feedparser
     except ImportError as error:
         raise EnvironmentProblem(
-            "feedparser is not installed: install tidings with its extra, `tidings[feeds]`."
+            "feedparser is not installed; install tidings with the extra `tidings[feeds]`."
         ) from error
     return feedparser
 
@@ -176,7 +176,7 @@ def _fetch_http(address: str, known: Validators, timeout: float, largest: int) -
     if answer.status == http.HTTPStatus.NOT_MODIFIED:
         return None
     if not 200 <= answer.status < 300:
-        raise FeedProblem(f"The feed {address} was refused with status {answer.status}.")
+        raise FeedProblem(f"The server of the feed {address} answered with status {answer.status}.")
     return Document(
         answer.body,
         answer.headers.get("Content-Type", ""),
@@ -196,7 +196,7 @@ def _fetch_file(path: Path, known: Validators, largest: int) -> Document | None:
 
 
 def _entry(address: str, found: Any) -> Entry:
-    # `in`, because `get` returns `published` for a missing `updated`, with a warning.
+    # Use `in`: for a missing `updated`, `get` returns `published`, with a warning.
     def text(name: str) -> str | None:
         return _clean(found[name]) if name in found else None
 

@@ -1,13 +1,13 @@
 """Fetches one document over HTTP from an untrusted server.
 
-Redirects are the danger: they may lead to a file, to another protocol, round in circles, or to an
-address inside our own network. So this module follows redirects itself, instead of urllib, which
-reads the whole body of a redirect and supports FTP:
+Redirects are the danger: they may lead to a file, to another protocol, in circles, or to an address
+inside our own network. So this module follows redirects itself; urllib reads the whole body of a
+redirect and supports FTP.
 
-- Only http and https, at most REDIRECTS times; only the header of a redirect is read.
-- After a public server, only public servers may follow. The address is checked when the connection
-  is made, so a name that resolves differently a moment later does not help. A feed whose own
-  address is internal may redirect anywhere, as it could serve internal content itself.
+- It follows only http and https, at most REDIRECTS times, and reads only the header of a redirect.
+- A public server may redirect only to public servers. The address is checked when the connection
+  is made, so an attacker gains nothing from a name that resolves differently a moment later. A feed
+  whose own address is internal may redirect anywhere, as it could serve internal content itself.
 
 Behind a proxy, the proxy connects; then only numeric addresses and localhost can be refused.
 
@@ -72,7 +72,7 @@ def _redirect_target(address: str, where: str) -> str:
     target = urllib.parse.urljoin(address, where)
     if urllib.parse.urlsplit(target).scheme not in {"http", "https"}:
         raise OSError("it was redirected to an address that is not HTTP")
-    # As urllib does it: the header is read as Latin-1, and may hold characters that a URL may not.
+    # Like urllib: the header is read as Latin-1, and may contain characters not allowed in a URL.
     return urllib.parse.quote(target, encoding="iso-8859-1", safe=string.punctuation)
 
 
@@ -88,14 +88,14 @@ def _body(answer: Any, largest: int) -> bytes:
 
 
 class _RedirectPolicy:
-    """Decides which servers may be asked for one document."""
+    """Decides which servers may be contacted to fetch one document."""
 
     def __init__(self) -> None:
-        self._public: bool | None = None  # whether the first server was public; None before it
+        self._public: bool | None = None  # whether the first server is public; None before that
 
     def connect(self, host: str, port: int, timeout: float | None) -> socket.socket:
-        """Connect to one of the addresses of `host`, if it is allowed."""
-        problem = OSError(f"there is no address for {host}")
+        """Connect to one of the allowed addresses of `host`."""
+        problem = OSError(f"{host} has no address")
         for family, kind, proto, _, place in socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
         ):
@@ -157,7 +157,7 @@ class _Direct(http.client.HTTPConnection):
 
 
 class _DirectTls(http.client.HTTPSConnection, _Direct):
-    """Its `connect` calls that of `_Direct` and then starts TLS on the socket."""
+    """Its `connect` calls `_Direct.connect` and then starts TLS on the socket."""
 
 
 class _Plain(urllib.request.HTTPHandler):

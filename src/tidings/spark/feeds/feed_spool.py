@@ -10,13 +10,13 @@ entries of each round of fetching are first written to a numbered file:
 Invariants:
 - A spool belongs to the stream that created it. Other streams are refused: they have read different
   files, and would remove some that the owner still needs.
-- `state.json` exists before anything else but the lock. A folder with other files and no state is
-  not a spool and is left alone; in a spool, only files with these exact names are touched.
-- Spark hears of file n only when `state.json` says `last >= n` and both are on disk. A crash may
-  leave a file beyond `last`; Spark never heard of it, and it is removed.
-- Files up to `committed` may be gone; those after it, up to `last`, exist.
-- A key in a file stays in `seen` while its feed shows the entry, and for REMEMBERED further keys,
-  because feeds drop entries for an hour and show them again.
+- `state.json` is written before anything else except the lock. A folder with other files and no
+  state is not a spool and is left alone; in a spool, only files with these exact names are changed.
+- Spark is told about file n only when `state.json` has `last >= n` and both are on disk. A crash
+  may leave a file beyond `last`; Spark does not know about it, so it is removed.
+- Files up to `committed` may have been removed; those after it, up to `last`, exist.
+- A key stays in `seen` while its feed shows the entry, and until REMEMBERED further keys are seen,
+  because feeds may drop entries for an hour and then show them again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidings.spark.feeds.feed_documents import Entry, Validators
 from tidings.spark.outbox.sealed_files import sync, write_whole
 
 REMEMBERED = 1000
-"""Keys remembered per feed, beyond those that it shows."""
+"""The keys remembered per feed, in addition to those that it shows."""
 
 STATE = "state.json"
 
@@ -54,13 +54,13 @@ class FeedState(msgspec.Struct):
 
 
 class SpoolState(msgspec.Struct, forbid_unknown_fields=True):
-    """The state of a spool. Its fields have no defaults, so that a foreign file of the same name
-    does not pass for a state."""
+    """The state of a spool. The first fields have no defaults, so that an unrelated file of the
+    same name is not accepted."""
 
     last: _Number
     committed: _Number
     feeds: dict[str, FeedState]
-    owner: str = ""  # the identity of a stream; empty if the query does not tell
+    owner: str = ""  # the id of the stream; empty if the query does not give it
 
 
 class Spool:
@@ -100,12 +100,12 @@ class Spool:
         return self._state.feeds.setdefault(address, FeedState())
 
     def forget_others(self, addresses: Iterable[str]) -> None:
-        """Drop the state of feeds that are no longer asked for."""
+        """Drop the state of feeds that are no longer read."""
         for address in self._state.feeds.keys() - set(addresses):
             del self._state.feeds[address]
 
     def take_new(self, address: str, shown: list[Entry]) -> list[Entry]:
-        """Return the unseen ones among the entries that a feed shows, and mark all as seen."""
+        """Return the new ones among the entries that a feed shows, and mark all as seen."""
         feed = self.feed(address)
         keys = [entry.key() for entry in shown]
         seen = set(feed.seen)
@@ -134,8 +134,8 @@ class Spool:
             lines = self._file(number).read_bytes().splitlines()
         except FileNotFoundError as error:
             raise EnvironmentProblem(
-                f"The spool {self._folder} lacks file {number}, which the checkpoint asks for: "
-                "it belongs to another checkpoint, or files were removed from it."
+                f"The spool {self._folder} lacks file {number}, which the checkpoint needs: "
+                "the spool belongs to another checkpoint, or files were removed from it."
             ) from error
         for at, line in enumerate(lines, 1):
             try:
@@ -146,26 +146,26 @@ class Spool:
                 ) from error
 
     def commit(self, number: int) -> None:
-        """Remove files that Spark will not ask for again."""
+        """Remove files that Spark will not read again."""
         if number > self._state.committed:
             self._state.committed = number
             self.save()
             self._tidy()
 
     def catch_up(self, number: int) -> None:
-        """Number new files from after `number`: the checkpoint may be ahead of a new spool."""
+        """Number new files from `number` + 1 on, as the checkpoint may be ahead of a new spool."""
         if number <= self._state.last:
             return
         if self._state.last > self._state.committed:
             raise EnvironmentProblem(
-                f"The spool {self._folder} ends with file {self._state.last} and the checkpoint "
-                f"with {number}: they do not belong together."
+                f"The spool {self._folder} ends with file {self._state.last}, but the checkpoint "
+                f"ends with file {number}: they do not belong together."
             )
         self._state.last = self._state.committed = number
         self.save()
 
     def close(self) -> None:
-        """Let another query use the folder."""
+        """Release the folder, so that another query can use it."""
         if self._lock >= 0:
             release_lock(self._lock)
         self._lock = -1
@@ -181,7 +181,8 @@ class Spool:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise EnvironmentProblem(
-                        f"The spool {self._folder} is used by another query: give each its own."
+                        f"The spool {self._folder} is used by another query: give each query its "
+                        "own spool."
                     ) from None
                 time.sleep(0.1)
 
@@ -198,7 +199,7 @@ class Spool:
 
 
 def load_state(folder: Path) -> SpoolState | None:
-    """The state of the spool in a folder, in use or not; None if there is no spool."""
+    """The state of the spool in a folder, whether or not it is in use; None if there is none."""
     path = folder / STATE
     try:
         return msgspec.json.decode(path.read_bytes(), type=SpoolState)
@@ -211,7 +212,7 @@ def load_state(folder: Path) -> SpoolState | None:
 
 
 def feed_problems(folder: Path) -> dict[str, str]:
-    """The feeds that could not be read the last time, each with its problem."""
+    """The feeds whose last fetch failed, each with its problem."""
     state = load_state(folder)
     feeds = {} if state is None else state.feeds
     return {address: feed.problem for address, feed in feeds.items() if feed.problem}
@@ -239,6 +240,6 @@ def _need_own(folder: Path) -> None:
     found = {path.name for path in folder.iterdir()}
     if STATE not in found and found - _BEGUN:
         raise EnvironmentProblem(
-            f"The folder {folder} is not empty and not a spool, it has {min(found - _BEGUN)}: "
-            "give the spool its own folder."
+            f"The folder {folder} is not a spool, but it contains {min(found - _BEGUN)}: use an "
+            "empty folder for the spool."
         )

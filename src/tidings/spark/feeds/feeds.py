@@ -1,26 +1,26 @@
-"""A data source of Spark for RSS and Atom feeds, for streams and tables.
+"""A Spark data source for RSS and Atom feeds, for streams and tables.
 
     spark.dataSource.register(FeedSource)
     spark.readStream.format("tidings-feeds").option("urls", "https://...").option("spool", "...")
 
 Options:
     urls       http and https addresses, file URLs and paths, separated by spaces or lines
-    spool      folder for fetched entries (streams; see feed_spool.py); one per query, on a disk
-               that outlives the driver; executors do not need it
+    spool      folder for fetched entries (only for streams; see feed_spool.py); one per query, on a
+               disk that outlives the driver; executors do not need it
     checkpoint the folder of the query's checkpoint, if it is on this machine: the spool then
                belongs to it, and queries with another checkpoint are refused
     interval   seconds between two rounds of fetching (60)
     timeout    seconds for fetching and parsing one feed (20)
-    largest    bytes of the largest document (4 MiB)
-    maxFilesPerTrigger   rounds of fetching in one micro-batch, at most (all)
+    largest    the largest size of a document, in bytes (4 MiB)
+    maxFilesPerTrigger   the most rounds of fetching in one micro-batch (all)
 
 Invariant: an offset is `{"file": n}`, the number of a spool file. The rows between two offsets are
 read from the spool, never from the reader's memory, so a repeated micro-batch has the same rows,
 even in another process. Rows are sent to tasks inside the partitions.
 
-A failing feed does not end a stream, nor delay it beyond `timeout` (fetch_pool.py). Each query logs
-the problem when it appears, changes or disappears. A table is read only once, so there a feed that
-fails is an error.
+A failing feed does not stop a stream, or delay it by more than `timeout` (fetch_pool.py). Each
+query logs the problem when it appears, changes or disappears. A table is read only once, so a feed
+that fails there is an error.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from tidings.spark.outbox.spark_checkpoint import stream_of
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in FEED_COLUMNS.items())
 
 _log = logging.getLogger(__name__)
-_ROWS = 5_000  # in one partition
+_ROWS = 5_000  # the most rows in one partition
 
 
 class FeedOptions:
@@ -68,7 +68,7 @@ class FeedOptions:
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.urls = documents.split_addresses(options.get("urls", ""))
         if not self.urls:
-            raise EnvironmentProblem('The option "urls" is missing: name the feeds to read.')
+            raise EnvironmentProblem('The option "urls" is missing, expected the feeds to read.')
         self.spool = options.get("spool", "")
         self.checkpoint = options.get("checkpoint", "")
         self.interval = _number(options, "interval", 60.0)
@@ -100,7 +100,7 @@ class FeedSource(DataSource):
         options = FeedOptions(self.options)
         if not options.spool:
             raise EnvironmentProblem(
-                'The option "spool" is missing: a stream of feeds needs a folder of its own.'
+                'The option "spool" is missing, expected a folder for fetched entries.'
             )
         return FeedStreamReader(options)
 
@@ -125,7 +125,7 @@ class FeedReader(DataSourceReader):
 class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads entries as they appear. Spark creates it in the driver and pickles it for tasks.
 
-    So nothing is opened before the first request for offsets, which tasks never make.
+    So nothing is opened before the first request for offsets, which only the driver makes.
     """
 
     def __init__(self, options: FeedOptions) -> None:
@@ -137,7 +137,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._once = False  # fetch only once
 
     def initialOffset(self) -> dict[str, int]:
-        # Not 0: a new query on a used spool continues with its remaining files.
+        # Not 0: a new query with an existing spool continues with the remaining files.
         return {"file": self._spool.committed}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -204,7 +204,7 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 feed.validators = result.validators
             if result.problem and result.problem != self._reported.get(address):
                 _log.warning(result.problem)
-            elif feed.problem and not result.problem:  # also a problem of an earlier query
+            elif feed.problem and not result.problem:  # the problem may be from an earlier query
                 _log.warning(f"The feed {address} can be read again.")
             self._reported[address] = feed.problem = result.problem
         if fresh:
@@ -231,6 +231,6 @@ def _number(options: MutableMapping[str, str], name: str, default: float) -> flo
         number = -1.0
     if not 0 <= number < inf:
         raise EnvironmentProblem(
-            f'The option "{name}" is {options[name]!r}, expected a number from 0 on.'
+            f'The option "{name}" is {options[name]!r}, expected a number not below 0.'
         )
     return number

@@ -2,13 +2,13 @@
 
 A server can send its header one byte at a time, a name can take minutes to resolve, and a short
 text can keep a regular expression of feedparser busy for hours while it holds the GIL. No timeout
-inside a process guards against all of that, but the process can be killed:
+inside a process covers all these cases, but the process can be killed:
 
     FetchPool ── FetchProcess ── process     JSON line in: FetchTask    JSON line out: FetchResult
 
 Invariants:
-- A fetch ends within `timeout` plus GRACE. Before it starts, the process sets an alarm that kills
-  it, so this also holds if its parent is gone. Idle processes end when their input closes.
+- A fetch ends within `timeout` plus GRACE. Before each fetch, the process sets an alarm that kills
+  it, so this holds even if its parent has died. Idle processes end when their input closes.
 - There are never more than THREADS processes. A killed process is replaced when it is needed.
 - The memory of each process is bounded, and so is the size of its answer.
 """
@@ -31,18 +31,18 @@ from tidings.spark.feeds import feed_documents as documents
 from tidings.spark.feeds.feed_documents import Entry, FeedProblem, Validators
 
 THREADS = 8
-"""Feeds that are fetched at the same time."""
+"""The most feeds fetched at the same time."""
 
 GRACE = 1.0
-"""Seconds after `timeout` at which a process is killed, if it has not given up by itself."""
+"""Seconds after `timeout` at which a process is killed if the fetch has not ended."""
 
-_MEMORY = 256 * 1024 * 1024  # bytes of a process, plus _TIMES the largest document
+_MEMORY = 256 * 1024 * 1024  # bytes for a process, plus _TIMES the largest document
 _TIMES = 64
-_SENT_BACK = 4  # times the largest document: entities can expand
+_SENT_BACK = 4  # the size limit of an answer, in largest documents, as entities can expand
 
 
 class FetchTask(msgspec.Struct, frozen=True):
-    """A feed to fetch, and the known version of it."""
+    """A feed to fetch, and its known version."""
 
     address: str
     known: Validators = Validators()
@@ -51,7 +51,7 @@ class FetchTask(msgspec.Struct, frozen=True):
 
 
 class FetchResult(msgspec.Struct, frozen=True):
-    """A problem, or that the feed is unchanged, or its entries."""
+    """A problem, or the entries of a feed; `changed` is False if it still has the known version."""
 
     problem: str = ""
     changed: bool = False
@@ -60,7 +60,7 @@ class FetchResult(msgspec.Struct, frozen=True):
 
 
 class FetchProcess:
-    """At most one process, started when it is needed, and again after it was killed."""
+    """At most one process, started when needed, and restarted after it was killed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -99,7 +99,8 @@ class FetchProcess:
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._process is None:
-            # With `-P` and our path it imports the same modules, and none from the current folder.
+            # With `-P` and this path, the process imports the same modules as this one, and none
+            # from the current folder.
             path = os.pathsep.join(place for place in sys.path if place)
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tidings.spark.feeds.fetch_pool"],
@@ -119,7 +120,8 @@ class FetchPool:
 
     def fetch(self, tasks: Sequence[FetchTask]) -> list[FetchResult]:
         """Fetch feeds, several at a time; results are in the order of the tasks."""
-        idle: queue.LifoQueue[FetchProcess] = queue.LifoQueue()  # few feeds, few processes
+        # LIFO, so that few feeds start few processes
+        idle: queue.LifoQueue[FetchProcess] = queue.LifoQueue()
         for process in self._all:
             idle.put(process)
 
@@ -138,12 +140,9 @@ class FetchPool:
             process.close()
 
 
-# -- in the process ----------------------------------------------------------------------------
-
-
 def main() -> int:
-    """Fetch the feeds named on stdin until it ends."""
-    # The alarm kills the process; a handler in Python would wait for the interpreter.
+    """Run the fetching process: fetch the feeds named on stdin until it ends."""
+    # The alarm kills the process directly; a Python handler would wait for the interpreter.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -178,7 +177,7 @@ def _answer(task: FetchTask) -> bytes:
 
 
 def _limit_memory(memory: int) -> None:
-    with suppress(ValueError, OSError):  # not available everywhere, and limited itself
+    with suppress(ValueError, OSError):  # not every platform allows it
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         if most != resource.RLIM_INFINITY:
             memory = min(memory, most)

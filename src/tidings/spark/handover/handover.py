@@ -1,23 +1,24 @@
-"""How Spark hands batches of rows to a rendezvous point, each batch once. No I/O happens here.
+"""The protocol by which Spark hands batches of rows to a rendezvous point, each batch exactly once.
+No I/O happens here.
 
     task     rows ------>            makes them durable
              <------- kept
     driver   commit ---->            makes the batch durable, delivers it
-             <-- committed           or `missing`, when rows it names are not there
+             <-- committed           or `missing`, if the point lacks rows of the batch
 
-A *stream* is whatever has batch numbers of its own. A task sends the rows of one partition under an
-*attempt*, a number that no other try at the partition has, in this run or another one. So what a
-failed try left behind is never mixed up with the rows of a later one, and what no commit names is
-dropped with the commit of its batch.
+A *stream* is any source of rows that numbers its batches. A task sends the rows of one partition
+under an *attempt*, a number that no other attempt at the partition uses, in this run or any other.
+So the rows of a failed attempt are never mixed with those of a later one. When a batch is
+committed, the rows that the commit does not name are dropped.
 
-Any message may be lost, or come twice, or late:
-- the state of a point is what `receive` makes of its log, and of nothing else;
-- what a reply says is true of the log once the record of the same outcome is durable, so the record
-  is written first and the reply sent after it;
-- a batch that was committed stays as it was then: more rows for it, or another commit, change
-  nothing and are answered with `committed`;
-- `kept` is cumulative, and rows beyond a gap are not taken, so a sender that hears nothing sends
-  again from the last row that was kept.
+Any message may be lost, duplicated or late:
+- the state of a point depends only on its log, replayed through `receive`;
+- a reply is true once the record of the same outcome is durable, so the record is written before
+  the reply is sent;
+- a committed batch never changes: more rows for it, or another commit, have no effect and are
+  answered with `committed`;
+- `kept` is cumulative, and rows after a gap are ignored, so a sender that gets no reply resends
+  everything after the last row known to be kept.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Outcome(NamedTuple):
 
 
 class Point:
-    """The receiving side: what is kept and what is committed, per stream."""
+    """The receiving side: pending rows and committed batches, per stream."""
 
     def __init__(self) -> None:
         self._committed: dict[str, Numbers] = {}
@@ -59,7 +60,7 @@ class Point:
         self._pending: dict[tuple[str, int], dict[tuple[int, int], list[bytes]]] = {}
 
     def receive(self, request: Request) -> Outcome:
-        """Take a request, from a client or from the log. The same log gives the same state."""
+        """Handle a request, from a client or from the log. The same log gives the same state."""
         stream, batch = request.stream, request.batch
         if batch in self._committed.get(stream, ()):
             return Outcome(None, [], Committed(stream, batch))
@@ -102,9 +103,9 @@ class Point:
 
 
 class Sender:
-    """The sending side of one attempt: what is not known to be kept, and what to send next.
+    """The sending side of one attempt: the rows not yet known to be kept, and what to send next.
 
-    At most `window` messages are held. After silence or a new connection, `rewind`.
+    Holds at most `window` messages. Call `rewind` after a timeout or a new connection.
     """
 
     def __init__(
@@ -116,42 +117,42 @@ class Sender:
         self._sent = 0  # of those waiting
         self._count = 0
         self.committed = False
-        """Another run has committed the batch: nothing more needs to be sent."""
+        """True if another run has committed the batch; then nothing more needs to be sent."""
 
     @property
     def part(self) -> Part:
-        """What was sent, once all of it is kept."""
+        """The description of this attempt for the commit; valid once all rows are kept."""
         return Part(self._key[2], self._key[3], self._count)
 
     @property
     def full(self) -> bool:
-        """Nothing can be offered before something is kept."""
+        """Whether the window is full, so that `offer` must wait for a `kept`."""
         return len(self._waiting) >= self._window
 
     @property
     def done(self) -> bool:
-        """All that was offered is kept."""
+        """Whether all offered rows are kept."""
         return not self._waiting
 
     def offer(self, payloads: list[bytes]) -> None:
-        """Rows that come next in the partition."""
+        """Add the next rows of the partition."""
         if payloads and not self.committed:
             self._waiting.append(Rows(*self._key, self._count, payloads))
         self._count += len(payloads)
 
     def pull(self) -> Rows | None:
-        """The next message to send, or None when there is nothing to do but wait."""
+        """The next message to send, or None if all have been sent."""
         if self._sent == len(self._waiting):
             return None
         self._sent += 1
         return self._waiting[self._sent - 1]
 
     def rewind(self) -> None:
-        """Send again all that is not known to be kept."""
+        """Resend all rows that are not known to be kept."""
         self._sent = 0
 
     def receive(self, reply: Reply) -> None:
-        """Take a reply; one that is old or meant for another changes nothing."""
+        """Handle a reply. An old reply, or one for another attempt, has no effect."""
         if isinstance(reply, Committed) and (reply.stream, reply.batch) == self._key[:2]:
             self.committed = True
             self._waiting.clear()
@@ -169,7 +170,7 @@ class Sender:
 
 
 class Numbers:
-    """A set of integers, small where they follow each other."""
+    """A set of integers, stored as ranges: consecutive integers take little memory."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []

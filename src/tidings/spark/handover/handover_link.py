@@ -1,8 +1,8 @@
-"""A connection to a rendezvous point that outlives the point.
+"""A connection to a rendezvous point that survives restarts of the point.
 
-While the point is away, or starts again, the same things are said until they are answered; the
-protocol (handover.py) makes that harmless. Only when trying has failed for the whole of `patience`
-does it end, with an `EnvironmentProblem`; Spark then tries the task or the batch again.
+While the point is down or restarting, each message is resent until it is answered; the protocol
+(handover.py) makes that harmless. If all attempts fail for `patience` seconds, the link raises
+`EnvironmentProblem`, and Spark retries the task or the batch.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PATIENCE = 60.0
 """Seconds without an answer after which a link gives up."""
 
 _SILENCE = 10.0  # seconds without an answer after which a new connection is tried
-_PAUSE = (0.05, 1.0)  # seconds between two tries: the first, the longest
+_PAUSE = (0.05, 1.0)  # seconds between two attempts: the first pause, the longest pause
 _CHUNK = 256 * 1024
 
 
 class Link:
-    """One side's connection; not for use by two threads."""
+    """A client's connection to the point; not thread-safe."""
 
     def __init__(self, host: str, port: int, patience: float = PATIENCE) -> None:
         self._address = (host, port)
@@ -58,7 +58,7 @@ class Link:
         self._close()
 
     def push(self, sender: Sender, chunks: Iterable[list[bytes]]) -> None:
-        """Send rows; returns when all are durable at the point, or the batch was committed."""
+        """Send rows; return when all are durable at the point, or the batch is committed."""
         for payloads in chunks:
             sender.offer(payloads)
             while sender.full:
@@ -67,31 +67,31 @@ class Link:
             self._step(sender)
 
     def ask(self, request: Request) -> Reply:
-        """The answer to anything but rows."""
+        """Send a request other than rows, and return the reply."""
         while True:
             try:
                 self._connected().sendall(frame(request))
                 while True:
                     reply = self._next()
                     if isinstance(reply, Kept):
-                        continue  # for rows that were sent twice
+                        continue  # a late reply to rows that were sent twice
                     if (reply.stream, reply.batch) == (request.stream, request.batch):
                         return reply
             except (OSError, ValueError) as error:
                 self._retry(error)
 
     def commit(self, commit: Commit) -> None:
-        """Have a batch delivered; EnvironmentProblem when the point lacks rows of it."""
+        """Commit a batch, so that it is delivered; raise EnvironmentProblem if rows are missing."""
         reply = self.ask(commit)
         if isinstance(reply, Missing):
             raise EnvironmentProblem(
                 f"Batch {commit.batch} of {commit.stream} cannot be committed: the rendezvous "
-                f"point lacks rows of {len(reply.parts)} partitions, so it must be sent again."
+                f"point lacks rows of {len(reply.parts)} partitions. The batch must be sent again."
             )
         assert isinstance(reply, Committed)
 
     def _step(self, sender: Sender) -> None:
-        """Send what can be sent, and take one reply."""
+        """Send all messages that are ready, and handle one reply."""
         try:
             if self._socket is None:
                 sender.rewind()
@@ -121,7 +121,8 @@ class Link:
     def _retry(self, error: Exception) -> None:
         self._close()
         now = time.monotonic()
-        # Not since the last answer: the rows to send may have been long in coming.
+        # Count from the first failure, not from the last reply: the rows themselves may have taken
+        # long to arrive.
         self._failing_since = self._failing_since or now
         if now - self._failing_since > self._patience:
             host, port = self._address

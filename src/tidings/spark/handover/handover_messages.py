@@ -1,6 +1,6 @@
-"""The messages of the handover to a rendezvous point; handover.py says what they do.
+"""The messages of the handover to a rendezvous point; handover.py describes the protocol.
 
-On the wire each is MessagePack behind four bytes of length.
+On the wire each message is MessagePack, preceded by its length in four bytes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import msgspec
 Message = TypeVar("Message")
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes of the largest message that is taken; what announces more is not one of ours."""
+"""The size limit of a message in bytes. A larger length means that the sender speaks another
+protocol."""
 
 _LENGTH = struct.Struct(">I")
 
 
 class Part(NamedTuple):
-    """What one task sent: its partition, the attempt that succeeded, the number of its rows."""
+    """The rows that one task sent: its partition, the successful attempt, the number of rows."""
 
     partition: int
     attempt: int
@@ -28,7 +29,7 @@ class Part(NamedTuple):
 
 
 class Rows(msgspec.Struct, frozen=True, array_like=True, tag="rows"):
-    """Rows of a partition; `first` is the place of the first one in it, from 0."""
+    """Rows of a partition; `first` is the position of the first one in the partition, from 0."""
 
     stream: str
     batch: int
@@ -47,7 +48,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, tag="commit"):
 
 
 class Abort(msgspec.Struct, frozen=True, array_like=True, tag="abort"):
-    """Drop what came for the batch, unless it is committed."""
+    """Drop the rows received for the batch, unless it is committed."""
 
     stream: str
     batch: int
@@ -71,7 +72,7 @@ class Kept(msgspec.Struct, frozen=True, array_like=True, tag="kept"):
 
 
 class Committed(msgspec.Struct, frozen=True, array_like=True, tag="committed"):
-    """The batch is delivered, or will be whatever happens."""
+    """The batch is delivered, or certainly will be."""
 
     stream: str
     batch: int
@@ -85,7 +86,7 @@ class Pending(msgspec.Struct, frozen=True, array_like=True, tag="pending"):
 
 
 class Missing(msgspec.Struct, frozen=True, array_like=True, tag="missing"):
-    """The batch cannot be committed: these parts are not there in full."""
+    """The batch cannot be committed: the point lacks rows of these parts."""
 
     stream: str
     batch: int
@@ -97,13 +98,14 @@ Reply = Kept | Committed | Pending | Missing
 
 
 def frame(message: Request | Reply) -> bytes:
-    """A message as it travels."""
+    """Encode a message for the wire."""
     body = msgspec.msgpack.encode(message)
     return _LENGTH.pack(len(body)) + body
 
 
 class Frames(Generic[Message]):
-    """Bytes as they come, to messages of one kind. ValueError: these are not ours."""
+    """Decodes a stream of bytes into messages of one kind. Raises ValueError for bytes that are no
+    such message."""
 
     def __init__(self, kind: object) -> None:
         self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(kind)
@@ -114,7 +116,7 @@ class Frames(Generic[Message]):
         while len(self._bytes) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._bytes)
             if length > LARGEST:
-                raise ValueError(f"a message of {length} bytes is announced")
+                raise ValueError(f"found a message of {length} bytes, expected at most {LARGEST}")
             end = _LENGTH.size + length
             if len(self._bytes) < end:
                 return
@@ -123,5 +125,5 @@ class Frames(Generic[Message]):
             try:
                 message = self._decoder.decode(body)
             except msgspec.DecodeError as error:
-                raise ValueError(f"a message cannot be read: {error}") from error
+                raise ValueError(f"a message cannot be decoded: {error}") from error
             yield message

@@ -1,4 +1,4 @@
-"""Handing rows to the rendezvous point of the router network: a sink of Spark, and a function.
+"""Hands rows to the rendezvous point of the router network: a sink for Spark, and a function.
 
     spark.dataSource.register(RendezvousSink)
     df.writeStream.format("tidings-rendezvous").option("host", ...).option("port", ...)
@@ -6,17 +6,18 @@
     df.writeStream.foreachBatch(lambda df, n: hand_over(df, n, Target(...)))
 
 Options:
-    host, port   where the point listens (127.0.0.1, no default)
-    stream       a name for where the rows come from (no default)
+    host, port   the address of the point (127.0.0.1, no default)
+    stream       a name for the source of the rows (no default)
     columns      the columns to send, separated by commas (all)
-    patience     seconds to go on while the point does not answer (60)
+    patience     seconds to keep trying while the point does not answer (60)
     batch        for tables: a number that makes writing the same table again harmless (random)
 
-A row travels as the bytes of its column when there is one column and it is binary, and as a
-MessagePack map of its columns otherwise.
+If the only column is binary, its value is sent as it is. Otherwise a row is sent as a MessagePack
+map of its columns.
 
-Invariant: a batch of a query is delivered once, however often Spark tries it. Batch numbers start
-again with a new checkpoint, so a query's id, which does too, is made a part of the stream's name.
+Invariant: each batch of a query is delivered once, however often Spark attempts it. With a new
+checkpoint, batch numbers restart at 0 and the query gets a new id. So the query's id is part of the
+stream's name.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ if TYPE_CHECKING:
 
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
-_TABLES = 1 << 62  # numbers from here on are drawn at random; those of streams stay below
+_TABLES = 1 << 62  # batches of tables get random numbers from here on; streams stay below
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where rows go, and which columns of them."""
+    """The point that gets the rows, and the columns to send."""
 
     host: str
     port: int
@@ -85,11 +86,11 @@ class Target(msgspec.Struct, frozen=True):
         return target
 
     def check(self, names: list[str]) -> None:
-        """EnvironmentProblem: a column is asked for that is not there."""
+        """Raise EnvironmentProblem if a column to send is not among the names."""
         for name in self.columns:
             if name not in names:
                 raise EnvironmentProblem(
-                    f"There is no column {name} to send: there are {', '.join(names)}."
+                    f"There is no column {name} to send; the columns are {', '.join(names)}."
                 )
 
     def link(self) -> Link:
@@ -97,7 +98,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Sent(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The message from a task to the driver: the rows that it sent."""
 
     def __init__(self, stream: str, part: Part) -> None:
         self.stream = stream
@@ -114,11 +115,11 @@ class RendezvousSink(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
         if overwrite:
             raise EnvironmentProblem(
-                'What was handed over cannot be overwritten: use mode("append").'
+                'Rows that were handed over cannot be overwritten: use mode("append").'
             )
         batch = self.options.get("batch", str(_TABLES + secrets.randbelow(_TABLES)))
         if not batch.isdecimal():
-            raise EnvironmentProblem(f'The option "batch" is {batch!r}: a number is needed.')
+            raise EnvironmentProblem(f'The option "batch" is {batch!r}, expected a number.')
         return TableWriter(Target.of(self.options, schema), int(batch))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
@@ -145,7 +146,7 @@ class TableWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes each micro-batch under its number. Spark tells it to tasks as a local property."""
+    """Writes each micro-batch under its number. Tasks read the number from a local property."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -165,13 +166,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def hand_over(df: DataFrame, batch_id: int, target: Target) -> bool:
-    """Hand over the rows of a micro-batch; for `foreachBatch`, where it may be called again.
+    """Hand over the rows of a micro-batch; for `foreachBatch`, which may repeat a batch.
 
-    Returns False, and runs nothing, when this batch of the stream is there already. In a streaming
-    query the stream is that of the query, as for the sink; elsewhere it is `target.stream` alone.
+    Returns False without running a job if the point has already committed this batch of the stream.
+    In a streaming query the stream's name includes the query's id, as in the sink; elsewhere it is
+    `target.stream` alone.
     """
     target.check(df.columns)
-    # A session of Spark Connect has no context; the stream is `target.stream` alone there.
+    # A Spark Connect session has no context, so there the stream is `target.stream` alone.
     context = getattr(df.sparkSession, "sparkContext", None)
     stream = _of_query(target.stream, context.getLocalProperty(_QUERY) if context else None)
     with target.link() as link:
@@ -189,8 +191,8 @@ def hand_over(df: DataFrame, batch_id: int, target: Target) -> bool:
 
 
 def _send(target: Target, stream: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Part:
-    """Runs in a task: send the rows of its partition."""
-    # The numbers that Spark gives attempts start again with each run; these never do.
+    """Send the rows of one partition; runs in a task."""
+    # Spark's attempt numbers restart with each run, so attempts get random numbers.
     sender = Sender(stream, batch, _task().partitionId(), secrets.randbits(63))
     with target.link() as link:
         link.push(sender, chunks(target.columns, batches))
@@ -200,13 +202,13 @@ def _send(target: Target, stream: str, batch: int, batches: Iterator[pa.RecordBa
 def _commit(target: Target, messages: list[WriterCommitMessage | None], batch: int) -> None:
     sent = [message for message in messages if isinstance(message, Sent)]
     with target.link() as link:
-        # All are of one stream; a batch without tasks has no rows and needs no commit.
+        # All messages have the same stream. A batch without tasks has no rows and needs no commit.
         for stream in {each.stream for each in sent}:
             link.commit(Commit(stream, batch, [each.part for each in sent]))
 
 
 def _abort(target: Target, stream: str, batch: int) -> None:
-    # A courtesy: without it the rows go when the batch is committed.
+    # Optional: without it the rows are dropped when the batch is committed.
     with (
         suppress(EnvironmentProblem),
         Link(target.host, target.port, min(target.patience, 5)) as link,
@@ -220,5 +222,5 @@ def _of_query(stream: str, query: str | None) -> str:
 
 def _task() -> Any:
     context = TaskContext.get()
-    assert context is not None  # Spark calls this in tasks only
+    assert context is not None  # always set: this runs only in tasks
     return context

@@ -1,14 +1,14 @@
-"""Subscriptions to snapshots, from tables on Spark and from change logs.
+"""Compiles subscriptions into snapshots, from tables on Spark and from change logs.
 
     table of id, filter ──loading, load_tasks──> snapshot      millions, no filter in memory
     change log ──log_snapshots──> snapshots/VERSION-COLUMNS    one for each set of columns
 
     loading.py         checks and compiles a table; the driver holds arrays of small integers
-    load_tasks.py      what runs in the workers meanwhile
+    load_tasks.py      the tasks that run in the workers
     log_snapshots.py   the snapshots that pipelines keep beside a log
-    restated.py        filters of a log under the columns of a pipeline: which number has each
+    restated.py        numbers the filters of a log under the columns of a pipeline
 
-Users get `subscriptions` and `build_snapshot` from `tidings.spark`; what is exported here is for
+Users get `subscriptions` and `build_snapshot` from `tidings.spark`; the names exported here are for
 cli. Start at loading.py, or at log_snapshots.py for pipelines.
 """
 

@@ -1,6 +1,6 @@
-"""Runs in Spark's Python workers while subscriptions are loaded: parses filters, gathers their
-hulls, joins hulls. Large results go to files in a folder that the driver sees too; only a row about
-each travels through Spark.
+"""Tasks that run in Spark's Python workers while subscriptions are loaded: they parse filters,
+gather their hulls and join the hulls. Large results go to files in a folder that the driver can
+read; only one row per file travels through Spark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _finders: dict[str, Finder] = {}
 
 
 def make_reader(attributes: Attributes | None, canonical: bool) -> Task:
-    """Make a task from rows of (id, filter) to (id, filter, canonical if wanted, key, reason)."""
+    """Make a task that maps rows of (id, filter) to (id, filter, canonical, key, reason). The
+    column `canonical` is left out unless it is asked for."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -49,7 +50,7 @@ def make_reader(attributes: Attributes | None, canonical: bool) -> Task:
 
 
 def _read(text: str | None, attributes: Attributes | None) -> Filter | str:
-    """The filter, or why it is refused."""
+    """The filter, or the reason why it is refused."""
     if text is None:
         return "the filter is null"
     try:
@@ -61,7 +62,7 @@ def _read(text: str | None, attributes: Attributes | None) -> Filter | str:
 
 
 def make_gatherer(files: list[str], folder: str, attributes: Attributes | None) -> Task:
-    """Make a task that gathers the hulls of numbered files of texts, into a file each."""
+    """Make a task that reads numbered files of filter texts and writes a file of hulls for each."""
 
     def gather(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in _numbers(batches):
@@ -79,7 +80,8 @@ def make_gatherer(files: list[str], folder: str, attributes: Attributes | None) 
 def make_joiner(
     folder: str, texts: str, attributes: Attributes | None, size: int, count: int
 ) -> Task:
-    """Make a task that finds the coverings of numbered blocks of hulls, into a file each."""
+    """Make a task that finds the coverings in numbered blocks of hulls and writes a file for each
+    block."""
 
     def join_blocks(batches: Batches) -> Iterator[pa.RecordBatch]:
         for number in _numbers(batches):
@@ -106,5 +108,5 @@ def _open_finder(folder: str, texts: str, attributes: Attributes | None) -> Find
 
 
 def read_texts(path: str) -> pa.ChunkedArray:
-    """The texts of filters, mapped from an Arrow file."""
+    """The filter texts of an Arrow file, memory-mapped."""
     return pa.ipc.open_file(pa.memory_map(path)).read_all().column(0)

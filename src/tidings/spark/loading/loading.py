@@ -6,9 +6,10 @@
         block of hulls ──join──> coverings ─┐        │
                                             ├─> edges, nodes, index: the snapshot
 
-Work on single filters, and the join, run as tasks. Their results go to files in a folder beside the
-snapshot, which the driver and all workers must see. The driver holds arrays of small integers, but
-no filters and no forms; it parses a text again only if hulls alone don't decide a covering.
+Tasks parse the filters and join the hulls. Their results go to files in a folder beside the
+snapshot, which the driver and all workers must be able to access. The driver holds arrays of small
+integers, but no filters and no forms; it parses a text again only if the hulls alone don't decide
+whether one filter covers another.
 
 Cost in the driver: at most some 500 bytes per `mixed` filter.
 """
@@ -61,8 +62,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Progress = Callable[[str], None]
 ROWS = 1 << 17  # filters of one file, hulls of one block
-LEAST_TASKS, MOST_TASKS = 16, 64  # for reading filters; the second if the cores are not known
-POLL = 0.02  # seconds between two looks for a file
+LEAST_TASKS, MOST_TASKS = 16, 64  # for parsing; MOST_TASKS if the number of cores is not known
+POLL = 0.02  # seconds between two checks for a file
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
@@ -72,15 +73,15 @@ def subscriptions(
     filter: str = "filter",
     attributes: Attributes | None = None,
 ) -> DataFrame:
-    """Check the filters of a table. The result has a row for each of its rows, with the columns
+    """Check the filters of a table. The result has one row for each row of the table, with columns
 
     - `id`, `filter`: as given;
     - `canonical`: the filter's canonical text;
     - `key`: its identity, 16 bytes: equal filters have equal keys, however they are written;
-    - `reason`: null, or one sentence on what is wrong with the row; then `canonical` and `key` are
-      null.
+    - `reason`: null for a good row; otherwise one sentence that says what is wrong, and `canonical`
+      and `key` are null.
 
-    `id` and `filter` name the columns; ids are strings or integers.
+    The arguments `id` and `filter` name the columns to read; ids are strings or integers.
     """
     rows = _select_rows(df, id, filter)
     kind = rows.schema["id"].dataType.simpleString()
@@ -101,15 +102,15 @@ def build_snapshot(
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
 
-    The result is that of `Snapshot.build` for the same rows in the order of their ids: nodes are
-    numbered from 1 in the order of their least ids (integers by value, strings by code points), and
-    the text of a node is that of its least id. `number` is the version.
+    The result equals that of `Snapshot.build` for the same rows in the order of their ids. Nodes
+    are numbered from 1 in the order of their least ids: integers by value, strings by code points.
+    The text of a node is the filter text of its least id. `number` is the version.
 
     A row without an id or with a bad filter is refused. With `on_bad="skip"` it is left out; such
     rows are written as Parquet to the path plus `.skipped`, with the columns id, filter and reason.
     A repeated id is refused. `progress` is called with the name of each step as it begins.
 
-    The driver and all workers must see the path.
+    The driver and all workers must be able to access the path.
     """
     if on_bad not in ("refuse", "skip"):
         raise TidingsError(f"found {on_bad!r} for on_bad, expected 'refuse' or 'skip'")
@@ -127,7 +128,7 @@ def build_snapshot(
 
 
 def skipped_path(path: str | Path) -> Path:
-    """Where the rows are that `on_bad="skip"` left out."""
+    """The path of the rows that `on_bad="skip"` left out."""
     target = Path(path).absolute()
     return target.with_name(f"{target.name}.skipped")
 
@@ -143,10 +144,8 @@ class _Build:
         self.attributes = attributes
         self.progress = progress
 
-    # -- reading -------------------------------------------------------------------------------
-
     def read(self, rows: DataFrame, target: Path, *, skip: bool) -> int:
-        """Read all filters; return how many are good."""
+        """Read all filters; return the number of good ones."""
         from pyspark.sql import functions as f
 
         self.progress("reading filters")
@@ -163,7 +162,7 @@ class _Build:
             f.min(f.when(f.col("reason").isNotNull(), f.struct("id", "reason"))),
         ).first()  # type: ignore[misc]
         if refused and not skip:
-            which = "" if first["id"] is None else f", that of the id {first['id']!r}"
+            which = "" if first["id"] is None else f", with id {first['id']!r}"
             many = f"{refused:,} of {total:,} filters are" if refused > 1 else "a filter is"
             raise TidingsError(f"{many} refused; the first{which}: {first['reason']}")
         if skip:
@@ -173,13 +172,14 @@ class _Build:
         twice = self.good.groupBy("id").count().where("count > 1")
         many, least = twice.agg(f.count("*"), f.min("id")).first()  # type: ignore[misc]
         if many:
-            more = f", and {many - 1:,} more are" if many > 1 else ""
-            raise TidingsError(f"the id {least!r} is there twice{more}")
+            if many == 1:
+                raise TidingsError(f"the id {least!r} occurs more than once")
+            raise TidingsError(f"{many:,} ids occur more than once; the first is {least!r}")
         return int(total - refused)
 
     def sort(self, count: int) -> None:
         """Write all rows to files, sorted by the least id of their filter and then by id. Only the
-        first row of each filter has its key and text."""
+        first row of each filter keeps the key and the text."""
         from pyspark.sql import Window, functions as f
 
         self.progress("sorting")
@@ -191,8 +191,6 @@ class _Build:
         rows = rows.repartitionByRange(parts, "first").sortWithinPartitions("first", "id")
         rows.drop("first").write.option("compression", "zstd").parquet(self._uri("sorted"))
         shutil.rmtree(self.work / "read", ignore_errors=True)
-
-    # -- compiling -----------------------------------------------------------------------------
 
     def compile(self, number: int) -> Snapshot:
         files = sorted(str(file) for file in (self.work / "sorted").glob("part-*.parquet"))
@@ -219,7 +217,7 @@ class _Build:
         return Snapshot(number, nodes, matcher)
 
     def _gather_hulls(self, files: list[str]) -> HullGathering:
-        """The hulls of the texts of all files, in their order."""
+        """The hulls of the filters in all files, in the order of the files."""
         self.progress("gathering")
         folder = self.work / "hulls"
         make_folder(folder)
@@ -233,7 +231,7 @@ class _Build:
         return hulls
 
     def _members(self, files: list[str]) -> tuple[Any, Any, Array]:
-        """All ids, the keys of distinct filters, and the number of each id's filter."""
+        """All ids, the keys of the distinct filters, and for each id the index of its filter."""
         tables = [pq.read_table(file, columns=["id", "key"]) for file in files]
         table = pa.concat_tables(tables)
         is_first = pc.is_valid(table.column("key")).to_numpy()
@@ -242,7 +240,7 @@ class _Build:
         return ids, keys, np.cumsum(is_first) - 1
 
     def _texts(self, files: list[str]) -> pa.ChunkedArray:
-        """The texts of distinct filters, mapped from a file."""
+        """The texts of the distinct filters, memory-mapped from a file."""
         path = self._texts_path
         of = pa.schema({"filter": pa.string()})
         with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, of) as writer:
@@ -271,7 +269,10 @@ class _Build:
                     if running.done():
                         running.result()
                         if not path.exists():
-                            raise TidingsError(f"the workers do not see the folder '{folder}'")
+                            raise TidingsError(
+                                f"the workers wrote nothing to '{folder}', which the driver reads; "
+                                "put the snapshot in a folder that all machines share"
+                            )
                     time.sleep(POLL)
                 yield from read_pairs(path, finder.join)
                 path.unlink()
@@ -309,9 +310,9 @@ def _select_rows(df: DataFrame, id_: str, filter_: str) -> DataFrame:
             )
         kinds[name] = there[0].typeName().split("(")[0]
     if kinds[filter_] not in ("string", "void"):
-        raise AttributesError(f"the column '{filter_}' is {kinds[filter_]}, expected texts")
+        raise AttributesError(f"the column '{filter_}' is {kinds[filter_]}, expected strings")
     if kinds[id_] not in (*_INTEGERS, "string"):
-        raise AttributesError(f"the column '{id_}' is {kinds[id_]}, expected texts or integers")
+        raise AttributesError(f"the column '{id_}' is {kinds[id_]}, expected strings or integers")
     kind = "long" if kinds[id_] in _INTEGERS else "string"
     columns = f.col(_quote_name(id_)).cast(kind), f.col(_quote_name(filter_)).cast("string")
     return df.select(columns[0].alias("id"), columns[1].alias("filter"))
@@ -321,7 +322,7 @@ def _parallelism(spark: SparkSession) -> int:
     """The number of tasks that keeps all cores busy to the end."""
     try:
         return max(LEAST_TASKS, 2 * spark.sparkContext.defaultParallelism)
-    except Exception:  # Spark Connect does not tell, and raises an error of its own
+    except Exception:  # Spark Connect does not have it, and raises an error of its own
         return MOST_TASKS
 
 

@@ -1,14 +1,14 @@
-"""The snapshots that pipelines compile from a log. They lie in `snapshots/` beside the log, one for
-each compiled version and set of columns.
+"""The snapshots that pipelines compile from a log. They are in `snapshots/` in the log's folder,
+one for each compiled version and set of columns.
 
     snapshots/00000000000000001000-5d41402abc4b/    version 1000; a digest of the columns
         identities.arrow                            the log's filter identities, by number
-        aside.json                                  subscriptions that are refused now
+        aside.json                                  subscriptions that are set aside
     snapshots/aside/                                damaged snapshots
 
 The meaning of a filter depends on the columns, so a snapshot serves only pipelines with the same
-columns. Under other columns a version is compiled again, and both snapshots stay: a path always
-means the same snapshot, because processes keep their files open.
+columns. For other columns a version is compiled again, and both snapshots are kept. Processes keep
+the files of a snapshot open, so a path always means the same snapshot.
 
 A damaged snapshot is moved aside, and its version is compiled again from the log.
 """
@@ -41,12 +41,12 @@ LANGUAGE = 2  # raised when a rule becomes stricter, so that old snapshots are c
 
 
 def home_of(log: Path) -> Path:
-    """Where the snapshots of a log are."""
+    """The folder of a log's snapshots."""
     return log.absolute() / "snapshots"
 
 
 def path_of(home: Path, version: int, attributes: Attributes | None) -> Path:
-    """Where the snapshot of a version is, or would be."""
+    """The path of a version's snapshot, whether or not it exists."""
     return home / f"{version:020d}-{_digest(attributes)}"
 
 
@@ -74,8 +74,8 @@ def attributes_of(snapshot: Path) -> Attributes | None:
 
 def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     """Write the snapshot of a version of a log, with the log's attributes; raise Unfit if a filter
-    does not fit them. An existing snapshot stays: tasks may be opening it, and one that another
-    process compiled from the same version is equivalent."""
+    does not fit them. An existing snapshot is kept: tasks may be opening it, and if another process
+    compiled it from the same version, it is equivalent."""
     path = path_of(home, version, log.attributes)
     if path.exists():
         return path
@@ -107,9 +107,9 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
 
 
 def list_set_aside(log: ChangeLog) -> list[Aside]:
-    """The subscriptions of a log that pipelines leave out: those noted in the snapshot used last,
-    updated by the changes since. If the log no longer has these changes, or the snapshot has no
-    note, every subscription is parsed."""
+    """The subscriptions of a log that pipelines set aside: those listed in the snapshot used last,
+    updated with the changes since then. If the log no longer has these changes, or the snapshot has
+    no list, every subscription is parsed."""
     home = home_of(log.path)
     found = _last_used(home)
     if found is None:
@@ -117,7 +117,7 @@ def list_set_aside(log: ChangeLog) -> list[Aside]:
     try:
         before = msgspec.json.decode((found / ASIDE).read_bytes(), type=list[Aside])
         changes = log.changes(_version(found))
-    except (FileNotFoundError, ValueError, LogError):  # ValueError: it was altered
+    except (FileNotFoundError, ValueError, LogError):  # ValueError: the file is damaged
         every = (aside(id_, text) for id_, (text, _) in log.subscriptions().items())
         return [one for one in every if one is not None]
     by_id = {one.id: one for one in before}
@@ -137,20 +137,20 @@ def is_whole(log: ChangeLog, version: int, home: Path) -> bool:
         manifest = need_whole(path)
         if manifest.notes.get("number") != version:
             found = manifest.notes.get("number")
-            raise SnapshotError(f"snapshot '{path}' is of version {found}, expected {version}")
+            raise SnapshotError(f"snapshot '{path}' has version {found}, expected {version}")
         if _digest(attributes_of(path)) != _digest(log.attributes):
             raise SnapshotError(f"snapshot '{path}' was compiled with other columns")
         if IDENTITIES not in manifest.files:
             raise SnapshotError(f"the manifest of snapshot '{path}' lacks {IDENTITIES}")
     except SnapshotError as problem:
         if path.exists():
-            _log.warning("%s; it was moved to %s", problem, move_aside(path))
+            _log.warning("%s; the snapshot was moved to %s", problem, move_aside(path))
         return False
     return True
 
 
 def move_aside(path: Path) -> Path:
-    """Move a snapshot out of the way; it is neither opened nor removed there."""
+    """Move a snapshot to the folder `aside`, where it is neither opened nor removed."""
     place = path.parent / "aside" / f"{path.name}.{uuid.uuid4().hex[:8]}"
     place.parent.mkdir(mode=0o700, exist_ok=True)
     path.rename(place)
@@ -159,7 +159,7 @@ def move_aside(path: Path) -> Path:
 
 
 def open_pending_changes(snapshot: Path, attributes: Attributes | None) -> PendingChanges:
-    """The reader of changes since a snapshot."""
+    """Open the reader of the changes since a snapshot."""
     nodes, identities = (read_table(snapshot / name) for name in ("nodes.arrow", IDENTITIES))
     numbers, keys = as_array(nodes.column("number")), nodes.column("key")
     known = identities.column("key")

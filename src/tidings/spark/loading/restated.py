@@ -1,19 +1,19 @@
-"""The filters of a log as the columns of a pipeline have them: do they go with them, and which
-number has each.
+"""Reads the filters of a log under the columns of a pipeline: checks that each filter fits the
+columns, and gives it a node number.
 
-The log numbered each filter as it was understood by whoever put it. Under other columns the same
-text can be another filter: `x > 1` and `x >= 2` are one where x is an integer, and two where it is
-a double. So a number is given by these rules:
+The log numbered each filter by its meaning when it was added. Under other columns the same text can
+be a different filter: `x > 1` and `x >= 2` are one filter if x is an integer, and two if it is a
+double. So numbers follow these rules:
 
-- A filter keeps the number of the log when it still is what the log numbered: when its identity
-  under the columns, or without any, is the one that the log has for the number.
-- Any other has a number of its own, from BEYOND on, which follows from its identity alone: it is
-  the same at every version, in every compilation, and none that the log will ever give.
-- Filters that have become one share the lowest of their numbers.
+- A filter keeps its number from the log if its identity is still the one that the log stored for
+  that number. The identity is tried under the columns and without any columns.
+- Any other filter gets a number of its own, BEYOND or higher, which depends only on its identity.
+  It is the same at every version and in every compilation, and the log never assigns it.
+- Filters that have become equal share the lowest of their numbers.
 
-Nothing depends on who subscribed to the number before, so a number never passes from one filter to
-another, and counters of nodes go on. Should two filters keep one number after all, the one that the
-log numbered has it, or the first, and the others get numbers of their own.
+A number does not depend on earlier subscribers, so it never passes from one filter to another, and
+the counters of nodes stay valid. If two filters would still keep the same number, it goes to the
+one that the log numbered, or else to the first; the others get numbers of their own.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from tidings.spark.tagging.worker import Change
 from tidings.store import Change as LogChange, KeyedChange, State
 
 BEYOND = 1 << 52
-"""Where numbers begin that no log gave; they stay below 2^53, which readers of JSON can hold."""
+"""The lowest number that no log assigns. All numbers stay below 2^53, so JSON readers keep them
+exact."""
 
 
 class Unfit(TidingsError):
-    """A filter of the log that can't be had with the columns of the pipeline."""
+    """A filter of the log does not fit the columns of the pipeline."""
 
 
 class Aside(msgspec.Struct, frozen=True):
-    """A subscription of the log that the language itself refuses now, whatever the columns: a rule
-    has become stricter since it was put. It is set aside, and the others go on."""
+    """A subscription of the log whose filter the language now refuses under any columns, because a
+    rule has become stricter since it was added. It is set aside; the others are not affected."""
 
-    id: Id | None  # None: of a snapshot, where nobody asked whose it is
+    id: Id | None  # None: from a snapshot, where the id was not looked up
     filter: str
     reason: str
 
 
 def aside(id_: Id, text: str) -> Aside | None:
-    """The subscription as one that is set aside; None for one that the language takes."""
+    """Return the subscription as set aside, or None if the language accepts its filter."""
     try:
         parse(text)
     except FilterError as problem:
@@ -55,19 +56,20 @@ def aside(id_: Id, text: str) -> Aside | None:
 
 
 class Clash(Exception):
-    """Two filters among changes and snapshot have one number: only compiling them settles it."""
+    """Two filters among the changes and the snapshot have the same number. Only a new compilation
+    resolves this."""
 
 
 def unfit(id_: Id, text: str, problem: FilterError) -> Unfit:
     return Unfit(
-        f"the filter of the subscription {id_!r} does not go with the columns: {problem.reason}, "
-        f"in {text!r:.200}; put another in its place, drop it, or change the columns back"
+        f"the filter of the subscription {id_!r} does not fit the columns: {problem.reason}, "
+        f"in {text!r:.200}; replace the filter, drop the subscription, or restore the columns"
     )
 
 
 def number_of(text: str, key: bytes, node: int, logged: bytes | None) -> int:
-    """The number of a filter whose identity under the columns is `key`; the log gave it `node`,
-    and its identity for that is `logged`."""
+    """The number of a filter whose identity under the columns is `key`. The log gave it the number
+    `node`, and stored the identity `logged` for that number."""
     if logged == key or logged == _bare(text):
         return node
     return _own(key)
@@ -76,8 +78,8 @@ def number_of(text: str, key: bytes, node: int, logged: bytes | None) -> int:
 def numbers_of(
     filters: Iterable[tuple[str, bytes, int]], identities: Sequence[bytes]
 ) -> dict[bytes, int]:
-    """The number of each identity, from (text, identity, the log's number) of all that are alive;
-    `identities` are those that the log has, by number."""
+    """The number of each identity. `filters` has (text, identity, number in the log) for each
+    current subscription; `identities` are the identities that the log stored, by number."""
     numbers: dict[bytes, int] = {}
     for text, key, node in filters:
         number = number_of(text, key, node, identities[node - 1])
@@ -98,7 +100,7 @@ def numbers_of(
 
 
 def texts_of(state: State, attributes: Attributes | None) -> dict[int, str]:
-    """A text for each number; filters that do not go with the columns have none."""
+    """A filter text for each number, without the filters that do not fit the columns."""
     filters: list[tuple[str, bytes, int]] = []
     for text, node in state.subscriptions.values():
         with suppress(FilterError):
@@ -108,7 +110,8 @@ def texts_of(state: State, attributes: Attributes | None) -> dict[int, str]:
 
 
 class PendingChanges:
-    """The changes since a snapshot, read by the columns, as they travel with tasks."""
+    """Turns the changes since a snapshot into the form that is sent with tasks: filters are parsed
+    and numbered under the columns of the pipeline."""
 
     def __init__(
         self,
@@ -116,21 +119,22 @@ class PendingChanges:
         logged: Callable[[int], bytes | None],
         compiled: Callable[[int], bytes | None],
     ) -> None:
-        """`logged` gives the identity that the log had for a number when the snapshot was made, and
-        `compiled` that of a node of the snapshot; None for others."""
+        """`logged` returns the identity that the log had stored for a number when the snapshot was
+        compiled. `compiled` returns the identity of the snapshot's node with that number. Both
+        return None for other numbers."""
         self._attributes = attributes
         self._logged = logged
-        self._new: dict[int, bytes] = {}  # identities that the log got since, by number
+        self._new: dict[int, bytes] = {}  # identities stored by the log since then, by number
         self._compiled = compiled
-        self._keys: dict[int, bytes] = {}  # of the numbers that were given here
+        self._keys: dict[int, bytes] = {}  # identities of the numbers used here
         self._known: dict[int, Change | Unfit] = {}  # by version
 
     def read(self, changes: Iterable[KeyedChange]) -> tuple[Change, ...]:
-        """All of them, in order; Unfit when one at the end of them can't be had, and Clash. What is
-        set aside travels as an end.
+        """All changes, in order. A subscription that is set aside is sent as ended.
 
-        What can't be had and was changed again since travels as an end: no batch has a version in
-        between, for it would be refused.
+        Raises Unfit if a filter does not fit the columns and is still current after the last
+        change. One that was replaced since is sent as ended: no batch uses a version in between, as
+        it would be refused. Raises Clash if two filters have the same number.
         """
         found: list[Change] = []
         bad: dict[Id, Unfit] = {}
@@ -171,7 +175,7 @@ def _own(key: bytes) -> int:
 
 
 def _bare(text: str) -> bytes | None:
-    """The identity of a filter where nothing is declared."""
+    """The identity of a filter without declared attributes."""
     try:
         return parse(text).key
     except FilterError:

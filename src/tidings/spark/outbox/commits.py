@@ -1,14 +1,14 @@
 """The commits of an outbox: a log with one group per batch, each chained to the previous one.
 
     batch       0     1     2     3
-    group       1  <- 2  <- 3  <- 4        end: 4 were acknowledged
+    group       1  <- 2  <- 3  <- 4        end mark: 4 groups are acknowledged
 
 The chain reveals a commit that was altered, removed, swapped or cut off (tidings.store.groups). A
 commit names the files of its batch, with their sizes and digests.
 
 The writer holds the lock of the outbox. Any number of processes may read, up to the acknowledged
-end. Cost of a commit: one write and one sync, about 1 kB. A start reads all commits, or if these
-exceed WHOLE bytes, those since the counters were last saved.
+end. Cost of a commit: one write and one sync, about 1 kB. A start reads all commits; if they exceed
+WHOLE bytes, it reads only those since the counters were last saved.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import msgspec
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store.groups import START, GroupLog, Place, Position, Walk
 
-WHOLE = 16 << 20  # bytes of commits that are read at every start
+WHOLE = 16 << 20  # bytes: a log up to this size is read in full at every start
 
 
 class DataFile(msgspec.Struct, frozen=True, array_like=True):
     """A file of a batch."""
 
-    path: str  # from the folder of the outbox
+    path: str  # relative to the folder of the outbox
     rows: int
     size: int
     digest: str  # SHA-256; empty for files written before digests were introduced
@@ -46,12 +46,12 @@ class Commit(msgspec.Struct, frozen=True):
     refused: int
     counters: dict[int, int]  # the last number of each node that matched
     files: list[DataFile] = []
-    ended: int = 0  # when it was committed, in microseconds since 1970
-    offsets: str = ""  # as in its pin
+    ended: int = 0  # the time of the commit, in microseconds since 1970
+    offsets: str = ""  # the same as in its pin
 
 
 class DamagedOutbox(TidingsError):
-    """An outbox that was altered after it was written. Nothing in it is touched."""
+    """An outbox is damaged: something in it was altered or removed. Nothing in it is changed."""
 
 
 class Commits:
@@ -69,7 +69,7 @@ class Commits:
     # -- reading -------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many batches are committed."""
+        """The number of committed batches."""
         self._refresh()
         return self._first + len(self._places)
 
@@ -99,7 +99,7 @@ class Commits:
         if mark is None and not self._writes and self.has_old_format():
             raise TidingsError(
                 f"the outbox {self.folder.parent.parent} was written by an older version; "
-                f"its pipeline rewrites it when it starts"
+                f"start its pipeline, which converts it to the current format"
             )
         if mark is not None and mark.number > self._end.number:
             self._follow(Position(mark.number, mark.segment, mark.offset, mark.chain))
@@ -115,8 +115,8 @@ class Commits:
     # -- writing -------------------------------------------------------------------------------
 
     def begin(self, kept: Position = START) -> list[Commit]:
-        """Prepare to write after the last commit; raise DamagedOutbox if something is missing.
-        Return the commits after the position `kept`, or all if they are few."""
+        """Prepare to write after the last commit; raise DamagedOutbox if a commit is missing.
+        Return the commits after the position `kept`, or all commits if they are few."""
         self._log.close()
         self._log = log = GroupLog(self.folder)
         sizes = {first: log.path_of(first).stat().st_size for first in log.segments()}
@@ -142,18 +142,18 @@ class Commits:
         return found
 
     def append(self, commit: Commit) -> None:
-        """Write a commit; it is on disk when this returns. Raise TidingsError if it is not the
-        next: a failed append may have reached the disk without being acknowledged."""
+        """Write a commit; it is on disk when this returns. Raise TidingsError if it is not for the
+        next batch: a failed append may have reached the disk without being acknowledged."""
         if not self._writes:
             self.begin()
         expected = self._first + len(self._places)
         if commit.batch != expected:
             raise TidingsError(
-                f"found batch {commit.batch}, expected {expected}, the next of the outbox "
+                f"found batch {commit.batch}, expected {expected}, the next batch of the outbox "
                 f"{self.folder.parent.parent}"
             )
         try:
-            if self._walk is not None:  # nothing was touched until now
+            if self._walk is not None:  # the first write since `begin`
                 self._log.take_end(self._walk)
                 self._walk = None
             group = self._log.append([msgspec.json.encode(commit)], value=commit.batch)
@@ -169,7 +169,7 @@ class Commits:
         return self._end
 
     def has_old_format(self) -> bool:
-        """Whether the commits are in the old format: no log, but a file for each."""
+        """Whether the commits are in the old format: one file per commit instead of a log."""
         there = self._log.segments() or self._log.acknowledged() is not None
         return not there and any(self.folder.glob("[0-9]*.json"))
 
@@ -177,12 +177,12 @@ class Commits:
         """The error for an outbox that can't be continued."""
         return DamagedOutbox(
             f"the outbox {self.folder.parent.parent} is damaged: {problem}; nothing in it was "
-            f"touched; restore it and its checkpoint from a copy, or start over with both empty; "
-            f"`tidings pipeline verify` lists what is wrong"
+            f"changed; restore it and its checkpoint from a backup, or start over with both empty; "
+            f"`tidings pipeline verify` lists all problems"
         )
 
     def problems(self) -> list[str]:
-        """Check the whole acknowledged log; return a sentence for each thing that is wrong."""
+        """Check the whole acknowledged log; return one sentence per problem."""
         log = GroupLog(self.folder)
         mark = log.acknowledged()
         if mark is None:

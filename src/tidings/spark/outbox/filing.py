@@ -4,13 +4,14 @@
                                   ├──> grain=2013-01-01T09-00, a Parquet file for each
                                   └──> grain=mixed, one file for the rows of all other grains
 
-A partition can be filed once the first values of its counters are known. The driver files a small
-batch itself, without another job; workers file a large one, partition by partition. Files are made
-in the folder of the attempt, and the driver moves them when it commits.
+A partition can be written once the first values of its counters are known. The driver writes a
+small batch itself, without another job; workers write a large one, partition by partition. Files
+are created in the folder of the attempt, and the driver moves them when it commits.
 
-A partition makes at most MOST_GRAINS files, however its rows are spread over time: the grains with
-the most rows get a file each, and all other rows share one, sorted by grain within each row group.
-So 10,000 rows of 10,000 days make one file of a few row groups, whose statistics guide readers.
+A partition writes at most MOST_GRAINS files, however its rows are spread over time. The grains with
+the most rows get a file each. All other rows share one file, sorted by grain within each row group.
+So 10,000 rows of 10,000 days result in 32 files, and readers can skip row groups of the shared file
+by their statistics.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from tidings.spark.outbox.stages import NODES, TOLD, StagedPartition
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-HERE = 16 << 20  # bytes of staged rows, up to which the driver files them itself
-MOST_GRAINS = 32  # files of a partition, including that of mixed grains
+HERE = 16 << 20  # bytes of staged rows: up to this size the driver writes the files itself
+MOST_GRAINS = 32  # files of a partition, including the one of mixed grains
 MIXED = "grain=mixed"
 
 Grains = npt.NDArray[np.int64]  # for each row, the second at which its grain begins
@@ -48,8 +49,8 @@ class Filing(msgspec.Struct, frozen=True):
 
     folder: str
     version: int
-    began: int  # seconds since 1970
-    width: int  # seconds of a grain
+    began: int  # the start of the batch, in seconds since 1970
+    width: int  # the length of a grain, in seconds
     time: str | None = None  # the column that determines grains
 
 
@@ -93,12 +94,12 @@ def refused_of(staged: StagedPartition) -> list[WrittenFile]:
 
 
 def counts_of(staged: StagedPartition) -> Counts:
-    """How often each node occurs in a partition, and under ALL how many rows matched."""
+    """The number of occurrences of each node in a partition; under ALL, the matched rows."""
     return {ALL: staged.matched, **staged.nodes} if staged.matched else {}
 
 
 def describe_file(path: Path, grain: str, rows: int) -> WrittenFile:
-    """Describe a file that was just closed. It is read again, from the page cache, at 1.3 GB/s."""
+    """Describe a file that was just closed. The digest reads it from the page cache at 1.3 GB/s."""
     return WrittenFile(path.name, grain, rows, path.stat().st_size, digest_of(path))
 
 
@@ -159,7 +160,7 @@ class _Writers:
         self._made: list[tuple[str, str]] = []  # name and grain
         self._rows: Counter[str] = Counter()
         self._chosen = chosen
-        self._open: dict[int, Any] = {}  # by number of the grain; the last is for mixed ones
+        self._open: dict[int, Any] = {}  # by index of the grain; the last is for mixed grains
 
     def __enter__(self) -> _Writers:
         return self
@@ -177,7 +178,7 @@ class _Writers:
         if len(present) == 1 and present[0] < len(self._chosen):
             self._write(present[0], rows)
             return
-        # one pass sorts all rows by file, and those of the mixed file by grain
+        # one sort orders all rows by file, and those of the mixed file by grain
         order = np.lexsort((grain, at))
         rows, at = rows.take(pa.array(order)), at[order]
         for number in present:
@@ -200,7 +201,7 @@ class _Writers:
         return writer
 
     def list_files(self) -> list[WrittenFile]:
-        """The files, after they are closed."""
+        """Describe the files; call this after they are closed."""
         return [
             describe_file(self._folder / file, name, self._rows[name]) for file, name in self._made
         ]

@@ -1,13 +1,13 @@
 """Sequence numbers: every node counts its notifications, 1, 2, 3, ..., without gaps or repeats.
 
-A batch consists of partitions. Each partition has counted how often each node occurs in it. These
-counts and the counters before the batch determine the first number in each partition:
+A batch consists of partitions. Each partition counts the occurrences of each node. These counts
+and the counters before the batch determine the first number in each partition:
 
-    counter of node 7 is 40              partition 0 has it 3 times: 41 42 43
-                                         partition 1 has it 2 times: 44 45
+    counter of node 7 is 40              3 occurrences in partition 0: 41 42 43
+                                         2 occurrences in partition 1: 44 45
 
-Then each partition numbers its rows in order. The commit of the batch makes numbers final: an
-attempt that is not committed uses up none.
+Then each partition numbers its rows in order. The commit of the batch makes the numbers final; an
+uncommitted attempt uses up no numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 ALL = 0
-"""Counts every notification, like a node that matches all; its numbers identify notifications."""
+"""The counter of all notifications, like a node that matches everything. Its numbers identify
+notifications."""
 
 Counts = dict[int, int]  # occurrences by node
 
@@ -28,7 +29,7 @@ Counts = dict[int, int]  # occurrences by node
 def counters_before(
     counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]
 ) -> list[Counts]:
-    """For each partition, the counters of its nodes before it, in order."""
+    """For each partition, in order, the counters of its nodes before it."""
     now = dict(counters)
     found: list[Counts] = []
     for counts in counted:
@@ -39,7 +40,7 @@ def counters_before(
 
 
 def counters_after(counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]) -> Counts:
-    """The counters after the batch, of the nodes that occur in it."""
+    """The counters after a batch, for the nodes that occur in it."""
     now: Counts = {}
     for counts in counted:
         for node, count in counts.items():
@@ -48,7 +49,8 @@ def counters_after(counters: Mapping[int, int], counted: Iterable[Mapping[int, i
 
 
 def number_lists(lists: Any, now: Counts) -> Any:
-    """Numbers in the shape of lists of nodes. Updates `now`, the current counters."""
+    """Return the numbers of nodes, in lists of the same shape. Updates `now`, the current
+    counters."""
     nodes = pc.list_flatten(lists).to_numpy(zero_copy_only=False)
     order = np.argsort(nodes, kind="stable")
     distinct, starts, counts = np.unique(nodes[order], return_index=True, return_counts=True)

@@ -2,25 +2,25 @@
 
     data/00000042-ATTEMPT/grain=.../      matched notifications of a batch, Parquet
     dead/00000042-ATTEMPT/                refused rows, with the reason
-    _tidings/stream                       which stream writes here
+    _tidings/stream                       the id of the stream that writes here
     _tidings/pins/00000042.json           inputs of a batch: version of the subscriptions, time
     _tidings/commits/                     a log of commits: results and files of each batch, and
                                           the counters of its nodes after it; see commits.py
-    _tidings/counters/00000100.json       all counters after a batch, saved now and then
+    _tidings/counters/00000100.json       all counters after a batch, saved every 100 batches
     _tidings/work/00000042-ATTEMPT/       files of an attempt in progress
     _tidings/aside/                       files that no commit names; see outbox_start.py
 
 Invariants:
 - A batch exists once it is committed, and only in the attempt that its commit names. Readers ignore
   all other attempts.
-- Files are made in the work folder of an attempt. The committing driver moves the files that tasks
-  reported, so files that a presumed-dead process still writes are never seen.
+- Files are written in the work folder of an attempt. The committing driver moves only the files
+  that tasks reported. So files that a task presumed dead still writes never become visible.
 - A pin is written before anything else of its batch and never changed, so a repeated batch sees the
   same subscriptions.
 - The writer holds the lock for as long as it may still commit.
 - Commits have no gaps, so a commit and those before it determine the counters after its batch.
-- Every file is written beside its place, synced and renamed. Pins and counters contain a digest; a
-  commit has the digests of its batch's files.
+- Every file is written under a temporary name, synced and renamed. Pins and counters contain a
+  digest; a commit has the digests of its batch's files.
 - Files that were moved into place are never removed.
 """
 
@@ -64,7 +64,7 @@ class Pin(msgspec.Struct, frozen=True):
 
     batch: int
     version: int
-    micros: int  # when it began, since 1970
+    micros: int  # the start of the batch, in microseconds since 1970
     offsets: str = ""  # a digest of Spark's record of its rows; see spark_checkpoint.py
     snapshot: str = ""  # identity of the snapshot, if the subscriptions are fixed
 
@@ -85,12 +85,10 @@ class Outbox:
         self.home = self.path / HOME
         self.log = Commits(self.home / "commits")
 
-    # -- which stream --------------------------------------------------------------------------
-
     def bind_to_checkpoint(self, checkpoint: Path) -> str:
         """Tie the outbox to the checkpoint of the stream that writes to it; return the stream's id.
 
-        With another checkpoint, batches would be numbered from 0 again and be taken for done.
+        With another checkpoint, batches would be numbered from 0 again and be skipped as committed.
         """
         mine, theirs = self.home / "stream", checkpoint / STREAM
         have = mine.read_text() if mine.exists() else None
@@ -102,8 +100,8 @@ class Outbox:
             have = known  # the process was stopped between the two writes
         if have is None or have != known:
             raise TidingsError(
-                f"the outbox {self.path} belongs to another checkpoint than {checkpoint}; give it "
-                f"its own, or write to an empty outbox"
+                f"the outbox {self.path} belongs to another checkpoint, not to {checkpoint}; use "
+                f"the checkpoint that it belongs to, or an empty outbox"
             )
         write_whole(mine, have.encode())
         return have
@@ -135,13 +133,12 @@ class Outbox:
         return list(range(len(self.log)))
 
     def numbers(self, kind: str) -> list[int]:
-        """The batches that have a file of a kind, in order. Files with other names are not ours and
-        are ignored."""
+        """The batches that have a file of a kind, in order. Files with other names are ignored."""
         stems = (path.stem for path in (self.home / kind).glob("*.json"))
         return sorted(int(stem) for stem in stems if NUMBER.fullmatch(stem))
 
     def batches(self) -> int:
-        """How many batches are committed, also in an outbox of the old format."""
+        """The number of committed batches; this also works for an outbox of the old format."""
         return len(self.numbers("commits")) if self.log.has_old_format() else len(self.log)
 
     def attempts(self, home: str) -> list[tuple[int, Path]]:
@@ -154,7 +151,7 @@ class Outbox:
         return sorted(found)
 
     def last(self) -> Commit | None:
-        """The latest commit; for readers, as tidings itself has no use for it."""
+        """The latest commit; for users, as tidings itself does not call this."""
         return self.read_commit(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
@@ -165,11 +162,11 @@ class Outbox:
         return self.path / "dead" / f"{batch:08d}-{attempt}"
 
     def work_folder(self, batch: int, attempt: str) -> Path:
-        """The folder in which the files of an attempt are made."""
+        """The folder in which the files of an attempt are written."""
         return self.home / "work" / f"{batch:08d}-{attempt}"
 
     def begin_attempt(self, batch: int) -> str:
-        """Begin a new attempt at a batch, with its work folder; return its name."""
+        """Begin a new attempt at a batch: create its work folder and return its name."""
         attempt = uuid.uuid4().hex[:12]
         make_folder(self.work_folder(batch, attempt))
         return attempt
@@ -177,7 +174,7 @@ class Outbox:
     def place(
         self, batch: int, attempt: str, rows: Iterable[WrittenFile], dead: Iterable[WrittenFile]
     ) -> list[DataFile]:
-        """Move the files of an attempt into place; return what the commit says of them."""
+        """Move the files of an attempt into place; return their records for the commit."""
         work = self.work_folder(batch, attempt)
         moves = [(one, self.folder(batch, attempt) / one.grain) for one in rows]
         moves += [(one, self.dead_folder(batch, attempt)) for one in dead]
@@ -190,22 +187,23 @@ class Outbox:
         return found
 
     def _make(self, folder: Path) -> None:
-        """Make a folder and its parents; the commit syncs them."""
+        """Create a folder and its parents; the commit syncs them."""
         if not folder.exists():
             self._make(folder.parent)
             folder.mkdir(FOLDER)
 
     def drop_work(self, batch: int, attempt: str) -> None:
-        """Remove what is left of a finished attempt. If one of its tasks still runs, on a machine
-        that was presumed lost, it then fails to write."""
+        """Remove the work folder of a finished attempt. A task that still runs, on a machine
+        presumed lost, then fails to write."""
         shutil.rmtree(self.work_folder(batch, attempt), ignore_errors=True)
 
     def commit(self, done: Commit) -> None:
-        """Commit a batch. It is refused unless its files are complete; they are synced first."""
+        """Commit a batch, after syncing its files. It is refused if its files are incomplete."""
         expected = len(self.log)
         if done.batch != expected:
             raise TidingsError(
-                f"found batch {done.batch}, expected {expected}, the next of the outbox {self.path}"
+                f"found batch {done.batch}, expected {expected}, the next batch of the outbox "
+                f"{self.path}"
             )
         for home, rows in ((self.folder, done.matched), (self.dead_folder, done.refused)):
             folder = home(done.batch, done.attempt)
@@ -242,7 +240,7 @@ class Outbox:
                 raise self.log.damage_error(problem)
 
     def find_problem(self, one: DataFile) -> str:
-        """A sentence if a file of a commit is missing or has the wrong size; otherwise empty."""
+        """A sentence if a file of a commit is missing or has the wrong size; otherwise ""."""
         path = self.path / one.path
         try:
             size = path.stat().st_size
@@ -261,7 +259,7 @@ class Outbox:
         return found
 
     def read_kept(self) -> KeptCounters | None:
-        """The last saved counters of a committed batch. Altered ones are skipped, as the commits
+        """The last saved counters of a committed batch. Damaged files are skipped, as the commits
         have the counters too."""
         for number in reversed(self.numbers("counters")):
             if number < len(self.log) and (found := self._read_kept(number)) is not None:
@@ -269,7 +267,7 @@ class Outbox:
         return None
 
     def read_last_kept(self) -> KeptCounters | None:
-        """The last saved counters, wherever the commits end."""
+        """The last saved counters, even if their batch is not among the commits."""
         found = (self._read_kept(number) for number in reversed(self.numbers("counters")))
         return next((one for one in found if one is not None), None)
 
@@ -279,8 +277,8 @@ class Outbox:
         return None
 
     def keep_counters(self, batch: int, counters: Mapping[int, int]) -> None:
-        """Save all counters every COUNTERS_EVERY batches, so that a start need not read every
-        commit."""
+        """Save all counters every COUNTERS_EVERY batches, so that a start does not have to read
+        every commit."""
         if batch % COUNTERS_EVERY == 0:
             kept = KeptCounters(batch, self.log.end, dict(counters))
             write_sealed(self._file("counters", batch), msgspec.json.encode(kept))
@@ -288,22 +286,23 @@ class Outbox:
                 self._file("counters", old).unlink(missing_ok=True)
 
     def folders(self) -> Iterator[Path]:
-        """The folders of all committed batches in which something matched."""
+        """The folders of all committed batches with matched notifications."""
         for done in self.log.each():
             if done.matched:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of refused rows; for readers, as tidings itself has no use for them."""
+        """The folders of refused rows; for users, as tidings itself does not call this."""
         for done in self.log.each():
             if done.refused:
                 yield self.dead_folder(done.batch, done.attempt)
 
     def take_lock(self) -> int:
-        """Lock out other writers until `release_lock` of what is returned, or the process ends.
+        """Lock out other writers until `release_lock` is called with the returned descriptor, or
+        the process ends.
 
-        It is a bare descriptor, not a file object: the interpreter closes file objects when it
-        shuts down, while a thread may still be committing.
+        The lock is a bare descriptor, not a file object: the interpreter closes file objects when
+        it shuts down, while a thread may still be committing.
         """
         make_folder(self.home)
         try:
@@ -313,7 +312,7 @@ class Outbox:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock out other writers while the block runs; the lock ends with the process."""
+        """Lock out other writers while the block runs. The lock does not outlive the process."""
         lock = self.take_lock()
         try:
             yield

@@ -1,7 +1,7 @@
 """Checks that an outbox is intact: every commit, every file that a commit names, every number.
 
-Nothing is changed, and the pipeline may be running: the check covers what was acknowledged when it
-began. Cost: all data files are read, for their digests and for three columns.
+Nothing is changed, and the pipeline may be running: the check covers the commits acknowledged when
+it began. Cost: every data file is read twice, for its digest and for three of its columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 class CheckReport(msgspec.Struct):
-    """What was checked, and a sentence for each thing that is wrong."""
+    """The amounts that were checked, and one sentence per problem."""
 
     outbox: str
     batches: int = 0
@@ -36,7 +36,7 @@ class CheckReport(msgspec.Struct):
     notifications: int = 0
     nodes: int = 0
     without_digest: int = 0  # files from the old format
-    aside: int = 0  # folders of attempts that were not committed
+    aside: int = 0  # folders of uncommitted attempts
     problems: list[str] = []
 
 
@@ -51,7 +51,7 @@ class OutboxCheck:
         self._pins: set[int] = set()
 
     def __len__(self) -> int:
-        """How many batches there are to check."""
+        """The number of batches to check."""
         try:
             return len(self.outbox.log)
         except TidingsError:
@@ -62,13 +62,13 @@ class OutboxCheck:
         outbox, problems = self.outbox, self.found.problems
         if outbox.log.has_old_format():
             problems.append(
-                "the outbox was written by an older version; start its pipeline, which rewrites "
-                "it, and then check it"
+                "the outbox was written by an older version; start its pipeline, which converts it "
+                "to the current format, and then check it again"
             )
             return
         problems += outbox.log.problems()
         if problems:
-            return  # which batches exist is not known
+            return  # a damaged log does not tell which batches exist
         self._pins = set(outbox.numbers("pins"))
         count = len(outbox.log)
         for batch in range(count):
@@ -98,7 +98,7 @@ class OutboxCheck:
             if self._check_file(commit.batch, one) and mine:
                 tables.append(self._read_table(outbox.path / one.path))
         if rows != commit.matched:
-            self._report(commit.batch, f"its files have {rows} rows, expected {commit.matched}")
+            self._report(commit.batch, f"the files have {rows} rows, expected {commit.matched}")
         if None not in tables and sum(table.num_rows for table in tables) == commit.matched:
             self._check_numbers(commit, tables)
         self._counters.update(commit.counters)
@@ -120,7 +120,7 @@ class OutboxCheck:
             self._report(commit.batch, f"{path} differs from the commit")
 
     def _check_file(self, batch: int, one: DataFile) -> bool:
-        """Whether a file is as it was written."""
+        """Whether a file is unchanged since it was written."""
         self.found.files += 1
         self.found.bytes += one.size
         self.found.without_digest += not one.digest
@@ -141,7 +141,8 @@ class OutboxCheck:
             return None
 
     def _check_numbers(self, commit: Commit, tables: list[Any]) -> None:
-        """Check that each node counts on without gaps or repeats, up to the commit's counter."""
+        """Check that the numbers of each node continue without gaps or repeats, up to the commit's
+        counter."""
         self.found.notifications += commit.matched
         after: dict[int, int] = {}
         if commit.matched:
@@ -170,8 +171,8 @@ class OutboxCheck:
             if said != there:
                 self._report(
                     commit.batch,
-                    f"its commit has {said} for the counter of {_node_name(node)}, but its rows "
-                    f"give {there}",
+                    f"the commit has {said} for the counter of {_node_name(node)}, but the rows "
+                    f"end with {there}",
                 )
 
     def _check_rest(self, count: int) -> None:
@@ -190,7 +191,7 @@ class OutboxCheck:
                 self.found.aside += 1
             elif batch < count and unknown:
                 problems.append(f"{unknown[0]} exists, but no commit names it")
-        problems += [f"batch {pin} was begun, but {ends}" for pin in pins if pin > end]
+        problems += [f"batch {pin} was started, but {ends}" for pin in pins if pin > end]
         problems += [f"counters of batch {one} exist, but {ends}" for one in kept if one >= end]
         last = outbox.read_kept()
         if last is not None and last.batch == count - 1 and last.counters != self._counters:

@@ -1,11 +1,11 @@
 """Checks and cleans an outbox before a pipeline writes to it; the caller holds its lock.
 
 The outbox must be complete: commits without a gap up to the end mark, and the files that they name.
-Nothing may exist of later batches, except the one that was in progress. Otherwise commits are
-missing, perhaps because an old copy was restored, and to continue would assign numbers twice. Such
-an outbox is refused, and nothing in it is touched.
+There may be no traces of later batches, except of the one that was in progress. Otherwise commits
+are missing, perhaps because an old copy was restored, and new batches would reuse numbers. Such an
+outbox is refused, and nothing in it is changed.
 
-Then the files that an uncommitted attempt left behind are moved aside, with their path:
+Then the files of uncommitted attempts are moved aside, and keep their relative path:
 
     _tidings/aside/2026-01-31T12-00-00.000000/data/00000042-ATTEMPT/
 
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """Make an outbox ready to be written to; raise DamagedOutbox if it is damaged."""
+    """Prepare an outbox for writing; raise DamagedOutbox if it is damaged."""
     upgrade_outbox(outbox)
     kept = outbox.read_last_kept()
     commits = outbox.log.begin(START if kept is None else kept.end)
@@ -40,25 +40,23 @@ def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
         for one in commit.files:
             problem = outbox.find_problem(one)
             if problem:
-                raise outbox.log.damage_error(
-                    f"{problem}, which batch {commit.batch} was committed with"
-                )
+                raise outbox.log.damage_error(f"{problem}, in the committed batch {commit.batch}")
     _refuse_missing_commits(outbox, checkpoint)
     _sweep(outbox, {commit.batch: commit for commit in commits})
 
 
 def _refuse_missing_commits(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """Traces of a batch after the next one, or of the next one as done, mean that a commit is
-    missing."""
+    """Raise DamagedOutbox if a commit is missing: if a batch after the next one was started, or the
+    next one was finished."""
     next_ = len(outbox.log)
     ends = f"the commits end with batch {next_ - 1}" if next_ else "there are no commits"
     begun = [batch for home in ("data", "dead") for batch, _ in outbox.attempts(home)]
     last = max((*begun, *outbox.numbers("pins")), default=-1)
     if last > next_:
-        raise outbox.log.damage_error(f"{ends}, but batch {last} was begun")
+        raise outbox.log.damage_error(f"{ends}, but batch {last} was started")
     done = max((checkpoint.last(), *outbox.numbers("counters")))
     if done >= next_:
-        raise outbox.log.damage_error(f"{ends}, but batch {done} was done")
+        raise outbox.log.damage_error(f"{ends}, but batch {done} was finished")
 
 
 def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:
@@ -69,7 +67,7 @@ def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:
         for batch, folder in outbox.attempts(home):
             done = commits.get(batch)
             if done is None and batch < next_:
-                continue  # older than the commits read here; `tidings pipeline verify` reads all
+                continue  # its commit was not read here; `tidings pipeline verify` reads all
             if done is None or folder.name != outbox.folder(batch, done.attempt).name:
                 _move(folder, aside / home)
 
@@ -79,4 +77,4 @@ def _move(folder: Path, place: Path) -> None:
     folder.rename(place / folder.name)
     sync(place)
     sync(folder.parent)
-    _log.warning("%s was left by an uncommitted attempt; it was moved to %s", folder, place)
+    _log.warning("%s belongs to an uncommitted attempt; it was moved to %s", folder, place)

@@ -1,14 +1,14 @@
 """Upgrades outboxes of the old format: a JSON file for each commit, pins and counters without
 digests.
 
-Such an outbox is rewritten before anything else is written to it. The new files are made beside the
-old ones and then take their places, and the old ones are moved aside:
+Such an outbox is rewritten before anything else is written to it. The new files are written to the
+folder `new`. Then the old files are moved aside, and the new ones replace them:
 
     new/{commits,pins,counters}, whole ──> _tidings/{commits,pins,counters} ──> aside/before/
 
-A process may die in between: if `new/whole` exists, the next start continues the moves; otherwise
-it starts over. Pins of batches committed long ago stay aside. Data files had no digests; instead,
-their rows are counted.
+If the process dies in between, the next start continues the moves if `new/whole` exists; otherwise
+it starts over. Pins of batches committed long ago stay aside. The old format has no digests of data
+files; instead, their rows are counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidings.spark.outbox.numbering import ALL
 from tidings.spark.outbox.outbox import KeptCounters, Outbox, Pin
 from tidings.spark.outbox.sealed_files import make_folder, sync, write_sealed, write_whole
 
-PINS = 100  # recent batches, which Spark may still repeat
+PINS = 100  # recent batches whose pins are kept, as Spark may still repeat them
 KINDS = ("commits", "pins", "counters")
 Record = TypeVar("Record", Commit, Pin)
 
@@ -85,12 +85,13 @@ def _write(outbox: Outbox, new: Path) -> None:
 
 
 def _need_counters(outbox: Outbox, path: Path, commit: Commit, before: dict[int, int]) -> None:
-    """Check that counters only rise, and that of all notifications by as many as matched."""
+    """Check that counters only rise, and that the counter of all notifications rises by the number
+    of matched rows."""
     rises = all(number > before.get(node, 0) for node, number in commit.counters.items())
     expected = before.get(ALL, 0) + commit.matched
     if not rises or commit.counters.get(ALL, before.get(ALL, 0)) != expected:
         raise outbox.log.damage_error(
-            f"the counters in {path} do not follow from those of the previous commit"
+            f"the counters in {path} do not continue those of the previous commit"
         )
 
 
@@ -117,7 +118,9 @@ def _decode_file(outbox: Outbox, path: Path, kind: type[Record]) -> Record:
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise outbox.log.damage_error(f"the file {path} can't be read: {problem}") from None
     if found.batch != int(path.stem):
-        raise outbox.log.damage_error(f"the file {path} is of batch {found.batch}")
+        raise outbox.log.damage_error(
+            f"the file {path} has batch {found.batch}, expected the batch in its name"
+        )
     return found
 
 

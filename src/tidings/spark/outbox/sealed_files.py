@@ -1,7 +1,7 @@
-"""Files that survive a crash of the process or the machine, and that reveal when they were altered.
+"""Files that survive a crash of the process or the machine, and that reveal any modification.
 
-A file written here exists complete or not at all: its bytes are on disk before it gets its name,
-and the name is on disk before the call returns. Files and folders belong to their owner alone.
+A file written here is either complete or absent: its bytes are on disk before it gets its name,
+and the name is on disk before the call returns. Only the owner can access files and folders.
 
     sealed    9f86d081884c7d659a2feaa0c55ad015 {"batch":42,...}
               digest                           data, in one line
@@ -19,18 +19,19 @@ __all__ = ["digest_of", "make_folder", "read_sealed", "sync", "write_sealed", "w
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace the file at `path` by one that holds `data`; make its folder if needed."""
+    """Replace the file at `path` by one that contains `data`; create its folder if needed."""
     make_folder(path.parent)
     replace_file(path, data, hidden=True)
 
 
 def write_sealed(path: Path, data: bytes) -> None:
-    """The same as `write_whole`, with a digest in front."""
+    """Like `write_whole`, but with a digest before the data."""
     write_whole(path, b"%b %b\n" % (_seal(data), data))
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """The data of a sealed file; None if there is no file. TidingsError if it was altered."""
+    """The data of a sealed file, or None if there is no file. Raises TidingsError if the digest
+    does not match."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -42,7 +43,7 @@ def read_sealed(path: Path) -> bytes | None:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
+    """The SHA-256 digest of a file, in hexadecimal."""
     with path.open("rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
 

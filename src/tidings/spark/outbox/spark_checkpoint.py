@@ -1,13 +1,13 @@
-"""Reads Spark's checkpoint of a stream, which says which rows a batch consists of.
+"""Reads Spark's checkpoint of a stream, which records the rows of each batch.
 
     offsets/42          the position of each source after batch 42
     sources/0/42        for a folder of files: the names of the files
-    tidings-stream      ours: the identity of the stream, by which outbox and spool know it
+    tidings-stream      added by tidings: the stream's id, which the outbox and the spool store too
 
 Spark renames these files into place but does not sync them. After a power failure the last ones may
 be missing. Spark would then form a new batch 42 from other rows, and an outbox that already has a
 batch 42 would skip it. So these files are synced before anything of a batch is written, and the
-batch's pin keeps a digest of them.
+batch's pin has a digest of its offsets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Entry(msgspec.Struct):
 
 
 def stream_of(checkpoint: Path) -> str:
-    """The identity of the stream with this checkpoint; it is created if there is none."""
+    """The id of the stream with this checkpoint; a new id is stored if there is none."""
     path = checkpoint / STREAM
     if not path.exists():
         write_whole(path, uuid.uuid4().hex.encode())
@@ -48,7 +48,7 @@ class SparkCheckpoint:
         self._synced: set[Path] = set()
 
     def sync_offsets(self, batch: int) -> str:
-        """Sync what Spark noted for a batch; return a digest of it."""
+        """Sync Spark's records of a batch; return a digest of its offsets."""
         noted = self.path / "offsets" / str(batch)
         try:
             content = noted.read_bytes()
@@ -65,7 +65,7 @@ class SparkCheckpoint:
         return hashlib.sha256(content).hexdigest()[:32]
 
     def last(self) -> int:
-        """The last batch that Spark noted as done; -1 if there is none."""
+        """The last batch that Spark recorded as done; -1 if there is none."""
         names = [path.name for path in (self.path / "commits").glob("[0-9]*")]
         return max((int(name) for name in names if name.isdecimal()), default=-1)
 

@@ -3,10 +3,10 @@
     raw ──decode──┬──> good rows ──match──> columns, nodes, subscriptions ──> an Arrow file
                   └──> bad rows  ─────────> reason, raw text              ──> a Parquet file
 
-Each partition writes its files to the folder of the attempt and returns how often each node occurs
-in them, which numbering needs before it can begin; see filing.py. Rows that match nothing are
-counted and dropped. A task that runs twice leaves two sets of files, of which the driver hears of
-one; the folder is removed when the batch is done.
+Each partition writes its files to the folder of the attempt and returns the number of occurrences
+of each node, which numbering needs first; see filing.py. Rows that match nothing are counted and
+dropped. A task that runs twice leaves two sets of files, but the driver gets only one result. The
+folder is removed when the batch is done.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Stage(msgspec.Struct, frozen=True):
 
     pinned: Pinned
     folder: str
-    schema: bytes  # of good rows, as Arrow writes it
+    schema: bytes  # the schema of good rows, serialized by Arrow
     format: str  # json, csv, or typed
-    text: str = "value"  # for json: the column of texts
+    text: str = "value"  # for json: the column with the JSON text
     corrupt: str | None = None  # for csv: the column of rows that could not be split
 
 
@@ -53,7 +53,7 @@ class StagedPartition(msgspec.Struct):
     partition: int
     rows: str | None = None  # the Arrow file, if anything matched
     dead: str | None = None  # the Parquet file, if anything was refused
-    dead_size: int = 0  # bytes of it
+    dead_size: int = 0  # bytes of the Parquet file
     dead_digest: str = ""
     size: int = 0  # bytes of the Arrow file
     seen: int = 0  # rows that could be decoded
@@ -72,7 +72,7 @@ def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
 
 
 def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make a function for `mapInArrow`."""
+    """Make a function for `mapInArrow` that stages one partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -173,7 +173,7 @@ def _decode(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
 
 
 def _raw_texts(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[str]:
-    """The original text of bad rows; bytes that are not UTF-8 are escaped."""
+    """The original text of the bad rows; bytes that are not UTF-8 are escaped."""
     bad = pa.array(decoded.bad_rows.tolist(), pa.int64())
     rows = batch.take(bad)
     columns = [
@@ -194,7 +194,7 @@ def _raw_texts(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[st
 
 
 def _as_bytes(column: Any) -> Any:
-    """A column of strings as bytes, as Spark's strings may be invalid UTF-8."""
+    """Cast a column of strings to bytes, because Spark's strings may be invalid UTF-8."""
     kind = column.type
     texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     return column.cast(pa.large_binary()) if texts else column

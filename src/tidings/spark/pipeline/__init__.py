@@ -1,18 +1,19 @@
-"""Pipelines: a TOML file, and micro-batches from a source through the outbox to sinks.
+"""Pipelines: a TOML file describes how micro-batches run from a source through the outbox to sinks.
 
     pin the version ─> decode, match, count nodes ─> number, file ─> commit ─> sinks
-                       one job, on the workers       the driver, or a job where there is much
+                       one job, on the workers       the driver; for large batches, a job
 
-    settings.py               the file, read and checked
-    streams.py                sources: raw rows, and what they are to be read as
+    settings.py               reads and checks the pipeline file
+    streams.py                sources: raw rows, and how to decode them
     subscription_source.py    a fixed snapshot, or a change log that is followed
-    pipeline.py               one batch after the other
-    sinks.py                  who else gets a batch once it is committed; kinds are in settings.py
-    stoppable_pipeline.py, status.py, inspection.py    ending it, its status, what it would find
-    masters.py                the session that the file asks for, with packages for source and sinks
+    pipeline.py               runs the batches
+    sinks.py                  hands committed batches to sinks; settings.py has the kinds
+    stoppable_pipeline.py     stops a pipeline between two batches
+    status.py, inspection.py  the status of a pipeline; a check before it is started
+    masters.py                the session that the file names, with packages for source and sinks
 
-Exported for cli and studies; users write a file and run `tidings pipeline` (docs/pipelines.md).
-Start at pipeline.py.
+The names exported here are for cli and studies; users write a file and run `tidings pipeline`
+(docs/pipelines.md). Start at pipeline.py.
 """
 
 from tidings.spark.pipeline.inspection import inspect, need_log, need_places

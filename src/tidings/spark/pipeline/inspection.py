@@ -1,7 +1,7 @@
-"""Inspects what a pipeline would find if it were started: columns, subscriptions, outbox.
+"""Inspects the inputs of a pipeline before it is started: columns, subscriptions, outbox.
 
-Nothing is started. Nothing is written either, except the first snapshot of a log with these
-columns. A session is needed only for sources that define their own columns.
+No stream is started. Nothing is written, except the first snapshot of a log with these columns. A
+session is needed only for sources that define their own columns.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SAMPLE = 1_000  # rows
 class Column(msgspec.Struct, frozen=True):
     name: str
     type: str
-    compared_with: list[str] | None  # families; None: no filter tests it
+    compared_with: list[str] | None  # families of values; None if no filter tests the column
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """How the first rows of a file were decoded."""
+    """The result of decoding the first rows of a file."""
 
     file: str
     rows: int
@@ -45,7 +45,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """What a pipeline would start with."""
+    """The inputs of a pipeline, as it would find them if it were started now."""
 
     name: str
     source: str  # in a few words
@@ -126,7 +126,7 @@ def need_log(settings: Settings) -> None:
     if log is not None and not (settings.at(log) / "lock").exists():
         raise TidingsError(
             f"subscriptions.log: there is no log in {settings.at(log)}; "
-            f"`tidings subscriptions add` makes one"
+            f"`tidings subscriptions add` creates one"
         )
 
 
@@ -144,16 +144,16 @@ def need_places(settings: Settings) -> None:
 
 
 def _check_outbox(outbox: Outbox, checkpoint: Path) -> str:
-    """Check as `Outbox.bind_to_checkpoint` does, but write nothing; return the stream's identity,
-    if it has one."""
+    """Check like `Outbox.bind_to_checkpoint`, but write nothing; return the stream's id, or "" if
+    it has none."""
     mine, theirs = outbox.home / "stream", checkpoint / STREAM
     have = mine.read_text() if mine.exists() else None
     known = theirs.read_text() if theirs.exists() else None
     begun = any((checkpoint / "commits").glob("[0-9]*"))
     if have != known and not (have is None and not begun):
         raise TidingsError(
-            f"the outbox {outbox.path} belongs to another checkpoint than {checkpoint}; give it "
-            f"its own, or write to an empty outbox"
+            f"the outbox {outbox.path} belongs to another checkpoint, not to {checkpoint}; use "
+            f"the checkpoint that it belongs to, or an empty outbox"
         )
     return known or ""
 

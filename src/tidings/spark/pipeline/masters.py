@@ -1,4 +1,4 @@
-"""Opens the session that a master or a pipeline file names: local, on a cluster, or Connect."""
+"""Opens the session that a master or a pipeline file names: local, on a cluster, or remote."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tidings.spark.session.session import cluster_session, local_session, prepar
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *(\d+))?\])?")  # cores, tries of a task
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *(\d+))?\])?")  # cores, attempts per task
 
 
 def session_for(settings: Settings) -> SparkSession:
-    """Start the session of a pipeline; one that already runs in this process is reused."""
+    """Start the session of a pipeline, or return the one that already runs in this process."""
     given, config = settings.spark, dict(settings.spark.settings)
     if uses_kafka(settings):
         for key, value in kafka_settings().items():
@@ -58,11 +58,11 @@ def uses_kafka(settings: Settings) -> bool:
 
 def need_driver(settings: Settings) -> None:
     """Refuse Spark Connect for a stream: batches would run in the server's process, which does not
-    have the pipeline, its log and its outbox. For tables and columns Connect is fine."""
+    have the pipeline, its log and its outbox. For tables, Spark Connect works."""
     if settings.spark.remote is not None:
         raise TidingsError(
             f"spark.remote: a pipeline can't run through Spark Connect ({settings.spark.remote}), "
-            f"because its batches run in this process; expected spark.master"
+            f"because its batches run in this process; set spark.master instead"
         )
 
 

@@ -1,11 +1,11 @@
 """Runs a pipeline: micro-batches from a source to the outbox, and on to sinks.
 
     pin the version ─> decode, match, count nodes ─> number, file ─> commit ─> hand over
-                       one job, on the workers       the driver, or a job if there is much
+                       one job, on the workers       the driver; for large batches, a job
 
-If the pipeline is stopped at any point, the batch is repeated with the pinned version and the rows
-in Spark's checkpoint, and it is committed only once. Sinks come after the commit; they may receive
-a batch more than once and must recognise repeats.
+If the pipeline stops at any point, the batch is repeated with the pinned version and the rows in
+Spark's checkpoint, and it is committed only once. Sinks get a batch after its commit; they may get
+it more than once and must recognise repeats.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain")
-BatchListener = Callable[[Commit, float], None]  # gets each batch, and the seconds it took
+BatchListener = Callable[[Commit, float], None]  # gets each commit, and the seconds it took
 
 
 class Pipeline:
     """One pipeline, ready to start on a session."""
 
     console: TextIO | None = None
-    """Where console sinks write; by default stdout."""
+    """The stream that console sinks write to; by default stdout."""
 
     def __init__(
         self, settings: Settings, spark: SparkSession, on_batch: BatchListener = lambda _a, _b: None
@@ -62,7 +62,7 @@ class Pipeline:
         self.subscriptions = open_subscriptions(settings)
         self.source = open_source(settings, spark)
         self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
-        self._counters: tuple[int, dict[int, int]] | None = None  # with the batch they follow
+        self._counters: tuple[int, dict[int, int]] | None = None  # a batch, and the ones after it
         self._lock: int | None = None
         self._at_work = threading.Lock()
         load_checked_view(settings, self.source.schema, self.subscriptions)
@@ -70,7 +70,7 @@ class Pipeline:
     def start(self) -> StreamingQuery:
         """Start the stream; it runs until it is stopped or everything is read.
 
-        The pipeline holds the outbox until `close`; one that another process holds is refused.
+        The pipeline locks the outbox until `close`; an outbox locked by another process is refused.
         """
         if self._lock is not None:  # started before; a batch of that run may still be running
             return self._start()
@@ -101,7 +101,7 @@ class Pipeline:
         return query
 
     def run_batch(self, df: DataFrame, batch: int) -> None:
-        """Run one micro-batch, or hand over again one that is committed."""
+        """Run one micro-batch; if it is already committed, only hand it over again."""
         began = time.perf_counter()
         # If the Java process dies, this thread may be committing while another one calls `close` or
         # repeats the batch.
@@ -122,11 +122,11 @@ class Pipeline:
             known = self.outbox.read_pin(batch)
         except TidingsError as problem:
             raise TidingsError(
-                f"{problem}; restore it, or, as nothing of the batch was handed over, remove it "
-                f"to repeat the batch with the latest version"
+                f"{problem}; restore the file, or remove it to repeat the batch with the latest "
+                f"version (nothing of the batch was handed over)"
             ) from problem
         if known is None:
-            micros = time.time_ns() // 1000  # taken first, so the version has all earlier changes
+            micros = time.time_ns() // 1000  # read first, so the version has all earlier changes
             version, before = self.subscriptions.version, self.outbox.read_commit(batch - 1)
             if (
                 isinstance(self.subscriptions, FollowedSubscriptions)
@@ -135,15 +135,15 @@ class Pipeline:
             ):
                 raise TidingsError(
                     f"the log {self.subscriptions.log.path} is at version {version}, but batch "
-                    f"{before.batch} used version {before.version}; is it the same log?"
+                    f"{before.batch} used version {before.version}; check that it is the same log"
                 )
             identity = self.subscriptions.identity
             return self.outbox.pin(batch, version, micros, offsets, identity)
         if known.snapshot and known.snapshot != self.subscriptions.identity:
             raise TidingsError(
-                f"batch {batch} was begun with another snapshot than the current one; restore that "
-                f"one, or, as nothing of the batch was handed over, remove "
-                f"{self.outbox.pin_path(batch)} to repeat it with the current one"
+                f"batch {batch} was started with another snapshot; restore that snapshot, or "
+                f"remove {self.outbox.pin_path(batch)} to repeat the batch with the current one "
+                f"(nothing of the batch was handed over)"
             )
         self._need_rows(batch, known.offsets)
         return known
@@ -152,13 +152,13 @@ class Pipeline:
         now = self._checkpoint.sync_offsets(batch)
         if offsets and now and offsets != now:
             raise TidingsError(
-                f"batch {batch} was begun with other rows than the checkpoint "
-                f"{self._checkpoint.path} now has for it; was an older checkpoint restored?"
+                f"batch {batch} was started with rows that differ from those in the checkpoint "
+                f"{self._checkpoint.path}; check that no older checkpoint was restored"
             )
 
     def _need_same(self, done: Commit) -> None:
-        """Check that a batch to be handed over again has the committed rows and files."""
-        pin = None if done.offsets else self.outbox.read_pin(done.batch)  # in the old format
+        """Check that a batch has its committed rows and files before it is handed over again."""
+        pin = None if done.offsets else self.outbox.read_pin(done.batch)  # the old format
         self._need_rows(done.batch, done.offsets if pin is None else pin.offsets)
         if self.settings.sinks:
             self.outbox.need_files(done)
@@ -170,9 +170,9 @@ class Pipeline:
             pinned = self.subscriptions.pin(pin.version)
         except (LogError, Unfit) as problem:
             raise TidingsError(
-                f"batch {pin.batch} began with version {pin.version} of the subscriptions, which "
-                f"is not available: {problem}; nothing of it was handed over, so to repeat it with "
-                f"the latest version instead, remove {self.outbox.pin_path(pin.batch)}"
+                f"batch {pin.batch} was started with version {pin.version} of the subscriptions, "
+                f"which is not available: {problem}; to repeat it with the latest version, remove "
+                f"{self.outbox.pin_path(pin.batch)} (nothing of the batch was handed over)"
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         try:
@@ -204,18 +204,18 @@ class Pipeline:
         return done
 
     def _need_files(self, batch: int) -> None:
-        """Refuse a batch whose files are gone, which Spark would read as empty."""
+        """Refuse a batch with missing files, which Spark would read as empty."""
         if isinstance(self.settings.source, Files):
             for path in self._checkpoint.files(batch):
                 if not path.exists():
                     raise TidingsError(
-                        f"batch {batch} needs the file {path}, which is gone; restore it, or put "
-                        f"an empty file in its place"
+                        f"batch {batch} needs the file {path}, which is missing; restore it, or "
+                        f"create an empty file in its place"
                     )
 
     def _known_counters(self, batch: int) -> dict[int, int]:
-        """The counters before a batch: those in memory if they are of the previous batch. A failed
-        commit may be on disk but not in memory."""
+        """The counters before a batch. Those in memory are used only if they belong to the previous
+        batch: a failed commit may be on disk but not in memory."""
         known, self._counters = self._counters, None
         if known is not None and known[0] == batch - 1:
             return known[1]
@@ -228,7 +228,7 @@ class Pipeline:
                 hand_over_to(sink, rows, done, self.stream_id, self.console)
 
     def close(self) -> None:
-        """Release the outbox, after a batch that is still running."""
+        """Wait for a running batch, and release the outbox."""
         self._release_outbox()
         self.subscriptions.close()
 
@@ -255,8 +255,8 @@ def load_checked_view(
 ) -> View:
     """The current view of the subscriptions, after checking that it fits the source's columns.
 
-    The check also covers filters that were dropped since the last compilation. So before anything
-    is refused, the latest version is compiled and checked instead.
+    The check also covers filters that were dropped since the last compilation. So if it fails, the
+    latest version is compiled and checked again.
     """
     view = wanted.view(wanted.version)
     try:
@@ -273,7 +273,9 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
     names = schema.fieldNames()
     for name in names:
         if name.lower() in RESERVED:  # Spark ignores case
-            raise TidingsError(f"the source has a column '{name}', a name that the outbox uses")
+            raise TidingsError(
+                f"the source has a column '{name}', a name that the outbox uses; rename the column"
+            )
     check_columns(schema, view.matcher.tested(), view.matcher.attributes)
     time_column = settings.outbox.time
     if time_column is None:
@@ -286,14 +288,14 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
 
 
 def stage_of(source: OpenedSource, pinned: Pinned, work: Path) -> Stage:
-    """The workers' instructions for the first half of a batch."""
+    """The instructions for workers for the first half of a batch."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     return Stage(pinned, str(work), schema, source.format, source.text, source.corrupt)
 
 
 def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:
-    """Their instructions for the second half."""
+    """The instructions for the second half of a batch."""
     given = settings.outbox
     width = 60 * given.grain_minutes
     return Filing(str(work), pin.version, pin.micros // 1_000_000, width, given.time)

@@ -42,7 +42,7 @@ class Files(msgspec.Struct, frozen=True, tag_field="kind", tag="files", forbid_u
     format: Literal["json", "csv", "parquet"] = "json"
     files_per_trigger: int | None = None
     when_read: Literal["keep", "delete", "archive"] = "keep"
-    archive: str | None = None  # where read files go, with `when_read = "archive"`
+    archive: str | None = None  # the folder of files that were read, for `when_read = "archive"`
 
 
 class Kafka(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka", forbid_unknown_fields=True):
@@ -63,7 +63,7 @@ class Feeds(msgspec.Struct, frozen=True, tag_field="kind", tag="feeds", forbid_u
 
 
 class Rate(msgspec.Struct, frozen=True, tag_field="kind", tag="rate", forbid_unknown_fields=True):
-    """Generated rows of a time and a number, at a fixed rate: for trying things out."""
+    """Generated rows with a time and a number, at a fixed rate, for experiments."""
 
     rows_per_second: int = 10
 
@@ -158,7 +158,7 @@ def known_columns(settings: Settings) -> list[str] | None:
 
 
 def load_settings(path: str | Path) -> Settings:
-    """Read a pipeline file; raise SettingsError, in one sentence, if it can't be used."""
+    """Read a pipeline file; raise SettingsError if it can't be used."""
     path = Path(path)
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
@@ -180,7 +180,7 @@ def load_settings(path: str | Path) -> Settings:
 
 
 def _rephrase(problem: str) -> str:
-    """msgspec's sentence, with the place as in TOML: `$.source.path` becomes source.path."""
+    """Rewrite a message of msgspec with the key as in TOML: `$.source.path` becomes source.path."""
     sentence, _, place = problem.partition(" - at `$")
     sentence = sentence[0].lower() + sentence[1:].replace("Object ", "").replace("`", "'")
     place = place.rstrip("`").removeprefix(".")
@@ -193,7 +193,7 @@ def _check(path: Path, found: Settings) -> None:
 
 
 def _problems(found: Settings) -> Iterator[str]:
-    """Everything that is wrong with a file, as far as the file alone tells."""
+    """All problems that the file alone reveals."""
     source, subscriptions = found.source, found.subscriptions
     if (subscriptions.log is None) == (subscriptions.snapshot is None):
         yield "subscriptions: expected either log or snapshot"
@@ -203,15 +203,15 @@ def _problems(found: Settings) -> Iterator[str]:
         yield f"columns: {problem}"
     needed = isinstance(source, Kafka) or (isinstance(source, Files) and source.format != "parquet")
     if needed and not found.columns:
-        yield "columns: the source is text, expected the names and types of its columns"
+        yield "columns: found none, expected names and types, because the source is text"
     if isinstance(source, Files) and (source.when_read == "archive") != (
         source.archive is not None
     ):
-        yield 'source: expected when_read = "archive" and archive, a folder, or neither'
+        yield 'source: expected both when_read = "archive" and a folder for archive, or neither'
     if isinstance(source, Feeds) and not source.urls:
         yield "source.urls: found none, expected at least one"
     for name, number, least, most in _numbers(found):
-        if number is not None and not least <= number <= most:  # excludes NaN, too
+        if number is not None and not least <= number <= most:  # also true for NaN
             yield f"{name}: found {_show_number(number)}, expected {least} to {most:,}"
     for name, text in paths_of(found):
         if not text or "\0" in text:
@@ -219,11 +219,11 @@ def _problems(found: Settings) -> Iterator[str]:
     yield from _overlaps(found)
     time = found.outbox.time
     if time is not None and found.columns and found.columns.get(time) != "timestamp":
-        yield f"outbox.time: '{time}' is no timestamp among the columns"
+        yield f"outbox.time: found '{time}', expected a timestamp among the columns"
 
 
 def _numbers(found: Settings) -> Iterator[tuple[str, float | None, int, int]]:
-    """Names and values of all numbers, with the least and the greatest valid value."""
+    """The names and values of all numeric settings, with the least and the greatest valid value."""
     source = found.source
     for name in ("files_per_trigger", "rows_per_trigger", "rows_per_second"):
         yield f"source.{name}", getattr(source, name, None), 1, _MOST
@@ -236,7 +236,7 @@ def _numbers(found: Settings) -> Iterator[tuple[str, float | None, int, int]]:
 
 
 def paths_of(found: Settings) -> Iterator[tuple[str, str]]:
-    """The paths in a pipeline file, with their names."""
+    """The names and values of all paths in a pipeline file."""
     given: list[tuple[str, str | None]] = [
         ("checkpoint", found.checkpoint),
         ("outbox.path", found.outbox.path),
@@ -248,8 +248,8 @@ def paths_of(found: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _overlaps(found: Settings) -> Iterator[str]:
-    """Refuse our own folders inside the source's: Spark reads every file there as rows, also in
-    subfolders with names such as those of an outbox (`grain=...`)."""
+    """Refuse folders of the pipeline inside the source's folder: Spark reads every file there as
+    rows, even in subfolders named like those of an outbox (`grain=...`)."""
     if not isinstance(found.source, Files):
         return
     read = _normalise(found.at(found.source.path))
@@ -258,7 +258,7 @@ def _overlaps(found: Settings) -> Iterator[str]:
         below = name in ("outbox.path", "source.archive") and own.is_relative_to(read)
         above = name == "source.archive" and read.is_relative_to(own)
         if name != "source.path" and (own == read or below or above):
-            yield f"{name}: found {own}, expected a folder apart from source.path, {read}"
+            yield f"{name}: found {own}, expected a folder outside source.path, {read}"
 
 
 def _normalise(path: Path) -> Path:

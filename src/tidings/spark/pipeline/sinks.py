@@ -1,8 +1,8 @@
-"""Hands committed batches over to further receivers.
+"""Hands committed batches over to sinks.
 
-After a crash between the commit and the end of the hand-over, a batch is handed over twice. The
-rendezvous point recognises a batch by its stream and number; in Kafka, the key has the stream and
-the number of the notification, so that readers can drop repeats.
+After a crash between the commit and the end of the handover, a batch is handed over twice. The
+rendezvous point recognises a batch by its stream and number. In Kafka, the key consists of the
+stream and the number of the notification, so that readers can drop repeats.
 """
 
 from __future__ import annotations

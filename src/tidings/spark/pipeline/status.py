@@ -1,4 +1,5 @@
-"""Reads the status of a pipeline from its files: without session or lock, also while it runs."""
+"""Reads the status of a pipeline from its files. This needs neither a session nor a lock, and works
+while the pipeline runs."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
 
 ALL = 0  # the counter of all notifications, see numbering.py
-LETTERS = 5  # reasons shown
-FOLDERS = 20  # folders of dead letters that are searched
-ROWS = 16_384  # dead letters in memory at once
+LETTERS = 5  # the most reasons shown
+FOLDERS = 20  # the most folders of dead letters that are searched
+ROWS = 16_384  # the most dead letters in memory at once
 
 
 class Totals(msgspec.Struct):
@@ -33,7 +34,7 @@ class Totals(msgspec.Struct):
 
 class NodeCounter(msgspec.Struct, frozen=True):
     node: int
-    number: int  # its counter: notifications of which it was a lowest match
+    number: int  # its counter: the notifications for which it was a lowest node
     filter: str | None
 
 
@@ -42,8 +43,8 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
     reason: str
     rows: int
-    batch: int  # the latest
-    raw: str  # the text of one of them
+    batch: int  # the latest batch with such rows
+    raw: str  # the text of one of the rows
 
 
 class DamagedFile(msgspec.Struct, frozen=True):
@@ -63,16 +64,16 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     snapshots: list[int]
     open_pins: list[Pin]
     notifications: int
-    counters: list[NodeCounter]  # the highest
-    nodes: int  # that have a counter
+    counters: list[NodeCounter]  # the highest counters
+    nodes: int  # the number of nodes that have a counter
     dead_letters: list[DeadLetter]
-    damaged: list[DamagedFile]  # dead letters that can't be read
-    feeds: list[str] = []  # problems of feeds that could not be read the last time
-    aside: list[Aside] = []  # subscriptions whose filters are refused now
+    damaged: list[DamagedFile]  # files of dead letters that can't be read
+    feeds: list[str] = []  # problems of feeds whose last fetch failed
+    aside: list[Aside] = []  # subscriptions that are set aside
 
 
 def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
-    """Read the status of a pipeline; `most` limits the nodes in it."""
+    """Read the status of a pipeline, with at most `most` nodes."""
     outbox = Outbox(settings.at(settings.outbox.path))
     if outbox.path.is_file():
         raise TidingsError(f"outbox.path: {outbox.path} is a file, expected a folder")
@@ -132,7 +133,7 @@ def _feed_problems(settings: Settings) -> list[str]:
 
 
 def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
-    """The pins of batches that were begun but not committed."""
+    """The pins of batches that were started but not committed."""
     found = [outbox.read_pin(batch) for batch in outbox.numbers("pins") if batch > last]
     return [pin for pin in found if pin is not None]
 
@@ -140,7 +141,7 @@ def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
 def _read_subscriptions(
     settings: Settings, nodes: list[int]
 ) -> tuple[int | None, int | None, list[int], dict[int, str]]:
-    """Version, number of subscriptions, snapshots, and the known filters of nodes."""
+    """The version, the number of subscriptions, the snapshots, and the known filters of nodes."""
     given = settings.subscriptions
     if given.snapshot is not None:
         return _read_snapshot(settings.at(given.snapshot), nodes)
@@ -180,8 +181,8 @@ def _read_snapshot(
 def _read_dead_letters(
     outbox: Outbox, refusing: list[Commit]
 ) -> tuple[list[DeadLetter], list[DamagedFile]]:
-    """The latest reasons, each with one of its rows; and files that can't be read. Missing folders
-    are skipped. At most ROWS rows are in memory at once, however many there are."""
+    """The latest reasons, each with one of its rows, and the files that can't be read. Missing
+    folders are skipped. At most ROWS rows are in memory at once."""
     rows: Counter[str] = Counter()
     found: dict[str, tuple[int, str]] = {}
     damaged: list[DamagedFile] = []

@@ -1,8 +1,8 @@
-"""A pipeline that can be stopped between two batches, and that says why it failed.
+"""A pipeline that can be stopped between two batches, and that reports why it failed.
 
 Stopping a query in the middle of a batch is harmless, as the batch is repeated, but it wastes work.
-So the running batch may finish, unless that takes too long, and the next one is refused before
-anything of it is written. Its rows are in Spark's checkpoint by then, so Spark will repeat it.
+So the running batch may finish, unless that takes too long. The next batch is refused before
+anything of it is written. By then its rows are in Spark's checkpoint, so Spark will repeat it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-PAUSE = 0.05  # seconds between two looks
-NOTING = 5.0  # seconds for Spark to record a finished batch, when none is running
+PAUSE = 0.05  # seconds between two checks
+NOTING = 5.0  # seconds for Spark to record a finished batch while none is running
 
 
 class Ending(Exception):
-    """A batch was not begun, because the pipeline is stopping."""
+    """A batch was not started, because the pipeline is stopping."""
 
 
 class StoppablePipeline(Pipeline):
@@ -40,7 +40,7 @@ class StoppablePipeline(Pipeline):
         self.batch: int | None = None
         """The running batch."""
         self.failure: Exception | None = None
-        self._cut_off = False  # in the middle of a batch
+        self._cut_off = False  # whether the query was stopped in the middle of a batch
 
     def run_batch(self, df: DataFrame, batch: int) -> None:
         if self.ending.is_set():
@@ -60,9 +60,10 @@ class StoppablePipeline(Pipeline):
         """Stop the query after the running batch, or after `grace` seconds. A batch that is cut off
         is repeated at the next start.
 
-        After a batch, Spark records that it is done; a query stopped before that would hand it over
-        again. But an active trigger without a batch may also be waiting for its source, and a
-        source that does not answer must not delay the end.
+        After a batch, Spark records that it is done; if the query is stopped before that, the batch
+        is handed over again. So this waits while a trigger is active. But without a batch, the
+        trigger may only be waiting for an unresponsive source, so this waits at most NOTING
+        seconds.
         """
         self.ending.set()
         patience = time.monotonic() + NOTING
@@ -77,8 +78,8 @@ class StoppablePipeline(Pipeline):
         query.stop()
 
     def check(self, query: StreamingQuery) -> None:
-        """Raise TidingsError, in one sentence, if the query ended because of a failure."""
-        if self._cut_off:  # the failure is that of the batch that was cut off
+        """Raise TidingsError, with a one-sentence message, if the query failed."""
+        if self._cut_off:  # cutting off the batch caused the failure
             return
         if self.failure is not None:
             raise TidingsError(_failure_sentence(self.failure)) from self.failure

@@ -24,7 +24,7 @@ class OpenedSource(msgspec.Struct, frozen=True, eq=False):
     df: Any  # DataFrame
     schema: Any  # StructType of decoded rows
     format: str  # json, csv, typed
-    arrow: Any = None  # pa.Schema of decoded rows, where they are decoded
+    arrow: Any = None  # pa.Schema of decoded rows; None for typed rows
     text: str = "value"
     corrupt: str | None = None
 
@@ -52,8 +52,8 @@ def _open_files(settings: Settings, source: Files, spark: SparkSession) -> Opene
     path = settings.at(source.path)
     if not path.is_dir():
         raise TidingsError(f"source.path: there is no folder {path}")
-    # By default Spark silently skips files that are a week older than the newest one, and a file
-    # keeps its age when it is moved here.
+    # By default Spark silently skips files that are a week older than the newest one. A file that
+    # is moved here keeps its old modification time, so the limit is raised.
     reader = spark.readStream.option("maxFileAge", "36500d")
     if source.files_per_trigger is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_trigger)
@@ -76,7 +76,7 @@ def _open_files(settings: Settings, source: Files, spark: SparkSession) -> Opene
         reader.schema(f"{texts}, `{CORRUPT}` string")
         .option("header", True)
         .option("enforceSchema", False)
-        .option("escape", '"')  # quotes are escaped by doubling, unlike Spark's default
+        .option("escape", '"')  # a quote is escaped by doubling it; Spark's default is a backslash
         .option("mode", "PERMISSIVE")
         .option("columnNameOfCorruptRecord", CORRUPT)
         .csv(str(path))
@@ -111,9 +111,9 @@ def declared_columns(settings: Settings) -> pa.Schema:
     """The columns that a pipeline file declares."""
     attributes = settings.attributes
     if attributes is None:
-        raise TidingsError("columns: expected the names and types of the source's columns")
+        raise TidingsError("columns: found none, expected names and types of the source's columns")
     schema = arrow_schema(attributes)
-    # `subject` is always declared; it is a column only if the file says so
+    # `subject` is always declared, but it is a column only if the file lists it
     return pa.schema([field for field in schema if field.name in _top_names(settings)])
 
 
@@ -122,7 +122,7 @@ def _top_names(settings: Settings) -> set[str]:
 
 
 def spark_schema(arrow: pa.Schema) -> StructType:
-    """Convert a schema of Arrow to Spark's; this needs no session."""
+    """Convert an Arrow schema to a Spark schema; this needs no session."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(arrow)

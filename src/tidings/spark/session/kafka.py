@@ -25,7 +25,7 @@ ARTIFACT = "spark-sql-kafka-0-10_2.13"
 def kafka_jars(version: str | None = None) -> list[Path]:
     """Return the jars of the connector for this PySpark, and fetch them if they are not cached.
 
-    Jars that PySpark has itself, in whatever version, are left out: its own are loaded first.
+    Jars that PySpark itself includes, in any version, are left out: its own are loaded first.
     """
     version = version or _spark_version()
     folder = cache_folder() / version
@@ -39,7 +39,7 @@ def kafka_jars(version: str | None = None) -> list[Path]:
 def kafka_settings(version: str | None = None) -> dict[str, str]:
     """Return settings for `local_session` that make Kafka available.
 
-    Without Maven, Spark itself fetches the jars, by Ivy, when the first session starts. Later
+    Without Maven, Spark itself fetches the jars with Ivy when the first session starts. Later
     sessions find them in Ivy's cache and need no access to Maven Central.
     """
     version = version or _spark_version()
@@ -63,7 +63,7 @@ def _check_version(version: str) -> None:
     if version not in published:
         raise EnvironmentProblem(
             f"Maven Central has no Kafka connector for Spark {version}; "
-            f"the newest there is {published[-1] if published else 'none'}."
+            f"its newest version is {published[-1] if published else 'none'}."
         )
 
 
@@ -80,7 +80,7 @@ def _spark() -> ModuleType:
         import pyspark
     except ImportError as error:
         raise EnvironmentProblem(
-            "PySpark is not installed: install tidings with its extra, `tidings[spark]`."
+            "PySpark is not installed; install tidings with the extra `tidings[spark]`."
         ) from error
     return pyspark
 

@@ -1,8 +1,9 @@
-"""Jars from Maven Central, fetched once into the user's cache.
+"""Fetches jars from Maven Central, once, into the user's cache.
 
-These are connectors of Spark, which PyPI does not have. Maven fetches them, if it is installed.
+These are connectors of Spark, which PyPI does not have. The program mvn fetches them if it is
+installed.
 
-Invariant: a folder of jars exists complete or not at all. It is filled under another name and then
+Invariant: a folder of jars is either complete or absent. It is filled under another name and then
 renamed.
 """
 
@@ -24,8 +25,8 @@ from tidings.spark.session.java import java_home
 
 CENTRAL = "https://repo.maven.apache.org/maven2"
 
-_TIMEOUT = 600  # seconds for all the jars; tens of megabytes the first time
-_ASKING = 20  # seconds for one question
+_TIMEOUT = 600  # seconds for all jars, which are tens of megabytes
+_ASKING = 20  # seconds for one HTTP request
 
 # The poms of Spark name a mirror that not everyone can reach. A repository declared under the same
 # id takes precedence over it.
@@ -47,7 +48,7 @@ _DEPENDENCY = (
 
 
 def cache_folder() -> Path:
-    """Where jars are kept."""
+    """The folder of cached jars."""
     return user_cache_folder("jars")
 
 
@@ -85,7 +86,9 @@ def list_versions(group: str, artifact: str) -> list[str]:
 
 def _fill_folder(coordinates: list[str], folder: Path) -> None:
     if not has_maven():
-        raise EnvironmentProblem("Maven is not installed: the program mvn is needed for jars.")
+        raise EnvironmentProblem(
+            "The program mvn was not found; install Maven, which fetches the jars."
+        )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
@@ -96,7 +99,7 @@ def _fill_folder(coordinates: list[str], folder: Path) -> None:
                 if not folder.is_dir():  # otherwise another process was first, with the same jars
                     raise
     except OSError as error:
-        raise EnvironmentProblem(f"The jars cannot be kept in {folder}: {error}.") from error
+        raise EnvironmentProblem(f"The jars cannot be stored in {folder}: {error}.") from error
 
 
 def _run_maven(coordinates: list[str], scratch: Path) -> Path:
@@ -121,17 +124,17 @@ def _run_maven(coordinates: list[str], scratch: Path) -> Path:
         )
     except subprocess.TimeoutExpired as error:
         raise EnvironmentProblem(
-            f"Maven did not get {', '.join(coordinates)} in {_TIMEOUT} seconds."
+            f"Maven did not fetch {', '.join(coordinates)} within {_TIMEOUT} seconds."
         ) from error
     if answer.returncode != 0 or not jars.is_dir():
         raise EnvironmentProblem(
-            f"Maven could not get {', '.join(coordinates)}: {_reason(answer.stdout)}."
+            f"Maven could not fetch {', '.join(coordinates)}: {_reason(answer.stdout)}."
         )
     return jars
 
 
 def _reason(output: str) -> str:
-    """The first error that Maven printed, without the long tail that it appends."""
+    """The first error that Maven printed, without the help text appended to it."""
     errors = re.findall(r"\[ERROR\] (.+)", output)
     reason = errors[0].split(" -> [Help")[0] if errors else "it printed no error"
     return reason.rsplit(": ", 1)[-1].rstrip(".")

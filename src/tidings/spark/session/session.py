@@ -20,7 +20,7 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
     """Return a Spark session that runs in this process and one Java process beside it.
 
-    `config` holds further settings of Spark, which override the ones made here:
+    `config` holds further settings of Spark, which override the defaults set here:
     `local_session("study", **{"spark.sql.shuffle.partitions": "8"})`. A process has one session: a
     second call returns the first session.
 
@@ -55,7 +55,7 @@ def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
 
 
 def is_local_master(master: str) -> bool:
-    """Whether all executors of a master certainly run here, and so see this machine's folders."""
+    """Whether all executors of a master certainly run on this machine and can read its folders."""
     return re.match(r"local\b|spark://(localhost|127\.[\d.]+|\[::1\]):\d+$", master) is not None
 
 
@@ -69,13 +69,13 @@ def prepare_environment() -> None:
         import pyspark
     except ImportError as error:
         raise EnvironmentProblem(
-            "PySpark is not installed: install tidings with its extra, `tidings[spark]`."
+            "PySpark is not installed; install tidings with the extra `tidings[spark]`."
         ) from error
 
     os.environ["JAVA_HOME"] = str(java_home())
-    # The workers must run the Python that runs this, with the same packages.
+    # The workers must run the same Python as this process, with the same packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # A SPARK_HOME of another installation would pair this PySpark with foreign jars.
+    # The SPARK_HOME of another installation would pair this PySpark with the wrong jars.
     own_home = Path(pyspark.__file__).parent
     if (own_home / "jars").is_dir():
         os.environ["SPARK_HOME"] = str(own_home)

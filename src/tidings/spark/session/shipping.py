@@ -1,14 +1,14 @@
 """Ships tidings with a job to a cluster that does not have it installed.
 
-    pack("tidings.tar.gz")     tidings/    the package, as it is here
+    pack("tidings.tar.gz")     tidings/    the package installed here
                                kernels/    the kernels that Numba compiled here, by folder
 
-The executors need Python with PyArrow, NumPy, Numba and msgspec. The package itself travels with
-the job, and so do the kernels, which every executor would otherwise have to compile:
+The executors need Python with PyArrow, NumPy, Numba and msgspec. The package is shipped with the
+job, and so are the kernels, which every executor would otherwise have to compile:
 
     SparkSession.builder.config(map=shipped_settings(pack("tidings.tar.gz")))
 
-Kernels of a machine with another processor are ignored, and compiled again.
+An executor with a different processor ignores the kernels and compiles its own.
 
 Nothing in tidings imports this module; it is for users (docs/clusters.md).
 """
@@ -26,7 +26,7 @@ NAME = "tidings-shipped"
 
 
 def pack(path: str | Path) -> Path:
-    """Write the archive. It has the kernels compiled so far, so match something before."""
+    """Write the archive. It contains the kernels compiled so far, so run a match before packing."""
     path = Path(path).absolute()
     if not path.name.endswith((".tar.gz", ".tgz")):
         raise TidingsError(f"found '{path.name}', expected a name that ends in .tar.gz")
@@ -42,7 +42,7 @@ def pack(path: str | Path) -> Path:
 
 
 def shipped_settings(archive: str | Path) -> dict[str, str]:
-    """The settings of Spark that make executors use the archive."""
+    """The Spark settings that make executors use the archive."""
     return {
         "spark.archives": f"{Path(archive).absolute()}#{NAME}",
         "spark.executorEnv.PYTHONPATH": NAME,

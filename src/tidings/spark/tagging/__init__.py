@@ -1,13 +1,13 @@
-"""Tagging tables and files: for each row the nodes, or the subscriptions, that match it.
+"""Tags tables and files: finds for each row the nodes, or the subscriptions, that match it.
 
     columns that filters test ──Arrow──> Python worker: snapshot, mapped once ──> column of lists
     all other columns stay in the JVM
 
     tagging.py      any DataFrame or stream
-    parquet.py, parquet_files.py    Parquet to Parquet, around the JVM's rows
-    worker.py       what workers keep: a version of the subscriptions, opened once per process
-    column_checks.py    what a table must bring for the filters to make sense on it
+    parquet.py, parquet_files.py    Parquet to Parquet, bypassing the JVM's rows
+    worker.py       the state of workers: a version of the subscriptions, opened once per process
+    column_checks.py    checks that a table has the columns and types that filters test
 
-Users get `tag` and `tag_parquet` from `tidings.spark`. worker.py serves the whole room `spark`;
-other rooms use nothing else from here. Start at tagging.py.
+Users get `tag` and `tag_parquet` from `tidings.spark`. The rest of this room uses worker.py. Other
+rooms import nothing from this folder. Start at tagging.py.
 """

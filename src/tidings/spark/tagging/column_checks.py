@@ -28,7 +28,7 @@ _FAMILIES = {
     "void": "null",
 }
 _PLURAL = {
-    "boolean": "booleans", "number": "numbers", "string": "texts", "time": "dates or times",
+    "boolean": "booleans", "number": "numbers", "string": "strings", "time": "dates or times",
     "list": "lists",
 }  # fmt: skip
 
@@ -39,7 +39,7 @@ def check_columns(
     """Return the columns that filters test, in the order of the table.
 
     Raises AttributesError if a column is missing, has a type that filters can't compare, or differs
-    from what was declared when the filters were compiled. Without `strict`, a missing column counts
+    from the type declared when the filters were compiled. Without `strict`, a missing column counts
     as null.
     """
     names = schema.fieldNames()
@@ -79,7 +79,8 @@ def _check(kind: DataType, path: tuple[str, ...], families: set[str]) -> None:
 
 
 def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None) -> None:
-    """Filters were simplified for the declared type: on an integer, `x > 1` became `x >= 2`."""
+    """Check the declared type, for which filters were simplified: on an integer, `x > 1` became
+    `x >= 2`."""
     name = kind.typeName().split("(")[0]
     whole = name in _INTEGERS or (name == "decimal" and kind.scale == 0)  # type: ignore[attr-defined]
     fits = {
@@ -98,7 +99,7 @@ def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None)
 
 
 def type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
-    """The type of a column; None below a list, where each element has its own."""
+    """The type of a column, or None for a path into a list."""
     kind: DataType = schema
     for depth, name in enumerate(path):
         if kind.typeName() == "array":

@@ -1,11 +1,11 @@
-"""Tags Parquet files directly: Spark hands out pieces of files, workers do the rest.
+"""Tags Parquet files directly: Spark distributes pieces of files, and workers do the rest.
 
     driver    lists row groups ──> pieces ──────────────────────────> moves files into place
     worker                         read (Arrow) ─> match ─> write
 
-A table that comes from files and goes to files need not become rows of the JVM, which costs several
-times as much as matching. Spark still schedules the pieces, and repeats a piece if its worker is
-lost; files of failed attempts are not moved into place, and are removed.
+A table that is read from files and written to files need not become rows of the JVM, which would
+cost several times as much as matching. Spark still schedules the pieces, and repeats a piece if its
+worker is lost. Files of failed attempts are removed.
 
 `tag` does the same for any DataFrame, stream or source; this is the fast path for large files.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class TagResult(msgspec.Struct, frozen=True):
-    """How much was read and written."""
+    """The numbers of rows read, rows written and files written."""
 
     rows_in: int
     rows_out: int
@@ -60,7 +60,7 @@ def tag_parquet(
     """Tag Parquet files, and write Parquet files with one more column; see `tag` for outputs.
 
     `source` is one or several files or folders that every worker can read; `target` is a new or
-    empty folder. `columns` are the columns to keep; by default all.
+    empty folder. `columns` are the columns to keep, by default all.
     """
     if output not in OUTPUTS:
         raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
@@ -112,7 +112,7 @@ class _Work(msgspec.Struct, frozen=True):
     output: str
     tested: list[str]
     kept: list[str]
-    schema: bytes  # of the columns that are read, as Arrow writes it
+    schema: bytes  # the schema of the columns to read, serialized by Arrow
     aside: str
     pieces: list[Piece]
 
@@ -170,7 +170,9 @@ def _columns_to_keep(schema: pa.Schema, columns: Sequence[str] | None, output: s
         if name not in schema.names:
             raise AttributesError(f"the files have no column '{name}'")
         if name == output:
-            raise AttributesError(f"the files have a column '{output}' already; leave it out")
+            raise AttributesError(
+                f"the files already have a column '{output}'; leave it out of `columns`"
+            )
     return kept
 
 

@@ -1,8 +1,8 @@
-"""Reads and writes Parquet files in workers: cut into pieces, strings kept dictionary-encoded.
+"""Cuts Parquet files into pieces, and reads and writes them in workers.
 
 Dictionary-encoded strings stay encoded from reading to writing, and integers are delta-encoded. For
-2,000,000 `mixed` rows, reading took 0.2 s of a core instead of 0.6, writing 1.5 instead of 1.9, and
-the files were smaller.
+2,000,000 `mixed` rows this cut the CPU time of reading from 0.6 s to 0.2 s and that of writing from
+1.9 s to 1.5 s, and the files were smaller.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from tidings.model import AttributesError, TidingsError
 
-PIECE = 1 << 19  # rows of a piece, roughly: a few row groups
+PIECE = 1 << 19  # approximate rows of a piece: a few row groups
 DICTIONARY = 256 << 10  # bytes of the largest dictionary worth keeping
 _UTC = pa.timestamp("us", "UTC")
 _WHOLE = (pa.int32(), pa.int64())
@@ -30,7 +30,7 @@ class Piece(msgspec.Struct, frozen=True):
 
     file: str
     groups: list[int]
-    folder: str  # of the file, relative to the source: partition folders are kept
+    folder: str  # the file's folder relative to the source, so that partition folders are kept
 
 
 def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece], pa.Schema]:
@@ -48,7 +48,7 @@ def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece],
                 raise TidingsError(f"'{path}' can't be read as Parquet: {problem}") from None
             if schema is not None and not found.equals(schema):
                 raise TidingsError(
-                    f"'{path}' has other columns than the files before it, expected the same"
+                    f"the columns of '{path}' differ from those of the files before it"
                 )
             schema = found
             folder = "" if root.is_file() else str(path.parent.relative_to(root))
@@ -70,15 +70,15 @@ def _files(root: Path) -> list[Path]:
 
 
 def _schema(path: Path, file: pq.ParquetFile) -> pa.Schema:
-    """The columns of a file. INT96 timestamps are instants in UTC, as in Spark."""
+    """The columns of a file. INT96 timestamps are read as instants in UTC, as in Spark."""
     schema = file.schema_arrow.remove_metadata()
     for number in range(len(file.schema)):
         column = file.schema.column(number)
         if column.physical_type == "INT96":
             if column.path not in schema.names:
                 raise AttributesError(
-                    f"'{path}': '{column.path}' has timestamps of 96 bits inside another column; "
-                    f"use tag() for such files"
+                    f"'{path}': the nested column '{column.path}' has INT96 timestamps; use tag() "
+                    f"for such files"
                 )
             at = schema.get_field_index(column.path)
             schema = schema.set(at, pa.field(column.path, _UTC))
@@ -140,14 +140,15 @@ def _dictionary_columns(file: pq.ParquetFile, piece: Piece, schema: pa.Schema) -
 
 
 def _has_small_dictionary(column: Any) -> bool:
-    """Writers abandon a large dictionary halfway, and reading would have to rebuild it."""
+    """Whether the dictionary is small enough to be complete. Writers abandon a large one halfway,
+    and reading would have to rebuild it."""
     if not column.has_dictionary_page:
         return False
     return bool(column.data_page_offset - column.dictionary_page_offset < DICTIONARY)
 
 
 def is_plain(schema: pa.Schema) -> bool:
-    """Whether the columns are read back unchanged without Arrow's own schema in the file."""
+    """Whether the columns can be read back unchanged without Arrow's schema in the file."""
     return all(_is_plain(field.type) for field in schema)
 
 
@@ -168,7 +169,7 @@ def open_writer(path: Path, schema: pa.Schema, *, plain: bool) -> pq.ParquetWrit
     others = [name for name, _ in leaves if name not in deltas]
     return pq.ParquetWriter(
         path, schema, compression="snappy", use_dictionary=others, column_encoding=deltas,
-        store_schema=not plain,  # it would make readers return strings as dictionaries
+        store_schema=not plain,  # a stored schema makes readers return strings as dictionaries
     )  # fmt: skip
 
 

@@ -1,10 +1,10 @@
 """Tags tables and streams: adds to each row the nodes, or the subscriptions, that match it.
 
     columns that filters test ──Arrow──> Python worker: snapshot, mapped once ──> column of lists
-    all other columns stay where they are
+    all other columns stay in the JVM
 
-Only the columns that filters test travel to Python, and only the tags travel back. This works on
-tables and streams, in this process and through Spark Connect.
+Only the columns that filters test are sent to Python, and only the tags are sent back. This works
+on tables and streams, in this process and through Spark Connect.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def tag(
     - `pairs`: one row for each match of a row and a subscription, with the subscription's id.
 
     `snapshot` is a directory that every worker can read, or a Snapshot, which must be saved in such
-    a directory if workers may run on other machines. A tested column that the table lacks, or has
-    with a type that can't be compared, is refused by name. With `strict=False`, a missing column
-    counts as null.
+    a directory if workers may run on other machines. AttributesError is raised if the table lacks a
+    column that filters test, or if the column has a type that can't be compared. With
+    `strict=False`, a missing column counts as null.
     """
     from pyspark.sql import functions as f
 
@@ -50,7 +50,7 @@ def tag(
         raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
     for name in df.columns:
         if _is_same_name(df, name, output):
-            raise AttributesError(f"the table has a column '{name}' already; rename it first")
+            raise AttributesError(f"the table already has a column '{name}'; rename it first")
     opened, path = place_snapshot(snapshot, df.sparkSession)
     wanted = "subscriptions" if output == "pairs" else output
     pinned = Pinned(path, opened.number, identity=identity_of(path))
@@ -63,8 +63,8 @@ def tag(
 def tags_column(
     df: DataFrame, pinned: Pinned, view: View, outputs: tuple[str, ...], *, strict: bool = True
 ) -> Column:
-    """The column of tags at a pinned version: lists, or a struct of lists. `view` is the view of
-    the same version in this process."""
+    """The column of tags at a pinned version: lists, or a struct of lists if there are several
+    outputs. `view` is the view of the same version in this process."""
     from pyspark.sql import functions as f
 
     matcher = view.matcher
@@ -105,18 +105,18 @@ def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapsho
     """Return a snapshot and the directory that holds it.
 
     A snapshot that exists only in memory is saved to a temporary folder until the process ends.
-    This is refused if workers may run on other machines, which don't see that folder.
+    This is refused if workers may run on other machines, which can't read that folder.
     """
     if not isinstance(snapshot, Snapshot):
         path = str(Path(snapshot).absolute())
         return Snapshot.open(path), path
     if snapshot.path is not None:
         return snapshot, str(snapshot.path)
-    context = getattr(spark, "_sc", None)  # none: Spark Connect, whose server may be anywhere
+    context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server may be anywhere
     if context is not None and not is_local_master(context.master):
         raise TidingsError(
-            f"Spark runs at {context.master}, whose machines don't see temporary folders of this "
-            "one; save the snapshot in a folder that all of them see, and pass its path"
+            f"Spark runs at {context.master}, whose machines can't read a temporary folder here; "
+            "save the snapshot in a folder that all of them can read, and pass its path"
         )
     known = _saved.get(snapshot)
     if known is None:

@@ -18,7 +18,7 @@ from tidings.snapshots import Snapshot, VersionedSnapshot, View, identity_of
 
 MOST_OPEN = 2
 ROWS, BYTES = 65_536, 64 << 20
-"""Rows, or bytes, that are matched at once: smaller batches are joined until they reach either."""
+"""Batches are joined until they have this many rows or bytes, and then matched at once."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Pinned(msgspec.Struct, frozen=True):
-    """A version of the subscriptions, as sent to tasks: where the snapshot is, and the changes
+    """A version of the subscriptions, as sent to tasks: the path of the snapshot, and the changes
     since."""
 
     path: str
@@ -53,8 +53,8 @@ def view_of(pinned: Pinned) -> View:
             live = VersionedSnapshot(Snapshot.open(pinned.path))
             if pinned.identity and identity_of(pinned.path) != pinned.identity:
                 raise TidingsError(
-                    f"the snapshot {pinned.path} was replaced while it was in use; run this again, "
-                    f"or put the old one back"
+                    f"the snapshot {pinned.path} was replaced while it was in use; run the job "
+                    f"again, or restore the old snapshot"
                 )
             while len(_opened) >= MOST_OPEN:
                 del _opened[next(iter(_opened))]
@@ -67,7 +67,7 @@ def make_tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> C
     """Make a function that maps batches of columns to tags: a list for each row, or a struct of
     lists if there are several outputs."""
 
-    # PySpark derives the kind of function from these annotations
+    # PySpark derives the kind of UDF from these annotations
     def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         view = view_of(pinned)
         for batch in join_batches(_name_columns(batches, names)):
@@ -87,7 +87,7 @@ def lists_of(view: View, output: str, matched: tuple[Any, Any]) -> Any:
 
 def _name_columns(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
     for given in batches:
-        arrays = list(given) if isinstance(given, tuple) else [given]  # a single column is bare
+        arrays = list(given) if isinstance(given, tuple) else [given]  # a single column: no tuple
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 

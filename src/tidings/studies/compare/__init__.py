@@ -1,11 +1,12 @@
-"""Comparisons in turn: two revisions of tidings, or tidings and its peers.
+"""Compares two revisions of tidings, or tidings and its peers, by measuring them in turn.
 
     files of the workload ──┬──> worker of A   <── a line: what to measure
                             └──> worker of B   ──> a line: the figures        A B, B A, A B, ...
 
     comparing.py, revision.py, revision_worker.py    two revisions (`tidings bench compare`)
-    verdict.py    faster, slower, or noise: from ratios of measurements that follow each other
+    verdict.py    faster, slower, or noise: from ratios of adjacent measurements
     peers.py      tidings and the peers of benchmarks/peers (benchmarks/peers/run.py)
 
-Used only inside `studies`, which exports its functions for cli. Start at comparing.py.
+This folder is used only inside `studies`, which exports its functions for cli. Start at
+comparing.py.
 """

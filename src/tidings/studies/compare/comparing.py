@@ -3,9 +3,9 @@
     files of the workload ---+--> worker of the first revision  <--- a line: what to measure
     (written by this code)   +--> worker of the second          ---> a line: the figures
 
-Workers stay up and are measured repeatedly, in the order A B, B A, A B, ... so that neither always
-comes first. Each has its own cache for compiled kernels. Everything is in a temporary folder, which
-is removed when the comparison ends, however it ends.
+Workers keep running and are measured repeatedly, in the order A B, B A, A B, ... so that neither
+always comes first. Each has its own cache for compiled kernels. All files are in a temporary
+folder, which is removed when the comparison ends or fails.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ FIGURES = {
     ("dict", "p99"): Measure("one dict, p99", "µs"),
     ("json", "p50"): Measure("one JSON, p50", "µs"),
 }
-"""By (request to a worker, name of the value in its answer)."""
+"""The measures, by the request to a worker and the name of the value in its answer."""
 
-LEAST_SECONDS = 0.25  # of a measurement
-PATIENCE = 3600.0  # seconds for one answer; a million filters take their time to build
+LEAST_SECONDS = 0.25  # shorter measurements are repeated
+PATIENCE = 3600.0  # seconds to wait for an answer; building a million filters takes long
 _WORKER = Path(__file__).with_name("revision_worker.py")
 
 Note = Callable[[str], None]
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Both revisions on one workload."""
+    """The comparison of two revisions on one workload."""
 
     machine: Machine
     workload: str
@@ -60,7 +60,7 @@ class Comparison(msgspec.Struct, frozen=True):
     first: Revision
     second: Revision
     matches: int
-    """In all events; the same for both revisions."""
+    """The matches in all events, which are the same for both revisions."""
     verdicts: list[Verdict]
 
 
@@ -87,7 +87,9 @@ class _Side:
         try:
             answer = self._driver.ask(_Answer, PATIENCE, request)
         except TimeoutError:
-            raise EnvironmentProblem(f"{self.revision} does not answer.") from None
+            raise EnvironmentProblem(
+                f"{self.revision} did not answer within {PATIENCE:.0f} s."
+            ) from None
         except Unavailable as problem:
             raise EnvironmentProblem(f"{self.revision} can't be measured: {problem}.") from None
         if answer.failed:
@@ -99,7 +101,9 @@ class _Side:
     def load(self) -> None:
         file = self.ask("import")["file"]
         if not Path(file).resolve().is_relative_to(self._source.resolve()):
-            raise EnvironmentProblem(f"{self.revision} was asked for, but {file} was imported.")
+            raise EnvironmentProblem(
+                f"{self.revision} was requested, but {file} was imported instead."
+            )
 
     def build(self) -> float:
         self.built = self.ask("build")
@@ -123,8 +127,8 @@ def compare_revisions(
     threshold: float = 0.03,
     note: Note = lambda _: None,
 ) -> Comparison:
-    """Measure two revisions of the checkout that contains a folder. `note` is called with each
-    step. `builds` is the number of rounds in which filters are loaded again."""
+    """Measure two revisions of the checkout that contains `folder`. `note` is called with each
+    step. `builds` is the number of rounds that also measure the build."""
     checkout = checkout_of(folder)
     revisions = [find_revision(checkout, name) for name in (first, second)]
     where = describe_machine()
@@ -209,9 +213,9 @@ def _refuse_disagreement(sides: list[_Side]) -> None:
             continue
         told = f"{sides[0].revision} and {sides[1].revision} find different matches"
         if way == "digest":
-            raise Disagreement(f"{told}, though equally many; speed is not compared.")
+            raise Disagreement(f"{told}, though equally many; their speed is not compared.")
         raise Disagreement(
-            f"{told} by {way}: {count:,} and {second[way]:,}; speed is not compared."
+            f"{told} by {way}: {count:,} and {second[way]:,}; their speed is not compared."
         )
 
 
@@ -220,8 +224,8 @@ def _environment(source: Path, cache: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "PYTHONHASHSEED": "0",  # the order of sets is no difference between revisions
+        "PYTHONHASHSEED": "0",  # both revisions get the same order of sets
         "TIDINGS_CACHE_DIR": str(cache),
-        # This process sets it when it loads a matcher, and it would override the other.
+        # This process sets NUMBA_CACHE_DIR when it loads a matcher; it overrides the cache above.
         "NUMBA_CACHE_DIR": str(cache / "kernels"),
     }

@@ -1,17 +1,17 @@
 """Runs tidings and its peers on the same filters and events, in turn.
 
 A peer is a folder with a `peer.toml` and a driver. Its dependencies are fetched and built on first
-use, in a cache folder outside the repository. A peer that can't be fetched, built or run, or can't
-express the workload, is left out, and one line says why.
+use, in a cache folder outside the repository. A peer is left out if it can't be fetched, built or
+run, or can't express the workload; one line says why.
 
     runner                                driver
     filters.jsonl, events.jsonl  ------>  loads them, builds its index
-    a line on standard input     ------>  a pass over the events
-    one JSON line                <------  how many matches, how long
-    another line, later          ------>  another pass
+    a line on standard input     ------>  makes a pass over the events
+    one JSON line                <------  the number of matches, the time
+    another line, later          ------>  makes another pass
 
-Drivers stay up between passes, so that rounds can alternate between systems without building again.
-The matches of every pass are checked against the workload's own answers.
+Drivers keep running between passes, so that rounds can alternate between systems without a new
+build. The matches of every pass are checked against the workload's own answers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tidings.studies.workloads.answers import match_counts
 from tidings.studies.workloads.workloads import Workload, make_workload
 
 HOME = "tidings"
-"""The folder of our own driver, which always takes part."""
+"""The folder of the driver for tidings, which always takes part."""
 
 BUILD_LIMIT = 900.0  # seconds for fetching and building a peer
 
@@ -51,26 +51,27 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     about: str
     operators: list[str]
-    """The tests that it can express; it skips workloads with others."""
+    """The tests that it can express; workloads with other tests are skipped."""
     run: list[str]
     without: str = ""
-    """Why it can't express the others."""
+    """The reason why it can't express other tests."""
     needs: list[str] = []
     """Programs that must be on PATH."""
     build: list[list[str]] = []
     environment: dict[str, str] = {}
     variants: dict[str, list[str]] = {}
-    """Further arguments of the driver, by system; by default one system, named after the folder."""
+    """Further arguments of the driver, by system. The default is one system, named after the
+    folder."""
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """What a driver prints after a pass."""
+    """The output of a driver after a pass."""
 
     system: str
     version: str
     filters: int
     events: int
-    """Events done when the time was up."""
+    """The number of events matched when the time was up."""
     matches: int
     build_seconds: float
     seconds: float
@@ -80,7 +81,8 @@ class Pass(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The result of a system. `status`: ok, wrong (matches), failed, cut (too slow) or skipped."""
+    """The result of a system. `status` is ok, wrong (wrong matches), failed, cut (too slow) or
+    skipped."""
 
     system: str
     status: str
@@ -98,7 +100,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class PeerReport(msgspec.Struct, frozen=True):
-    """All systems on one workload."""
+    """The results of all systems on one workload."""
 
     machine: Machine
     workload: str
@@ -109,21 +111,21 @@ class PeerReport(msgspec.Struct, frozen=True):
     outcomes: list[Outcome]
 
     def ratio(self, system: str, base: str) -> float | None:
-        """How many times as long as `base` a system takes per event."""
+        """The time per event of a system, divided by that of `base`."""
         times = {outcome.system: outcome.us_per_event for outcome in self.outcomes}
         mine, other = times.get(system), times.get(base)
         return None if mine is None or not other else mine / other
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Duration and number of measurements."""
+    """The duration and number of measurements."""
 
     rounds: int = 3
     warm_up: float = 5.0
     limit: float = 20.0
-    """Seconds of a pass."""
+    """The seconds of a pass."""
     patience: float = 900.0
-    """Seconds for loading filters; a slower system is cut off."""
+    """The seconds for loading filters; a slower system is cut off."""
 
 
 def read_peers(folder: Path) -> dict[str, Peer]:
@@ -135,20 +137,23 @@ def read_peers(folder: Path) -> dict[str, Peer]:
         except (msgspec.ValidationError, tomllib.TOMLDecodeError) as problem:
             raise EnvironmentProblem(f"{file} can't be used: {problem}.") from problem
     if HOME not in found:
-        raise EnvironmentProblem(f"There is no driver of tidings in {folder}.")
+        raise EnvironmentProblem(f"There is no driver for tidings in {folder}.")
     return found
 
 
 def peers_folder() -> Path:
-    """`benchmarks/peers` of the checkout that this package runs from."""
+    """The folder `benchmarks/peers` of the checkout that this package runs from."""
     folder = Path(__file__).resolve().parents[4] / "benchmarks" / "peers"
     if not folder.is_dir():
-        raise EnvironmentProblem("Peers are part of a checkout of tidings, not of the package.")
+        raise EnvironmentProblem(
+            f"There is no folder {folder}; run this from a checkout of tidings, as the package "
+            "does not include the peers."
+        )
     return folder
 
 
 def cache_folder() -> Path:
-    """Where peers are built."""
+    """The folder in which peers are built."""
     return user_cache_folder("peers")
 
 
@@ -163,7 +168,7 @@ def compare_peers(
     settings: Settings | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> PeerReport:
-    """Run tidings and the chosen peers or systems, by default all, on a workload.
+    """Run tidings and the chosen peers or systems, by default all of them, on a workload.
 
     `note` is called with each step, and with the reason if a peer is left out.
     """
@@ -209,7 +214,7 @@ def compare_peers(
 def prepare(
     name: str, peer: Peer, folder: Path, note: Callable[[str], None] = lambda _: None
 ) -> Path:
-    """Build a peer in the cache, unless it exists already; return its folder."""
+    """Build a peer in the cache, unless it is already there; return its folder."""
     for program in peer.needs:
         if shutil.which(program) is None:
             raise Unavailable(f"{program} is not on PATH")
@@ -231,7 +236,7 @@ def prepare(
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             shutil.rmtree(target, ignore_errors=True)
-            raise Unavailable(f"{command[0]} did not finish in {BUILD_LIMIT:.0f} s") from None
+            raise Unavailable(f"{command[0]} did not finish within {BUILD_LIMIT:.0f} s") from None
         except OSError as problem:
             shutil.rmtree(target, ignore_errors=True)
             raise Unavailable(f"{command[0]} can't be run: {problem.strerror}") from None
@@ -254,7 +259,7 @@ def _choose_systems(
     for name in chosen or ():
         if name not in known:
             raise EnvironmentProblem(
-                f"There is no peer {name!r}; there are: {', '.join(dict.fromkeys(known))}."
+                f"There is no peer {name!r}, expected one of: {', '.join(dict.fromkeys(known))}."
             )
     wanted = {HOME: systems.pop(HOME)}
     for peer, variants in systems.items():
@@ -338,7 +343,7 @@ def _refuse_inexpressible(peer: Peer, workload: Workload) -> None:
     missing = sorted(workload.filters.operators() - set(peer.operators))
     if missing:
         reason = peer.without or f"it can't express {', '.join(missing)}"
-        raise Unavailable(f"not for {workload.name}: {reason}")
+        raise Unavailable(f"not measured on {workload.name}: {reason}")
 
 
 def _fingerprint(folder: Path) -> str:

@@ -13,13 +13,13 @@ import msgspec
 from tidings.model import EnvironmentProblem
 
 WORKING_TREE = "."
-"""Stands for the files as they are now, committed or not."""
+"""The name of the working tree: the current files, committed or not."""
 
 PACKAGE = "src/tidings/__init__.py"
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """The requested name, and its commit; empty for the working tree."""
+    """A revision by its name, with its commit; the commit is empty for the working tree."""
 
     name: str
     commit: str
@@ -42,19 +42,19 @@ def checkout_of(folder: Path) -> Path:
 
 
 def find_revision(checkout: Path, name: str) -> Revision:
-    """Find a revision by name; one without tidings is refused."""
+    """Find a revision by name; a revision without tidings is refused."""
     if name == WORKING_TREE:
         revision = Revision(name, "")
         there = (checkout / PACKAGE).is_file()
     else:
-        # git would take a name that starts with a dash for an option.
+        # git would read a name that starts with a dash as an option.
         found = None if name.startswith("-") else _git(
             checkout, "rev-parse", "--verify", "--quiet", "--short", f"{name}^{{commit}}"
         )  # fmt: skip
         if not found:
             raise EnvironmentProblem(
                 f"There is no revision {name!r} in {checkout}; "
-                f"{WORKING_TREE} stands for the working tree."
+                f"use '{WORKING_TREE}' for the working tree."
             )
         revision = Revision(name, found.decode().strip())
         there = _git(checkout, "cat-file", "-e", f"{revision.commit}:{PACKAGE}") is not None
@@ -71,7 +71,7 @@ def take_out(checkout: Path, revision: Revision, folder: Path) -> Path:
         return folder / "src"
     packed = _git(checkout, "archive", "--format=tar", revision.commit, "src")
     if packed is None:
-        raise EnvironmentProblem(f"git can't take {revision} out of {checkout}.")
+        raise EnvironmentProblem(f"git can't export {revision} from {checkout}.")
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         if hasattr(tarfile, "data_filter"):  # early versions of Python 3.11 lack it
             archive.extractall(folder, filter="data")
@@ -90,5 +90,5 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
             check=False,
         )
     except FileNotFoundError:
-        raise EnvironmentProblem("Revisions are compared with git, which is not on PATH.") from None
+        raise EnvironmentProblem("Comparing revisions needs git, which is not on PATH.") from None
     return done.stdout if done.returncode == 0 else None

@@ -2,18 +2,18 @@
 
     python -P revision_worker.py FOLDER SECONDS
 
-FOLDER holds filters.jsonl ([id, text]), events.arrow and events.jsonl. A measurement that takes
-less than SECONDS is repeated, and the median is used. For each line on standard input, it prints
-one line of JSON: {"values": {...}}, or {"failed": "why"}, and then ends.
+FOLDER contains filters.jsonl ([id, text]), events.arrow and events.jsonl. A measurement that takes
+less than SECONDS is repeated, and the median is used. For each line on standard input, the worker
+prints one line of JSON: {"values": {...}}, or {"failed": "why"}, after which it exits.
 
-    import     where the package comes from
-    build      a new matcher with all filters, warmed up: how long that took, and its matches
-    pairs      microseconds per event, to pairs
-    lists      microseconds per event, to lists of ids
-    dict json  microseconds of single events, percentiles
+    import     imports tidings; returns the path of the package
+    build      builds a matcher with all filters and warms it up; returns the seconds, the matches
+    pairs      returns the microseconds per event of matching batches to pairs
+    lists      returns the microseconds per event of matching batches to lists of ids
+    dict json  returns percentiles of the microseconds of single events
 
-This file may use only what every revision of tidings has: Matcher, with add_many, match,
-match_pairs and match_batch.
+This file may use only the interface that every revision of tidings has: Matcher, with add_many,
+match, match_pairs and match_batch.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Worker:
         import tidings
 
         if not hasattr(tidings, "Matcher"):
-            raise ImportError("there is no Matcher in it")
+            raise ImportError("tidings has no Matcher")
         self.make = tidings.Matcher
         return {"file": tidings.__file__}
 
@@ -90,7 +90,7 @@ class Worker:
         }
 
     def matches(self) -> Values:
-        """The number of matches, each way, and a digest of them."""
+        """The number of matches by each way of matching, and a digest of all matches."""
         digest = hashlib.blake2b(digest_size=16)
         pairs = lists = 0
         for batch in self.batches:
@@ -135,7 +135,7 @@ class Worker:
 
 
 def _repeat(one_pass: Callable[[], float], least: float) -> list[float]:
-    """Repeat a pass until it took `least` seconds in total; return the times."""
+    """Repeat a pass until the total is at least `least` seconds; return the times."""
     gc.collect()
     times = [one_pass()]
     while sum(times) < least and len(times) < MOST_PASSES:
@@ -144,7 +144,7 @@ def _repeat(one_pass: Callable[[], float], least: float) -> list[float]:
 
 
 def main() -> int:
-    # Output of the revision must not be taken for an answer.
+    # The revision's own output must not be mistaken for an answer.
     out, sys.stdout = sys.stdout, sys.stderr
     worker: Worker | None = None
     for line in sys.stdin:

@@ -1,10 +1,10 @@
-"""Decides whether one revision is faster than another, or the difference is noise. Deterministic,
-and without I/O.
+"""Decides whether one revision is faster than another, or the difference is noise. The decision is
+deterministic and needs no I/O.
 
 Each round measures both revisions, one right after the other, and gives one ratio. A busy minute of
 the machine affects both, so ratios vary less than times. The confidence interval of the median uses
-order statistics: of n sorted ratios, the true median lies between the k-th lowest and the k-th
-highest, unless fewer than k of n fair coins show heads, or fewer than k show tails. It assumes
+order statistics. Of n sorted ratios, the true median lies between the k-th lowest and the k-th
+highest, unless fewer than k of n fair coins show heads, or fewer than k show tails. This assumes
 nothing about the distribution of times.
 """
 
@@ -19,8 +19,8 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 
-CONFIDENCE = 0.95  # the goal; few rounds give less
-FEWEST = 5  # ratios: of four, chance puts all on one side every eighth time
+CONFIDENCE = 0.95  # the goal; with few rounds it is lower
+FEWEST = 5  # ratios; four are all on one side of 1 by chance in one case of eight
 
 Word = Literal["improvement", "regression", "noise", "too few"]
 
@@ -34,7 +34,7 @@ class Measure(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """How the second revision compares with the first, by one measure."""
+    """The comparison of the second revision with the first, by one measure."""
 
     measure: Measure
     first: float
@@ -44,7 +44,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """The median of second / first over the pairs of adjacent measurements."""
     low: float
     high: float
-    """The interval of that median."""
+    """`low` and `high` are the confidence interval of that median."""
     confidence: float
     rounds: int
     word: Word
@@ -84,8 +84,11 @@ def judge(
 
 
 def order_interval(count: int) -> tuple[int, float]:
-    """(k, confidence): the narrowest interval, from the k-th to the k-th from the end, that holds
-    the median with the wanted confidence, or from end to end when there are too few."""
+    """Return k and the confidence of the interval from the k-th lowest to the k-th highest ratio.
+
+    It is the narrowest interval that contains the median with CONFIDENCE. With too few ratios, it
+    is the whole range.
+    """
     depth, beyond = 1, 0.5**count
     while 2 * depth < count:
         wider = beyond + math.comb(count, depth) * 0.5**count

@@ -1,7 +1,7 @@
 """Measures building a content graph in bulk: seconds of each step, memory, growth.
 
-Filters are parsed first; their forms are part of the measurement. Afterwards the parents of some
-nodes are checked against the definition, with every filter; a wrong graph is refused.
+Parsing the filters is not measured; computing their forms is. Afterwards, the parents of some nodes
+are compared with those that `covers` finds among all filters. A wrong graph is not reported.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class GraphRun(msgspec.Struct, frozen=True):
     nodes: int
     edges: int
     candidates: int
-    """Pairs of hulls that the join compared."""
+    """The pairs of hulls that the join compared."""
     pairs: int
-    """Coverings that it found."""
+    """The coverings that the join found."""
     seconds: float
     steps: dict[str, float]
-    """Seconds of each of STEPS."""
+    """The seconds of each step in STEPS."""
     processor: dict[str, float]
-    """Processor time of each step, all threads together."""
+    """The processor time of each step, over all threads."""
     join_alone: float
-    """Seconds of the step `join` with one thread."""
+    """The seconds of the step `join` with one thread."""
     filters_per_second: float
     parsed_bytes: int
     """Peak memory before the graph was built: mostly the parsed filters."""
@@ -58,7 +58,7 @@ class GraphRun(msgspec.Struct, frozen=True):
 
 
 class GraphGrowth(msgspec.Struct, frozen=True):
-    """The exponent e of processor time ~ filters**e, as a whole and by step."""
+    """The exponent e of processor time ~ filters**e, for the whole build and for each step."""
 
     workload: str
     smallest: int
@@ -150,7 +150,7 @@ def measure(
 
 
 class _Clock:
-    """Measures the seconds between notes, under the name of the first."""
+    """Measures the seconds from each note to the next, under the name of the first."""
 
     def __init__(self) -> None:
         self.steps: dict[str, float] = {}
@@ -169,7 +169,7 @@ class _Clock:
 def _parse_filters(name: str, size: int, seed: int) -> list[Filter]:
     """Parse filters without computing their forms."""
     gc.collect()
-    gc.disable()  # it would traverse a million filters again and again
+    gc.disable()  # garbage collection would traverse a million filters repeatedly
     try:
         return [parse(text) for _, text in make_workload(name, size, 1, seed).texts()]
     finally:
@@ -183,9 +183,9 @@ def peak_bytes() -> int:
 
 
 def check_graph(graph: ContentGraph, sample: int, seed: int) -> int:
-    """Raise WrongGraph if a sampled node does not have the parents of the definition.
+    """Raise WrongGraph if a sampled node has other parents than `covers` gives.
 
-    Half of the sample are nodes with parents. The check is exact for filters of one box, for which
+    Half of the sampled nodes have parents. The check is exact for filters of one box, for which
     `covers` is complete.
     """
     nodes = list(graph)
@@ -196,7 +196,9 @@ def check_graph(graph: ContentGraph, sample: int, seed: int) -> int:
     for node in chosen:
         expected = _parents(nodes, node)
         if graph.parents(node) != expected:
-            raise WrongGraph(f"{node!r} has the parents {graph.parents(node)}, not {expected}.")
+            raise WrongGraph(
+                f"{node!r} has the parents {graph.parents(node)}, expected {expected}."
+            )
     return len(chosen)
 
 
@@ -210,9 +212,9 @@ def _parents(nodes: Sequence[Node], node: Node) -> list[Node]:
 
 
 def graph_growth(runs: Sequence[GraphRun]) -> GraphGrowth:
-    """How the times of runs that differ in the number of filters grow."""
+    """The growth of times over runs that differ in the number of filters."""
     sizes = [run.filters for run in runs]
-    least = 1e-6  # a step that has nothing to do
+    least = 1e-6  # seconds for a step without work, whose logarithm would not exist
     return GraphGrowth(
         workload=runs[0].workload,
         smallest=min(sizes),

@@ -1,4 +1,4 @@
-"""How the time of matching grows with the number of filters."""
+"""Computes how the time of matching grows with the number of filters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidings.studies.engine.match_report import Growth, MatchRun
 
 
 def match_growth(runs: Sequence[MatchRun]) -> Growth:
-    """How the times of runs that differ in the number of filters grow."""
+    """The growth of times over runs that differ in the number of filters."""
     sizes = [run.filters for run in runs]
     counted = [run.counts.median for run in runs if run.counts is not None]
     return Growth(
@@ -26,7 +26,7 @@ def match_growth(runs: Sequence[MatchRun]) -> Growth:
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The slope of the line through the points in a plot with logarithmic axes."""
+    """The slope of the line fitted to the points on logarithmic axes."""
     x, y = np.log(np.asarray(sizes, float)), np.log(np.asarray(times, float))
     x = x - x.mean()
     return float((x * y).sum() / (x * x).sum())

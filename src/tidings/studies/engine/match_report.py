@@ -16,7 +16,7 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Microseconds of single events: percentiles of each repeat, then the median of those."""
+    """Microseconds of single events: the medians, over the repeats, of the percentiles."""
 
     p50: float
     p99: float
@@ -26,7 +26,7 @@ class Latency(msgspec.Struct, frozen=True):
 class MatchRun(msgspec.Struct, frozen=True):
     """The measurements for one number of filters and threads.
 
-    Filling the engine and matching single events use one thread; runs that differ only in threads
+    Adding the filters and matching single events use one thread; runs that differ only in threads
     share these figures.
     """
 
@@ -41,18 +41,18 @@ class MatchRun(msgspec.Struct, frozen=True):
     build_seconds: float
     filters_per_second: float
     first_batch_seconds: float
-    """The very first batch, including the compilation of kernels."""
+    """The first batch, including the compilation of kernels."""
     index_bytes: int | None
     bytes_per_filter: float | None
     matches_per_event: float
     pairs: Timing
-    """Encoding and joining, with the pairs of event and filter."""
+    """Matching a batch, with pairs of event and filter as the result."""
     lists: Timing
-    """The same with a list of ids per event."""
+    """Matching a batch, with a list of ids per event as the result."""
     counts: Timing | None
-    """Only counting, if the engine supports it: the cost without writing matches."""
+    """Counting matches without writing them, if the engine supports it."""
     json_batches: Timing
-    """Pairs again, with JSON lines parsed to record batches first."""
+    """Parsing JSON lines to record batches, and matching them to pairs."""
     one_dict: Latency
     one_json: Latency
     checked_events: int

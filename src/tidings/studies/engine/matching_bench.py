@@ -1,8 +1,8 @@
 """Measures the matching engine on a workload: build, batches, single events, memory, growth.
 
-Every run checks the engine's matches first; a wrong engine is not measured. Times are medians over
-repeats, in microseconds per event, after a warm-up that compiles kernels and lets the engine adapt
-to the events.
+Every run first checks the engine's matches; an engine with wrong matches is not measured. Times are
+medians over repeats, in microseconds per event, after a warm-up that compiles kernels and lets the
+engine adapt to the events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WARM_SINGLE = 200
 
 
 class Engine(Protocol):
-    """The measured interface: that of tidings.Matcher."""
+    """The interface that is measured, which is that of tidings.Matcher."""
 
     def add_many(self, pairs: Iterable[tuple[Hashable, str]]) -> Any: ...
 
@@ -92,10 +92,10 @@ def measure(
     sample: int,
     note: Callable[[str], None] = lambda _: None,
 ) -> list[MatchRun]:
-    """Fill an engine with the filters of a workload, check it, and measure a run for each number of
+    """Add the filters of a workload to an engine, check it, and measure a run for each number of
     threads.
 
-    With several threads, each call has that many batches.
+    With several threads, each call matches one batch per thread.
     """
     count = workload.events.num_rows
     note("asking the reference")
@@ -112,7 +112,8 @@ def measure(
         total = sum(len(engine.match_pairs(piece, threads=number)[0]) for piece in pieces)
         if found and total != found:
             raise WrongMatches(
-                f"{number} threads find {total:,} matches, {threads[0]} found {found:,}."
+                f"found {total:,} matches on {number} threads, expected {found:,}, as on "
+                f"{threads[0]}."
             )
         found = total
     settle(engine)
@@ -218,7 +219,7 @@ def check_engine(
     if count_matches is not None:
         counts = _to_list(count_matches(piece, threads=threads))
         if counts != [len(ids) for ids in grouped]:
-            raise WrongMatches(f"match_counts gives {counts[:5]}..., unlike match_pairs.")
+            raise WrongMatches(f"match_counts returns {counts[:5]}..., unlike match_pairs.")
     reference.check([engine.match(event) for event in reference.events], "match of a dict")
     reference.check([engine.match(line) for line in reference.lines], "match of JSON")
 
@@ -263,7 +264,7 @@ def _time_in_turn(
 ) -> list[Timing]:
     """Time each way in turn, so that a busy minute of the machine affects all of them.
 
-    Each runs once before: the first result of a size has to allocate memory from the system.
+    Each way runs once before it is timed: its first run has to allocate memory from the system.
     """
     spent: list[list[float]] = [[] for _ in ways]
     for way in ways:
@@ -283,5 +284,5 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _to_list(values: Any) -> list[Any]:
-    """Python values of an Arrow or NumPy array."""
+    """The Python values of an Arrow or NumPy array."""
     return list(values.to_pylist() if hasattr(values, "to_pylist") else values.tolist())

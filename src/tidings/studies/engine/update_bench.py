@@ -20,9 +20,9 @@ from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.workloads import make_workload
 
 SINGLE = 500  # filters that are added one by one
-SHARE = 20  # one filter per SHARE is added before each merge
+SHARE = 20  # before each merge, 1/SHARE of the filters is added
 EVENTS = 4096
-LEAST_SEALED = 1024  # filters that, added at once, become a segment of their own
+LEAST_SEALED = 1024  # this many filters, added at once, become a segment
 
 
 class Latencies(msgspec.Struct, frozen=True):
@@ -41,24 +41,24 @@ class UpdateRun(msgspec.Struct, frozen=True):
     filters: int
     seed: int
     filters_per_second: float
-    """Loaded from text in bulk."""
+    """The rate of loading in bulk, from text."""
     add: Latencies
-    """One filter from text, after all others; the next match had to find it."""
+    """Adding one filter from text to all others; the next match has to find it."""
     remove: Latencies
     quiet: Latencies
-    """One event, with nothing else running; the round with the median p99."""
+    """Matching one event while nothing else runs, in the round with the median p99."""
     merging: Latencies
-    """One event while a thread merges; the same events and rounds."""
+    """Matching one event while a thread merges, in the round with the median p99."""
     merge_seconds: float
     save_seconds: float
     snapshot_bytes: int
     open_seconds: float
-    """All checksums compared."""
+    """Opening the snapshot, with all checksums verified."""
     open_again_seconds: float
 
     @property
     def slowdown(self) -> float:
-        """p99 during a merge over p99 without one."""
+        """The p99 during a merge, divided by the p99 without one."""
         return self.merging.p99 / self.quiet.p99
 
 
@@ -150,13 +150,13 @@ def _single_changes(
         matcher.add(id_, text)
         added.append(clock() - start)
         if id_ in examples and id_ not in matcher.match(examples[id_]):
-            raise WrongMatches(f"filter {id_!r} was added and the next match does not find it")
+            raise WrongMatches(f"filter {id_!r} was added, but the next match does not find it")
     for id_, _ in texts:
         start = clock()
         matcher.remove(id_)
         removed.append(clock() - start)
         if id_ in matcher:
-            raise WrongMatches(f"filter {id_!r} was removed and is still there")
+            raise WrongMatches(f"filter {id_!r} was removed, but the matcher still has it")
     return _latencies(added), _latencies(removed)
 
 
@@ -165,7 +165,7 @@ def _time_matches(
     events: Sequence[Any],
     go_on: Callable[[], bool] = lambda: True,
 ) -> list[int]:
-    """Nanoseconds of each match, until all are done or `go_on` is false."""
+    """The nanoseconds of each match, until all are done or `go_on` returns False."""
     clock = time.perf_counter_ns
     spent = []
     for event in events:
@@ -203,7 +203,7 @@ def _snapshot(matcher: Any, events: Sequence[Any]) -> tuple[float, int, float, f
         verified, opened = seconds(lambda: Matcher.open(path, background=False))
         for event in events[:50]:
             if set(opened.match(event)) != set(matcher.match(event)):
-                raise WrongMatches("what was opened does not match what was saved")
+                raise WrongMatches("the opened snapshot gives other matches than the saved matcher")
         del opened
         again, _ = seconds(lambda: Matcher.open(path, background=False))
     return save, size, verified, again

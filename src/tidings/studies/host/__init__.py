@@ -1,10 +1,11 @@
-"""The machine that measures: what it is, how busy it was, and the processes under measurement.
+"""The machine of a measurement, its load, and the processes that are measured.
 
-    machine_info.py     where something was measured, and how busy it was there
-    processes.py   memory and processor time of a process and all that it started (Linux: /proc)
-    driver.py      a program that measures when it is asked to: a line to it, a line of JSON from it
+    machine_info.py   describes the machine and its load
+    processes.py      memory and processor time of a process and its descendants (Linux: /proc)
+    driver.py         runs a program that measures on request: reads a line, answers with JSON
 
-It knows nothing of what is measured. For the rest of studies and for cli. Start at processes.py.
+This folder does not depend on what is measured. It is for the rest of studies and for cli. Start at
+processes.py.
 """
 
 from tidings.studies.host.processes import Peaks, processor_seconds, watch_peaks

@@ -21,11 +21,11 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Unavailable(EnvironmentProblem):
-    """A program can't take part."""
+    """A program can't take part in a measurement."""
 
 
 class Driver:
-    """A driver program. The first request starts it, and it ends with the context."""
+    """A driver program. The first request starts it; the end of the `with` block stops it."""
 
     def __init__(
         self, system: str, command: list[str], environment: dict[str, str], scratch: Path
@@ -47,7 +47,7 @@ class Driver:
         """Send a line, and read one. Raises TimeoutError after `patience` seconds."""
         process = self._process or self._start()
         assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it ended; the end of its output says so
+        with contextlib.suppress(BrokenPipeError):  # it exited, so its output ends too
             process.stdin.write(request.encode() + b"\n")
             process.stdin.flush()
         try:
@@ -61,14 +61,14 @@ class Driver:
             raise Unavailable(f"the driver failed: {said}") from None
 
     def peak_bytes(self) -> int | None:
-        """Its peak memory, if the system tells."""
+        """The peak memory of the program, or None if it is not known."""
         with contextlib.suppress(OSError, AttributeError, IndexError, ValueError):
             status = Path(f"/proc/{self._process.pid}/status").read_text()  # type: ignore[union-attr]
             return int(status.split("VmHWM:")[1].split()[0]) * 1024
         return None
 
     def stop(self) -> None:
-        """End it, whatever it is doing."""
+        """Kill the program."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -99,8 +99,8 @@ class Driver:
 
 
 def telling_line(output: str) -> str:
-    """The most informative line of a failed program's output; indented lines, as in stack traces,
-    don't count."""
+    """The most informative line of a failed program's output. Indented lines, as in stack traces,
+    are ignored."""
     lines = [line.rstrip() for line in _ESCAPES.sub("", output).splitlines() if line.strip()]
     telling = [line for line in lines if not line[0].isspace() and _TELLING.search(line)]
-    return (telling or lines[-1:] or ["it said nothing"])[0].strip()[:200]
+    return (telling or lines[-1:] or ["it printed nothing"])[0].strip()[:200]

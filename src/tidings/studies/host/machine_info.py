@@ -1,4 +1,4 @@
-"""Describes the machine of a measurement, and how busy it was."""
+"""Describes the machine of a measurement, and its load."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import pyarrow as pa
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """A machine, and what runs there."""
+    """A machine, and the versions of its software."""
 
     system: str
     processor: str
-    """Its name, where the system tells."""
+    """Its name, if it is known."""
     processors: int
     python: str
     numpy: str
     pyarrow: str
     load: float | None
-    """The load average of the last minute, at the start."""
+    """The load average of the last minute before the measurement."""
 
 
 def describe_machine() -> Machine:
-    """This machine, and how busy it is."""
+    """Describe this machine and its current load."""
     try:
         load: float | None = os.getloadavg()[0]
     except (AttributeError, OSError):

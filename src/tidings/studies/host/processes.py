@@ -1,4 +1,4 @@
-"""Memory and processor time of this process and its descendants. Linux only: from /proc."""
+"""Measures memory and processor time of processes and their descendants, from /proc (Linux)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 import msgspec
 
-EVERY = 0.5  # seconds between two looks
+EVERY = 0.5  # seconds between two samples
 
 
 class Peaks(msgspec.Struct):
     """Peak memory, in bytes."""
 
     together: int = 0
-    """Of all processes at one moment. Shared pages are counted for each process."""
+    """The peak of all processes together. Shared pages are counted for each process."""
     by_name: dict[str, list[int]] = {}
-    """Of each process (VmHWM), by the name of its program; this process is `driver`."""
+    """The peak of each process (VmHWM), by program name; this process is `driver`."""
 
 
 @contextmanager
 def watch_peaks() -> Iterator[Peaks]:
-    """Record peaks while the block runs; they are complete at its end."""
+    """Record peaks while the block runs; they are complete when it ends."""
     peaks, highest, done = Peaks(), dict[tuple[str, int], int](), threading.Event()
 
     def look() -> None:
@@ -71,13 +71,13 @@ def processor_seconds(pid: int) -> float:
     for one in family(pid):
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))  # its own, and of children that ended
+            ticks += sum(map(int, fields[11:15]))  # its own ticks, and those of finished children
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def running_seconds(pid: int) -> float:
-    """Processor time of the running threads of a process, in nanosecond precision if the system
-    tells."""
+    """The processor time of the running threads of a process, in nanoseconds if the system provides
+    that precision."""
     spent = 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():

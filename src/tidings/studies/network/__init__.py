@@ -1,16 +1,16 @@
-"""The network measured, beside mosquitto and nats-server: `tidings bench route`.
+"""Benchmarks of the network, next to mosquitto and nats-server: `tidings bench route`.
 
-    client ──block, again and again──> forwarding processes ──> client, a socket for each neighbour
+    client ──a block, repeatedly──> forwarding processes ──> client, at one socket per neighbour
 
-    route_bench.py     the parts, and the report
-    route_flow.py      notifications through a running system, at full speed or at a given rate
-    route_tidings.py, route_peers.py    routers, mosquitto and nats-server, ready to forward
-    route_durable.py   publishing that is acknowledged from the disk
-    route_lookup.py    what a router does for a header and for a subscription, without a network
-    route_modes.py     the same notifications in each way of forwarding
-    route_tables.py    all of it as tables
+    route_bench.py     the parts of the benchmark, and the report
+    route_flow.py      sends notifications through a running system, at full or at a given rate
+    route_tidings.py, route_peers.py    start routers, mosquitto and nats-server
+    route_durable.py   measures durable publishing
+    route_lookup.py    measures a router's work for a header and for a subscription
+    route_modes.py     measures each mode of forwarding on the same notifications
+    route_tables.py    formats the results as tables
 
-For cli. Start at route_bench.py.
+This folder is for cli. Start at route_bench.py.
 """
 
 from tidings.studies.network.route_bench import PARTS, bench_route

@@ -1,5 +1,5 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, and header look-ups alone.
+publishing, header look-ups, and the modes of forwarding.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Note = Callable[[str], None]
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A setup: labels, and neighbours to forward to."""
+    """A setup: the number of labels, and of neighbours to forward to."""
 
     name: str
     labels: int = 1
@@ -60,13 +60,13 @@ class ForwardRun(msgspec.Struct, frozen=True):
     most: float
     per_core: float  # notifications per second of the forwarding process's processor time
     busy: float  # processor seconds per second
-    notifications: int  # in total; every neighbour received every one
-    ratio: float | None  # the median over rounds of tidings' rate over this one
+    notifications: int  # in total; every neighbour received all of them
+    ratio: float | None  # tidings' rate divided by this one, as the median over rounds
     ratio_per_core: float | None
 
 
 class LatencyRun(msgspec.Struct, frozen=True):
-    """Milliseconds from the time at which a notification was due until it was received."""
+    """Milliseconds from the time a notification was due to be sent until it was received."""
 
     system: str
     hops: int
@@ -76,7 +76,7 @@ class LatencyRun(msgspec.Struct, frozen=True):
     p99: float
     most: float
     notifications: int
-    processes: int  # that need a processor, including the client
+    processes: int  # the processes that need a processor, including the client
 
 
 class RouteReport(msgspec.Struct, frozen=True):
@@ -103,11 +103,11 @@ def bench_route(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> RouteReport:
-    """Measure some parts. `note` is called with each step."""
+    """Measure the given parts. `note` is called with each step."""
     where = describe_machine()
     there = [name for name in PROGRAMS if peers and program(name) is not None]
     absent = [
-        f"{PROGRAMS[name]} is not installed here, so it is left out"
+        f"{PROGRAMS[name]} is not installed, so it was left out"
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, durable, lookup = list[ForwardRun](), list[LatencyRun](), None, list[Lookup]()
@@ -147,7 +147,7 @@ def _forward(
 
 
 def _warm(system: System, seconds: float) -> None:
-    """Warm up: first runs are slow, and a busy router loads its kernels."""
+    """Warm up a system: its first runs are slow, and a router loads its kernels once it is busy."""
     for _ in range(3 * len(system.pids) if system.name == HOME else 1):
         pump(system, seconds, WINDOW)
 
@@ -186,7 +186,7 @@ def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> lis
 
 @contextlib.contextmanager
 def run_system(name: str, case: Case, seed: int, hops: int = 1) -> Iterator[System]:
-    """Run a system that is ready to forward."""
+    """Start a system, ready to forward, and stop it after the block."""
     chance = random.Random(seed)
     payloads = [chance.randbytes(PAYLOAD) for _ in range(BLOCK)]
     topics = [chance.randrange(case.labels) for _ in range(BLOCK)]
@@ -209,6 +209,6 @@ def _tidings(
     if not case.relabelled:
         wants = [wanted] * case.neighbours
         return start_tidings(folder, nodes, payloads, wants, hops=hops)
-    above = case.labels + 1  # a node above all others, the only one that a neighbour wants
+    above = case.labels + 1  # a node above all others; the second neighbour wants only this one
     parents = dict.fromkeys(wanted, (above,))
     return start_tidings(folder, nodes, payloads, [wanted, [above]], parents=parents, hops=hops)

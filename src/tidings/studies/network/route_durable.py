@@ -3,9 +3,12 @@
     agent ──Publish──> [rendezvous point, journal] ──Notification──> a receiver that counts
           <─Published─
 
-Three measurements: an agent, as applications use it, with many publications in flight; a raw socket
-with publications encoded in advance, so that only the rendezvous point limits the rate; and one
-publication at a time, next to the cost of a sync on the same disk.
+There are three measurements:
+
+- an agent, as applications use it, with many publications in flight;
+- a raw socket with publications encoded in advance, so that only the rendezvous point limits the
+  rate;
+- one publication at a time, next to the cost of a sync on the same disk.
 """
 
 from __future__ import annotations
@@ -34,22 +37,22 @@ from tidings.studies.network.route_peers import connect_to, end_process
 from tidings.studies.network.route_tidings import Peer, start_node
 
 PATIENCE = 20.0
-ALIVE = 4.0  # seconds between two signs of life of the receiver, or it would be dropped
+ALIVE = 4.0  # seconds between two messages that keep the receiver from being dropped
 SYNC = 4096  # bytes written before each measured sync
 
 
 class Durable(msgspec.Struct, frozen=True):
     """The measurements; times in milliseconds."""
 
-    agent_rates: list[float]  # acknowledged per second, by an agent
-    raw_rates: list[float]  # by a raw socket
+    agent_rates: list[float]  # acknowledged publications per second of an agent
+    raw_rates: list[float]  # acknowledged publications per second of a raw socket
     root_per_core: float  # raw publications per second of the rendezvous point's processor time
     alone_p50: float
     alone_p99: float
     sync_p50: float
     sync_p99: float
     window: int
-    told: int  # notifications that the receiver got, which is all of them
+    told: int  # notifications that the receiver got, which are all that were published
 
 
 def measure_durable(
@@ -93,13 +96,13 @@ def measure_durable(
 
 
 def percentiles(milliseconds: Sequence[float]) -> tuple[float, float]:
-    """p50 and p99."""
+    """The 50th and the 99th percentile."""
     half, tail = np.percentile(np.asarray(milliseconds), [50, 99])
     return float(half), float(tail)
 
 
 def sync_times(folder: Path, count: int) -> list[float]:
-    """Milliseconds of writes with a sync each."""
+    """The milliseconds of each write with a sync."""
     spent = []
     descriptor = os.open(folder / "sync", os.O_WRONLY | os.O_CREAT)
     try:
@@ -114,7 +117,7 @@ def sync_times(folder: Path, count: int) -> list[float]:
 
 
 async def _publish_alone(port: int, payload: bytes, count: int) -> list[float]:
-    """Milliseconds of publications, one at a time."""
+    """The milliseconds of each publication, one at a time."""
     spent = []
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
         for number in range(count):
@@ -127,7 +130,7 @@ async def _publish_alone(port: int, payload: bytes, count: int) -> list[float]:
 async def _publish_by_agent(
     port: int, payload: bytes, window: int, seconds: float
 ) -> tuple[int, float]:
-    """Publish by an agent; return the number of acknowledged publications and the seconds."""
+    """Publish with an agent; return the number of acknowledged publications and the seconds."""
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
         start = time.perf_counter()
         waiting: deque[asyncio.Future[int]] = deque()
@@ -146,7 +149,7 @@ async def _publish_by_agent(
 def _publish_raw(
     port: int, name: str, payload: bytes, window: int, seconds: float
 ) -> tuple[int, float]:
-    """The same with frames that are encoded a window ahead, at little cost."""
+    """Publish with a raw socket and with frames encoded in advance; return the same."""
     peer = _greet(port, name)
     encoded = itertools.count(1)
     content = b'{"n": 1}'
@@ -207,7 +210,9 @@ class _Counter:
                 elif isinstance(message, m.Setup) and message.node == node:
                     self._peer.link.settimeout(None)
                     return
-        raise EnvironmentProblem("the rendezvous point did not take the subscription in time")
+        raise EnvironmentProblem(
+            f"the rendezvous point did not answer the subscription within {PATIENCE:.0f} s"
+        )
 
     def _run(self) -> None:
         buffer, said = b"", time.monotonic()
@@ -223,7 +228,7 @@ class _Counter:
                 self._peer.say(self._alive)
 
     def wait_for(self, count: int) -> None:
-        """Wait until that many have arrived; raise Missing if they do not."""
+        """Wait until `count` notifications have arrived; raise Missing if they do not."""
         deadline = time.monotonic() + PATIENCE
         while len(self._seen) < count and time.monotonic() < deadline:
             time.sleep(0.05)

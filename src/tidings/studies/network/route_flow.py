@@ -1,11 +1,11 @@
 """Sends notifications through a running system, at full speed or at a given rate.
 
-    client ──block, again and again──> forwarding processes ──> client, at one socket per neighbour
+    client ──a block, repeatedly──> forwarding processes ──> client, at one socket per neighbour
 
-One process sends and receives, with large buffers encoded in advance, so the client costs every
-system the same, and little. All notifications of a system have one length on the way in and one on
-the way out, so counting bytes counts notifications exactly. The number in flight is bounded, so no
-system has a reason to drop any, and drops are detected.
+One process sends and receives, with large buffers encoded in advance. So the cost of the client is
+small, and the same for every system. All notifications that a system receives have the same length,
+and so do all that it sends, so the number of bytes gives the exact number of notifications. The
+number in flight is bounded, so no system has to drop any; drops are detected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TICK = 0.001  # seconds between two bursts of a paced sender
 
 
 class Missing(EnvironmentProblem):
-    """A system did not deliver exactly what it got."""
+    """A system did not deliver exactly the notifications that it got."""
 
 
 class Receiver(msgspec.Struct):
@@ -38,7 +38,7 @@ class Receiver(msgspec.Struct):
 
     socket: socket.socket
     size: int  # bytes of a notification
-    stamp: int  # where its payload begins
+    stamp: int  # the offset of its payload
     received: int = 0  # bytes
 
 
@@ -49,15 +49,15 @@ class System(msgspec.Struct):
     pids: list[int]  # of all forwarding processes
     sender: socket.socket
     receivers: list[Receiver]
-    block: bytes  # whole notifications
-    size: int  # bytes of each of them
-    stamp: int  # where its payload begins
+    block: bytes  # complete notifications
+    size: int  # bytes of each notification
+    stamp: int  # the offset of its payload
     stop: Callable[[], None]
-    rest: Callable[[], None] = lambda: None  # between two runs
+    rest: Callable[[], None] = lambda: None  # called before each run
 
     @property
     def count(self) -> int:
-        """Notifications of a block."""
+        """The number of notifications in a block."""
         return len(self.block) // self.size
 
 
@@ -74,7 +74,7 @@ class Throughput(msgspec.Struct, frozen=True):
 
     @property
     def per_core(self) -> float:
-        """Notifications per second of a processor."""
+        """Notifications per second of processor time."""
         return self.notifications / max(self.processor, 0.01)
 
 
@@ -83,7 +83,7 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
     system.rest()
     sender, receivers, size = system.sender, system.receivers, system.size
     block, length, room = memoryview(system.block), len(system.block), memoryview(bytearray(CHUNK))
-    sent, goal = 0, -1  # bytes; notifications, when no more are sent
+    sent, goal = 0, -1  # bytes sent; notifications sent in total, once sending has ended
     before = _processor(system)
     with _selectors(system) as (reading, both):
         start = heard = time.perf_counter()
@@ -96,7 +96,7 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
                     goal = sent // size
                 if arrived == goal:
                     break
-                allowed = -sent % size if goal < 0 else 0  # finish a begun notification
+                allowed = -sent % size if goal < 0 else 0  # finish a partly sent notification
             else:
                 allowed = (arrived + window) * size - sent
                 if allowed < window * size // 4:
@@ -111,8 +111,8 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
                     heard = now
             if now - heard > PATIENCE:
                 raise Missing(
-                    f"{system.name}: {arrived:,} of {sent // size:,} notifications arrived, and no "
-                    "more for too long"
+                    f"{system.name}: {arrived:,} of {sent // size:,} notifications arrived, and "
+                    f"then none for {PATIENCE:.0f} s"
                 )
         took = time.perf_counter() - start
     used = _processor(system) - before
@@ -123,8 +123,8 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
 def send_paced(system: System, rate: float, seconds: float, window: int) -> npt.NDArray[np.float64]:
     """Send at a steady rate; return the milliseconds that each notification took.
 
-    A burst is due each millisecond and carries the time at which it was due, even if it is sent
-    late. It is sent late if `window` notifications are in flight.
+    A burst is due each millisecond and carries the time at which it was due. While `window`
+    notifications are in flight, bursts are sent late.
     """
     system.rest()
     sender, size = system.sender, system.size
@@ -132,7 +132,7 @@ def send_paced(system: System, rate: float, seconds: float, window: int) -> npt.
     room = memoryview(bytearray(CHUNK))
     rows = np.frombuffer(bytearray(system.block), np.uint8).reshape(-1, size)
     queue = deque[memoryview]()
-    total = sent = 0  # notifications that are due; bytes
+    total = sent = 0  # notifications due so far; bytes sent
     with _selectors(system) as (reading, both):
         start = heard = due = time.monotonic_ns()
         end, step = start + int(seconds * 1e9), int(TICK * 1e9)
@@ -166,13 +166,13 @@ def send_paced(system: System, rate: float, seconds: float, window: int) -> npt.
                     stamps[id(key.data)].take(bytes(room[:count]), heard)
                     key.data.received += count
             if now - heard > PATIENCE * 1e9:
-                raise Missing(f"{system.name}: {total:,} notifications were sent, and some lost")
+                raise Missing(f"{system.name} lost some of {total:,} notifications")
     _check(system, total)
     return np.concatenate([one.milliseconds() for one in stamps.values()])
 
 
 class _Stamps:
-    """Collects how long notifications took."""
+    """Collects the times that notifications took."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
@@ -201,7 +201,7 @@ Selectors = tuple[selectors.BaseSelector, selectors.BaseSelector]
 
 @contextlib.contextmanager
 def _selectors(system: System) -> Iterator[Selectors]:
-    """Two selectors: for reading only, and for reading or sending."""
+    """Two selectors: one for reading, and one for reading and sending."""
     ends = [system.sender, *(one.socket for one in system.receivers)]
     with selectors.DefaultSelector() as reading, selectors.DefaultSelector() as both:
         both.register(system.sender, selectors.EVENT_WRITE)
@@ -224,7 +224,7 @@ def _read(system: System, source: socket.socket, room: memoryview) -> int:
     except OSError:
         count = 0
     if not count:
-        raise Missing(f"{system.name} ended the connection of a receiver")
+        raise Missing(f"{system.name} closed the connection of a receiver")
     return count
 
 

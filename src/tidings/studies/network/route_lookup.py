@@ -1,8 +1,8 @@
 """Measures a router's work for a header and for a subscription, without a network.
 
-One router has ten neighbours, and subscribers are behind random ones of them. As in study 2 of the
-dissertation, but without the preprocessor's work: the router is told where a topic belongs. Times
-are processor times, so a busy machine does not matter.
+One router has ten neighbours, and each subscriber is behind a random one. This follows study 2 of
+the dissertation, but without the preprocessor's work: the router is given the parents and children
+of a topic. Times are processor times, so a busy machine does not matter.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Lookup(msgspec.Struct, frozen=True):
 
     scenario: str
     subscribers: int
-    topics: int  # with subscribers
-    ids: float  # per notification, on average
-    subscription: float  # each, over all so far
+    topics: int  # the number of topics with subscribers
+    ids: float  # the mean number of ids per notification
+    subscription: float  # the mean time of a subscription so far
     fresh: float  # the look-up of an unknown header
-    known: float  # of a known one, by its bytes, as in a router
-    frame: float  # of a whole frame with known labels
+    known: float  # the look-up of a known header by its bytes, as in a router
+    frame: float  # forwarding a whole frame with known labels
     table_bytes: int
 
 
@@ -47,7 +47,7 @@ def look_up(
     seed: int = 1,
     note: Callable[[str], None] = lambda _: None,
 ) -> list[Lookup]:
-    """Measure each scenario with more and more subscribers."""
+    """Measure each scenario with growing numbers of subscribers."""
     found = []
     for name in names:
         filling = _Filling(SCENARIOS[name](), seed)
@@ -59,7 +59,7 @@ def look_up(
 
 
 class _Filling:
-    """A router that receives more and more subscriptions."""
+    """A router with a growing number of subscriptions."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.scenario = scenario
@@ -103,7 +103,7 @@ class _Filling:
         for label in flat:
             found = {name: way.labels[0] for name, way in ways((label,)).items()}
             if found != forward(label):
-                raise AssertionError(f"{scenario.name}: the label {label} has two routes")
+                raise AssertionError(f"{scenario.name}: two functions route {label} differently")
         buffer, starts, ends = _frames(labels)
         forwarder = Forwarder(router)
         plan_of = forwarder.plan_of
@@ -145,7 +145,7 @@ def _micros(work: Callable[[], object], count: int, rounds: int = 15) -> float:
 
 
 def deep_size(root: object) -> int:
-    """The bytes of an object and everything reachable from it, each object once."""
+    """The bytes of an object and everything reachable from it; each object counts once."""
     seen: set[int] = set()
     todo: list[object] = [root]
     total = 0
@@ -170,16 +170,16 @@ def _within(one: object) -> Iterator[object]:
 
 
 class Flatness(msgspec.Struct, frozen=True):
-    """The time for a header with the most subscribers, over that with 1,000."""
+    """The time for a header with the most subscribers, divided by the time with 1,000."""
 
     scenario: str
-    known: float  # of a known header
-    notification: float  # of a new header
-    id: float  # per id, as headers have more ids if there are more topics
+    known: float  # for a known header
+    notification: float  # for a new header
+    id: float  # for a new header, per id, as headers have more ids if there are more topics
 
 
 def flatness(found: Sequence[Lookup]) -> list[Flatness]:
-    """By scenario, if it was measured with 1,000 subscribers and with more."""
+    """The flatness of each scenario that was measured with 1,000 subscribers and with more."""
     flat = []
     for name in dict.fromkeys(one.scenario for one in found):
         some = [one for one in found if one.scenario == name and one.subscribers >= FLAT_FROM]

@@ -2,8 +2,8 @@
 
     root ──frames──> [router] ──> 10 neighbours        measured: the router's forwarding alone
 
-Graphs are flat (no coverings), shallow (3 levels), deep (a chain), or have one neighbour that wants
-everything. Headers arrive as a root of that mode writes them.
+The graph is flat (no coverings), shallow (3 levels) or deep (a chain), or there is only one
+neighbour, which wants everything. Headers arrive as a root in that mode writes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FRAMES = 2000
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A content graph, by parents of nodes, and the share of nodes that a neighbour wants."""
+    """A content graph (the parents of each node), and the share of nodes that a neighbour wants."""
 
     parents: dict[int, list[int]]
     wanted: float
@@ -60,7 +60,7 @@ def shapes() -> dict[str, Shape]:
 def measure_modes(
     rounds: int = 7, seed: int = 1, note: Callable[[str], None] = lambda _: None
 ) -> list[ModeRow]:
-    """Measure each shape in each mode, in turn; medians."""
+    """Measure each shape in each mode, in turn; times are medians."""
     costs = measure_costs()
     rows: list[ModeRow] = []
     for name, shape in shapes().items():
@@ -79,7 +79,7 @@ def measure_modes(
 
 
 class _Run:
-    """A router of one mode, and frames as they arrive from a root of that mode."""
+    """A router in one mode, and frames as they arrive from a root in that mode."""
 
     def __init__(self, shape: Shape, forwarding: Forwarding, seed: int) -> None:
         chance = random.Random(seed)

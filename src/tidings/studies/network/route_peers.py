@@ -1,4 +1,4 @@
-"""Starts mosquitto and nats-server, as installed here and without durability.
+"""Starts mosquitto and nats-server, as installed on this machine and without durability.
 
 Their clients are raw sockets that speak just enough of MQTT 3.1.1 and of the NATS protocol.
 """
@@ -17,7 +17,7 @@ from tidings.model import EnvironmentProblem
 from tidings.studies.network.route_flow import Receiver, System
 
 PROGRAMS = {"mosquitto": "mosquitto", "nats": "nats-server"}
-TOPICS = 10_000  # at most; their names have one length
+TOPICS = 10_000  # the limit; the names of all topics have the same length
 
 
 def program(name: str) -> str | None:
@@ -51,12 +51,12 @@ def mqtt_text(text: str) -> bytes:
 
 
 def mqtt_connect(name: str) -> bytes:
-    """A clean session without keep-alive."""
+    """A CONNECT packet for a clean session without keep-alive."""
     return mqtt_packet(0x10, mqtt_text("MQTT") + bytes((4, 2, 0, 0)) + mqtt_text(name))
 
 
 def mqtt_subscribe(number: int, topics: Sequence[str]) -> bytes:
-    """At most once: QoS 0."""
+    """A SUBSCRIBE packet with QoS 0, at most once."""
     wanted = b"".join(mqtt_text(one) + b"\0" for one in topics)
     return mqtt_packet(0x82, number.to_bytes(2, "big") + wanted)
 
@@ -68,7 +68,7 @@ def mqtt_publish(topic: str, payload: bytes) -> bytes:
 def start_mosquitto(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
-    """Start mosquitto with some receivers of all topics. `topics` are those of the payloads."""
+    """Start mosquitto with receivers of all topics. `topics` has the topic of each payload."""
     port = free_port()
     file = folder / "mosquitto.conf"
     file.write_text(
@@ -116,14 +116,14 @@ def nats_publish(topic: str, payload: bytes) -> bytes:
 
 
 def nats_message(topic: str, number: int, payload: bytes) -> bytes:
-    """What a receiver gets."""
+    """A message as a receiver gets it."""
     return f"MSG {topic} {number} {len(payload)}\r\n".encode() + payload + b"\r\n"
 
 
 def start_nats(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
-    """Start nats-server with some receivers of all topics."""
+    """Start nats-server with receivers of all topics. `topics` has the topic of each payload."""
     port = free_port()
     file = folder / "nats.conf"
     file.write_text(f'listen: "127.0.0.1:{port}"\nping_interval: "1h"\nmax_pending: 256MB\n')
@@ -140,7 +140,7 @@ def start_nats(
 
     def receiving() -> socket.socket:
         link = joined()
-        # numbers of one length, so that all messages have one length
+        # all numbers have the same length, and so have all messages
         link.sendall(b"".join(nats_subscribe(topic(one), TOPICS + one) for one in distinct))
         link.sendall(b"PING\r\n")
         _until(link, b"PONG\r\n", "nats")
@@ -157,7 +157,7 @@ def start_nats(
         lambda _: Receiver(receiving(), out, out - after), receivers, frames,
         len(frames[0]) - after,
     )  # fmt: skip
-    for link in links:  # the server pings each once, two seconds after it connected
+    for link in links:  # the server pings each client once, two seconds after it connects
         _until(link, b"PING\r\n", "nats")
         link.sendall(b"PONG\r\n")
     return system
@@ -166,7 +166,7 @@ def start_nats(
 STARTERS = {"mosquitto": start_mosquitto, "nats": start_nats}
 
 
-# -- how it is done --------------------------------------------------------------------------------
+# -- processes and sockets -------------------------------------------------------------------------
 
 
 def free_port() -> int:
@@ -183,7 +183,9 @@ def connect_to(port: int, patience: float = 10.0) -> socket.socket:
             link = socket.create_connection(("127.0.0.1", port), timeout=patience)
         except OSError as problem:
             if time.monotonic() > deadline:
-                raise EnvironmentProblem(f"nobody listens at port {port}: {problem}") from None
+                raise EnvironmentProblem(
+                    f"port {port} did not accept a connection within {patience:.0f} s: {problem}"
+                ) from None
             time.sleep(0.02)
         else:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -191,7 +193,7 @@ def connect_to(port: int, patience: float = 10.0) -> socket.socket:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End a process that was started here."""
+    """Terminate a process, and kill it if it does not end in time."""
     process.terminate()
     try:
         process.wait(5)
@@ -205,7 +207,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 def _start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
     found = program(name)
     if found is None:
-        raise EnvironmentProblem(f"{PROGRAMS[name]} is not installed here")
+        raise EnvironmentProblem(f"{PROGRAMS[name]} is not installed")
     return subprocess.Popen(
         [found, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -247,7 +249,7 @@ def _expect(link: socket.socket, expected: bytes, name: str) -> None:
         more = link.recv(len(expected) - len(found))
         found += more
         if not more or not expected.startswith(found):
-            raise EnvironmentProblem(f"{name} said {found[:40]!r}, expected {expected[:40]!r}")
+            raise EnvironmentProblem(f"{name} sent {found[:40]!r}, expected {expected[:40]!r}")
 
 
 def _until(link: socket.socket, ending: bytes, name: str) -> None:
@@ -259,4 +261,4 @@ def _until(link: socket.socket, ending: bytes, name: str) -> None:
             more = b""
         found += more
         if not more:
-            raise EnvironmentProblem(f"{name} said {found[:40]!r}, expected {ending!r}")
+            raise EnvironmentProblem(f"{name} sent {found[:40]!r}, expected {ending!r}")

@@ -16,14 +16,14 @@ Section = tuple[str, Table]
 
 
 def route_sections(report: RouteReport) -> list[Section]:
-    """All tables of a report, each with a heading on its contents and unit."""
+    """All tables of a report, each with a heading that gives its contents and unit."""
     sections: list[Section] = []
     if report.forward:
         sections.append(
             (
                 f"Forwarding: notifications/s with {report.payload} bytes of payload through one "
-                f"process, medians of {report.rounds}; times: tidings over the peer, as it is and "
-                "per core",
+                f"process, medians of {report.rounds}; times: the rate of tidings divided by that "
+                "of the peer, also per core",
                 forward_table(report.forward),
             )
         )
@@ -32,24 +32,24 @@ def route_sections(report: RouteReport) -> list[Section]:
     if report.durable is not None:
         sections.append(
             (
-                f"Durable: acknowledged publications/s, at most {report.durable.window:,} under "
-                f"way, medians of {report.rounds}; milliseconds of one alone, and of a sync",
+                f"Durable: acknowledged publications/s, at most {report.durable.window:,} in "
+                f"flight, medians of {report.rounds}; milliseconds of one alone, and of a sync",
                 durable_table(report.durable),
             )
         )
     if report.lookup:
         sections.append(
             (
-                "Look-up: processor µs per subscription and per notification, of a header that is "
-                "new, one that is known, and a frame for 10 neighbours",
+                "Look-up: processor µs for a subscription, a new header, a known header, and a "
+                "frame to 10 neighbours",
                 lookup_table(report.lookup),
             )
         )
     if report.modes:
         sections.append(
             (
-                "Ways to forward: µs of a router for a notification to 10 neighbours, by the shape "
-                "of the graph, and over what labels take",
+                "Modes of forwarding: µs of a router for a notification to 10 neighbours, by the "
+                "shape of the graph, and relative to labels",
                 modes_table(report.modes),
             )
         )
@@ -57,24 +57,24 @@ def route_sections(report: RouteReport) -> list[Section]:
 
 
 def route_lines(report: RouteReport) -> list[str]:
-    """Notes for below the tables."""
+    """Notes to print below the tables."""
     lines = list(report.absent)
     if report.forward:
         total = sum(run.notifications * run.neighbours for run in report.forward)
-        lines.append(f"every one of {total:,} notifications was received")
+        lines.append(f"all {total:,} notifications were received")
     crowded = sorted(
         {run.processes for run in report.latency if run.processes > report.machine.processors}
     )
     if crowded:
         many = " or ".join(map(str, crowded))
         lines.append(
-            f"{many} processes shared {report.machine.processors} processors: the latency of "
-            "their chains has waiting for a processor in it"
+            f"{many} processes shared {report.machine.processors} processors: their latency "
+            "includes waiting for a processor"
         )
     lines += [
-        f"{one.scenario}: with the most subscribers a known header takes {one.known:.2f} times as "
-        f"long as with {FLAT_FROM:,}, a new one {one.notification:.2f} times, an id of it "
-        f"{one.id:.2f} times"
+        f"{one.scenario}: with the most subscribers, a known header takes {one.known:.2f} times as "
+        f"long as with {FLAT_FROM:,}, a new header {one.notification:.2f} times, and each id of a "
+        f"new header {one.id:.2f} times"
         for one in flatness(report.lookup)
     ]
     return lines

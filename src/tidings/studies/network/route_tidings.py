@@ -1,5 +1,5 @@
-"""Starts routers of tidings: real processes between a client that plays the rendezvous point and
-neighbours that are raw sockets.
+"""Starts routers of tidings as real processes. A client plays the rendezvous point above them, and
+raw sockets play the neighbours below.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tidings.studies.network.route_peers import connect_to, end_process
 
 EPOCH = 7
 PUBLISHER = "publisher-1"
-PATIENCE = 20.0  # seconds until all must be ready
-CALM = 3600.0  # seconds: no neighbour counts as silent during a measurement
+PATIENCE = 20.0  # seconds in which everything must become ready
+CALM = 3600.0  # seconds: so long that no neighbour counts as silent during a measurement
 
 
 class Peer:
-    """A raw socket that speaks in messages, while nothing is measured."""
+    """A raw socket that sends and receives messages before the measurement starts."""
 
     def __init__(self, link: socket.socket) -> None:
         self.link = link
@@ -37,7 +37,7 @@ class Peer:
         """Wait for data; return the complete messages in it."""
         data = self.link.recv(1 << 20)
         if not data:
-            raise EnvironmentProblem("a router ended the connection")
+            raise EnvironmentProblem("a router closed the connection")
         buffer = self._rest + data
         starts, end = frames.split(buffer)
         self._rest = buffer[end:]
@@ -62,7 +62,7 @@ class Above(Peer):
         self.say(m.Beat(EPOCH, 0, {}, digest(self.wanted), 0))
 
     def answer(self) -> None:
-        """Tell the router where wanted nodes belong."""
+        """Tell the router the parents and children of the nodes that it wants."""
         for message in self.receive():
             if isinstance(message, (m.Subscribe, m.Wanted)) and message.epoch == EPOCH:
                 for node in message.nodes:
@@ -81,8 +81,8 @@ def start_tidings(
     parents: Mapping[int, m.Label] | None = None,
     hops: int = 1,
 ) -> System:
-    """Start a chain of routers, with a receiver for each list in `wants`; `nodes` are those of the
-    payloads."""
+    """Start a chain of routers, with a receiver for each list in `wants`. `nodes` has the node of
+    each payload."""
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(PATIENCE)
     processes: list[subprocess.Popen[bytes]] = []
@@ -124,7 +124,7 @@ def start_tidings(
 
 
 def _start(file: Path, name: str, above: int, processes: list[subprocess.Popen[bytes]]) -> int:
-    """Run a router below the one at a port; return the port at which it listens."""
+    """Run a router below the one at a port; return the port that it listens on."""
     file.write_text(
         f'name = "{name}"\nlisten = "127.0.0.1:0"\nupstream = "127.0.0.1:{above}"\n'
         f"[times]\nsilent = {CALM}\nexpire = {CALM}\nresubscribe = {CALM}\n"
@@ -133,7 +133,7 @@ def _start(file: Path, name: str, above: int, processes: list[subprocess.Popen[b
 
 
 def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
-    """Run the node that a file describes; return the port at which it listens."""
+    """Run the router or root that a file describes; return the port that it listens on."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tidings", "router", "--config", str(file)],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -142,12 +142,13 @@ def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
     assert process.stdout is not None
     line = process.stdout.readline().decode()
     if not line:
-        raise EnvironmentProblem(f"the router of {file} did not start")
+        raise EnvironmentProblem(f"the router with the file {file} did not start")
     return int(line.rsplit(":", 1)[1])
 
 
 def _settle(above: Above, peers: Sequence[Peer], wants: Sequence[Sequence[int]]) -> None:
-    """Subscribe all receivers; repeat, as routers of a chain may not know the epoch yet."""
+    """Subscribe all receivers. Subscriptions are repeated until they are answered, as routers of a
+    chain may not know the epoch yet."""
     missing = {id(peer): set(nodes) for peer, nodes in zip(peers, wants, strict=True)}
     by_link = {peer.link: peer for peer in peers}
     deadline, again = time.monotonic() + PATIENCE, 0.0
@@ -157,7 +158,9 @@ def _settle(above: Above, peers: Sequence[Peer], wants: Sequence[Sequence[int]])
         while any(missing.values()):
             now = time.monotonic()
             if now > deadline:
-                raise EnvironmentProblem("the routers did not take the subscriptions in time")
+                raise EnvironmentProblem(
+                    f"the routers did not answer all subscriptions within {PATIENCE:.0f} s"
+                )
             if now > again:
                 again = now + 1.0
                 for peer in peers:
@@ -196,7 +199,7 @@ def _receivers(above: Above, peers: Sequence[Peer], given: Sequence[bytes]) -> l
         if len(sizes) != 1 or [one.payload for one in its] != [
             one.payload for one in expected if isinstance(one, m.Notification)
         ]:
-            raise EnvironmentProblem("a router did not forward what it was given")
+            raise EnvironmentProblem("a router did not forward the notifications unchanged")
         (size,) = sizes
         receivers.append(Receiver(peer.link, size, size - len(its[0].payload)))
     return receivers

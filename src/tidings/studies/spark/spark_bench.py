@@ -7,7 +7,7 @@ Three runs, each from Parquet to Parquet:
     one shape      many filters `symbol = ? AND price > ? AND volume BETWEEN ? AND ?`: against a
                    broadcast hash join on the symbol
 
-All ways of a run must give the same pairs of row and filter; otherwise there is no report.
+All ways of a run must find the same pairs of row and filter; otherwise there is no report.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def bench_spark(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> SparkReport:
-    """Measure all runs; files go to an existing folder."""
+    """Measure all runs; files are written to an existing folder."""
     where = describe_machine()
     bench = _Bench(spark, folder, repeats, note)
     ways = bench.tagging(filters, rows, seed)
@@ -204,7 +204,7 @@ class _Bench:
                 if number:
                     spent[way].append(rows / (ended - start))
         if len(set(found.values())) > 1:
-            raise WrongMatches(f"{run}: the ways do not find the same: {found}")
+            raise WrongMatches(f"{run}: the ways find different matches: {found}")
         return [
             SparkWay(run, filters, rows, way, statistics.median(s), min(s), max(s), found[way])
             for way, s in spent.items()
@@ -233,7 +233,7 @@ class _Bench:
         return self.spark.read.parquet(source)
 
     def _write(self, name: str, events: pa.Table) -> str:
-        """Write rows as four Parquet files, with their numbers."""
+        """Write rows as four Parquet files, with a column of row numbers."""
         folder = self.folder / f"{name}-in"
         folder.mkdir()
         rows = events.append_column("row", pa.array(np.arange(len(events))))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES_PER_SECOND = 10
-POOL = 65_536  # distinct events, which are repeated
+POOL = 65_536  # distinct events, which are sent repeatedly
 _FILE = """
 name = "bench"
 [source]
@@ -53,7 +53,7 @@ Note = Callable[[str], None]
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """MB of the driver, of the JVM, and of all Python workers together."""
+    """The memory of the driver, of the JVM, and of all Python workers together, in MB."""
 
     driver: float
     jvm: float
@@ -102,7 +102,7 @@ def bench_stream(
     (folder / "pipeline.toml").write_text(_FILE.format(columns=columns, every=every))
     (folder / "in").mkdir()
     note("compiling the snapshot")
-    spent: list[tuple[float, float]] = []  # when a batch ended, and how long it took
+    spent: list[tuple[float, float]] = []  # the end of each batch, and its seconds
 
     def told(_: Commit, took: float) -> None:
         spent.append((time.time(), took))
@@ -139,8 +139,8 @@ def bench_stream(
     steady = [took for ended, took in spent if ended > counted]
     if not steady or not len(latencies):
         raise TidingsError(
-            f"found no batch that began after the first {warm:.0f} s, expected some: run it for "
-            f"longer than {seconds:.0f} s"
+            f"found no batch after the first {warm:.0f} s, which are not counted; run the "
+            f"benchmark for longer than {seconds:.0f} s"
         )
     p50, p99, most = np.percentile(latencies, [50, 99, 100]).tolist()
     half, tail = np.percentile(steady, [50, 99]).tolist()
@@ -151,7 +151,7 @@ def bench_stream(
 
 
 def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:
-    """Write files at a steady rate until told to stop."""
+    """Write files at a steady rate until `stop` is set."""
     count = max(1, rate // FILES_PER_SECOND)
     at, number, began = 0, 0, time.time()
     while not stop.is_set():
@@ -166,8 +166,8 @@ def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:
 
 
 def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
-    """Seconds from creation to commit of all notifications created after `since`, and the number of
-    pairs in their batches."""
+    """The seconds from creation to commit of each notification created after `since`, and the
+    number of pairs in their batches."""
     found: list[npt.NDArray[Any]] = [np.zeros(0)]
     told = 0
     for batch in outbox.commits():
@@ -184,7 +184,7 @@ def _latencies(outbox: Outbox, since: float) -> tuple[npt.NDArray[Any], int]:
 
 
 def _memory() -> Memory:
-    """Resident memory of this process and its descendants."""
+    """The resident memory of this process and its descendants."""
     sizes = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
     for pid in family(os.getpid()):
         name, size = resident_memory(pid)

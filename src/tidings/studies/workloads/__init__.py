@@ -1,15 +1,15 @@
-"""Named workloads: filters and events to measure with, the same for the same seed.
+"""Named workloads: filters and events for benchmarks, reproducible by seed.
 
     workloads.py       the recipes: mixed, equality, ranges, prefix, flights
     conjunctions.py    filters as columns of tests, written as SQL, JSON or lists
-    draws.py           random draws that can be repeated, block by block
-    answers.py         the right answers, worked out from the tests alone
-    checking.py        what an engine found, held against them
-    json_lines.py      events as JSON lines to record batches
+    draws.py           reproducible random draws, block by block
+    answers.py         the correct matches, computed from the tests alone
+    checking.py        compares the matches of an engine with the correct ones
+    json_lines.py      parses JSON lines into record batches
     flights.py, many_flights.py    real flights, and years of them as Parquet
     scenarios.py       three services for the network: baseball, traffic, attributes
 
-`mixed` and `equality` are the ones that figures are quoted for: do not change them. For the rest of
+Published figures use `mixed` and `equality`; do not change them. This folder is for the rest of
 studies and for cli. Start at workloads.py.
 """
 

@@ -1,9 +1,9 @@
 """Computes the correct matches of a workload from its tests alone.
 
-It shares no code with the engine or the peers, and serves to check all of them. Each column of
-events is converted to ordered codes; a test is a range of codes, except suffix and LIKE tests,
-which are evaluated one by one. For each filter, the most selective test yields the candidates, and
-the other tests are applied to these.
+This module shares no code with the engine or the peers, and is used to check all of them. Each
+column of events is converted to ordered codes; a test is a range of codes, except suffix and LIKE
+tests, which are evaluated one by one. For each filter, the most selective test yields the
+candidates, to which the other tests are applied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LAST = "\U0010ffff"
 
 
 def matching_pairs(workload: Workload, events: int | None = None) -> tuple[Array, Array]:
-    """(event, filter) of every match among the first `events` events, in order."""
+    """All matches of the first `events` events, in order, as two arrays: events and filters."""
     found = list(_pairs(workload, events))
     rows = np.concatenate([rows for rows, _ in found])
     filters = np.concatenate([filters for _, filters in found])
@@ -33,7 +33,7 @@ def matching_pairs(workload: Workload, events: int | None = None) -> tuple[Array
 
 
 def match_counts(workload: Workload, events: int | None = None) -> Array:
-    """How many filters match each of the first `events` events."""
+    """The number of filters that match each of the first `events` events."""
     size = workload.events.num_rows if events is None else min(events, workload.events.num_rows)
     counts = np.zeros(size, np.int64)
     for rows, _ in _pairs(workload, events):
@@ -106,7 +106,7 @@ class _Column:
         self.sorted = self.codes[self.order]
 
     def text_range(self, operator: int, text: str) -> tuple[float, float]:
-        """The codes of the values that are equal to a text, or start with it."""
+        """The range of codes of the values that are equal to a text, or start with it."""
         low = bisect.bisect_left(self.values, text)
         if operator == PREFIX:
             return low, bisect.bisect_left(self.values, text + _LAST) - 1
@@ -121,7 +121,7 @@ class _Tests:
         self._filters = filters
         self._columns = columns
         self.codes = np.stack([column.codes for column in columns])
-        # For open ends: null strings have the code -1, null numbers NaN; neither passes.
+        # Open ends become infinite. Nulls do not pass: strings have the code -1, numbers NaN.
         self.low = np.where(np.isnan(filters.low), -np.inf, filters.low)
         self.high = np.where(np.isnan(filters.high), np.inf, filters.high)
         self.loose = (filters.operator == SUFFIX) | (filters.operator == LIKE)
@@ -148,7 +148,7 @@ class _Tests:
             self.low[tests[mine]], self.high[tests[mine]] = ranges[indices[mine]].T
 
     def hold(self, tests: Array, events: Array) -> Array:
-        """Whether each event passes the test beside it."""
+        """For each pair of test and event, whether the event passes."""
         codes = self.codes[self._filters.attribute[tests], events]
         passed: Array = (codes >= self.low[tests]) & (codes <= self.high[tests])
         for at in np.flatnonzero(passed & self.loose[tests]):

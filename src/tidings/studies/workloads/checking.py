@@ -14,15 +14,15 @@ MOST_EVALUATIONS = 200_000
 
 
 class WrongMatches(TidingsError):
-    """An engine found other matches than the reference semantics, so its speed means nothing."""
+    """An engine and the reference semantics disagree, so the engine's speed means nothing."""
 
 
 class Reference:
     """The matches that the first `sample` events of a workload must have.
 
-    They come from the workload's tests. The reference semantics, `Filter.matches`, then confirms
-    all of them, and that other filters do not match: all others if they are few, or else a random
-    choice within MOST_EVALUATIONS.
+    They are computed from the workload's tests. Then the reference semantics, `Filter.matches`, has
+    to confirm each match. It also has to confirm that other filters do not match: all others if
+    they are few, or else a random sample within MOST_EVALUATIONS.
     """
 
     def __init__(self, workload: Workload, sample: int) -> None:
@@ -34,14 +34,14 @@ class Reference:
         self.evaluations = self._ask(workload)
 
     def check(self, found: Sequence[Sequence[object]], way: str) -> None:
-        """Raise WrongMatches unless these are the expected ids of each sampled event."""
+        """Raise WrongMatches unless `found` has the expected ids for each sampled event."""
         for number, (ids, expected) in enumerate(zip(found, self._expected, strict=True)):
             if len(ids) == len(expected) and set(ids) == expected:
                 continue
             missing, wrong = sorted(expected - set(ids)), sorted(set(ids) - expected, key=str)
             raise WrongMatches(
-                f"{way} is wrong for event {number}: {len(ids)} matches, expected {len(expected)}; "
-                f"missing {missing[:5]}, not expected {wrong[:5]}."
+                f"{way} is wrong for event {number}: found {len(ids)} matches, expected "
+                f"{len(expected)}; missing: {missing[:5]}, unexpected: {wrong[:5]}."
             )
 
     def _ask(self, workload: Workload) -> int:

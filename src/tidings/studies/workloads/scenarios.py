@@ -2,14 +2,14 @@
 
     baseball     one team, the games between two teams, or everything; a notification is a game
                                                                         everything > team > game
-    traffic      a stretch of a highway; a notification is a stretch, too, and matches those that
+    traffic      a stretch of a highway; a notification is also a stretch, and matches those that
                  it overlaps                                            long stretch > part of it
     attributes   a value or anything for each attribute; a notification has some of the attributes
                                                                         fewer values > more values
 
 They come from studies 1 and 2 of the dissertation that this network follows, in the sizes of study
-2. Topics are numbers from 0 on. Draws and relations are arrays, so a million subscriptions take
-little time.
+2. Topics are numbered from 0. All operations work on arrays, so a million subscriptions take little
+time.
 """
 
 from __future__ import annotations
@@ -25,31 +25,30 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Scenario(ABC):
-    """A service with all topics that can be subscribed to."""
+    """A service with all its topics."""
 
     name: str
     size: int
-    """How many topics there are."""
+    """The number of topics."""
     rank: npt.NDArray[np.int64]
-    """A number for each topic that is lower for topics that cover it."""
+    """A number for each topic; topics that cover it have lower numbers."""
 
     @abstractmethod
     def subscriptions(self, chance: np.random.Generator, count: int) -> Topics:
-        """What subscribers ask for."""
+        """Draw the topics of subscriptions."""
 
     @abstractmethod
     def notifications(self, chance: np.random.Generator, count: int) -> list[tuple[int, ...]]:
-        """What happens."""
+        """Draw notifications."""
 
     @abstractmethod
     def matching(self, notification: tuple[int, ...], topics: Topics) -> Mask:
-        """Which of some topics a notification matches."""
+        """For each topic, whether the notification matches it."""
 
     @abstractmethod
     def covers(self, uppers: Topics, lowers: Topics) -> Mask:
-        """Which upper topics cover which lower ones; one of the arrays has a single topic."""
-
-    # -- what follows from these ---------------------------------------------------------------
+        """For each pair, whether the upper topic covers the lower one; one of the arrays has a
+        single topic."""
 
     def tag(self, notification: tuple[int, ...], topics: Topics) -> list[int]:
         """The lowest topics that a notification matches."""
@@ -80,10 +79,10 @@ def _pick_extremes(left: Topics, beaten: Callable[[Topics, Topics], Mask]) -> li
 
 
 class Baseball(Scenario):
-    """Everything is topic 0, then the teams, then their games."""
+    """Topic 0 is everything; the teams follow, and then the games between two teams."""
 
     name = "baseball"
-    ONE, TWO = 0.4, 0.5  # shares of subscribers to one team, and to the games of two
+    ONE, TWO = 0.4, 0.5  # shares of subscriptions to one team, and to the games of two
 
     def __init__(self, teams: int = 100) -> None:
         self.teams = teams
@@ -121,7 +120,7 @@ class Baseball(Scenario):
 
 
 class Traffic(Scenario):
-    """Stretches of a highway from one exit to another, or to the same."""
+    """Stretches of a highway from one exit to another, or to the same exit."""
 
     name = "traffic"
 
@@ -147,7 +146,7 @@ class Traffic(Scenario):
 
 
 class Attributes(Scenario):
-    """A topic is a number whose digits are values, 0 for anything."""
+    """A topic is a number whose digits are the values of the attributes; 0 means any value."""
 
     name = "attributes"
     ANYTHING, PRESENT = 0.3, 0.7

@@ -1,4 +1,4 @@
-"""Named workloads: filters and events to measure matching with, the same for the same seed.
+"""Named workloads: filters and events for measuring matching, reproducible by seed.
 
     mixed     20 attributes, half strings by Zipf's law, half integers; 3 to 7 tests per filter
     equality  10 string attributes of 1000 values; 3 equalities per filter
@@ -33,12 +33,12 @@ from tidings.studies.workloads.conjunctions import (
 )
 from tidings.studies.workloads.draws import BLOCK, Array, blocks, draw_distinct, draw_zipf
 
-_FILTERS, _EVENTS = 0, 1  # the two streams of a seed
+_FILTERS, _EVENTS = 0, 1  # added to the seed, so that filters and events are drawn independently
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a workload is drawn, a block at a time."""
+    """The functions that draw a workload, block by block."""
 
     name: str
     summary: str
@@ -61,7 +61,7 @@ class Workload:
         return self.filters.attributes
 
     def texts(self) -> Iterator[tuple[int, str]]:
-        """(id, SQL text) of every filter."""
+        """The id and the SQL text of each filter."""
         return enumerate(self.filters.sql())
 
     def batches(self, size: int = BLOCK) -> list[pa.RecordBatch]:
@@ -70,7 +70,7 @@ class Workload:
         return list(whole.to_batches(max_chunksize=size))
 
     def event_lines(self) -> list[bytes]:
-        """Each event as JSON; a null attribute is left out."""
+        """Each event as a JSON object; null attributes are left out."""
         return event_lines(self.events)
 
     def write(self, folder: Path) -> tuple[Path, Path]:
@@ -84,14 +84,14 @@ class Workload:
 
 
 def make_workload(name: str, filters: int, events: int, seed: int = 1) -> Workload:
-    """Make the workload of a name, with that many filters and events.
+    """Make the named workload with the given numbers of filters and events.
 
     With the same seed, a smaller workload is the beginning of a larger one.
     """
     recipe = RECIPES.get(name)
     if recipe is None:
         raise EnvironmentProblem(
-            f"There is no workload {name!r}; there are: {', '.join(sorted(RECIPES))}."
+            f"There is no workload {name!r}, expected one of: {', '.join(sorted(RECIPES))}."
         )
     if filters < 1 or events < 1:
         raise EnvironmentProblem("A workload needs at least one filter and one event.")
@@ -189,7 +189,7 @@ def _ranges_attributes() -> tuple[Attribute, ...]:
 
 
 def _readings(rng: np.random.Generator, attribute: int, count: int) -> Array:
-    """Even attributes are distributed uniformly, odd ones around the middle."""
+    """Draw the values of an attribute: uniform if its number is even, else around the middle."""
     if attribute % 2:
         drawn = np.clip(rng.normal(RANGES_TOP / 2, RANGES_TOP / 8, count), 0, RANGES_TOP)
     else:
@@ -335,4 +335,4 @@ RECIPES = {
         ),
     )
 }  # fmt: skip
-"""By name."""
+"""The recipes, by name."""

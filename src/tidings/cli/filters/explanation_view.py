@@ -27,7 +27,7 @@ def show_explanation(explanation: Explanation, most: int | None = FEW) -> None:
 
 
 def verdict(explanation: Explanation) -> Text:
-    """Whether it matches, and the shortest reason when it does not."""
+    """One line: `matches`, or `does not match` with the shortest reason."""
     if explanation.matched:
         return Text("matches", "bold green")
     reason = explanation.reason

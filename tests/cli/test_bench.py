@@ -76,7 +76,10 @@ def test_match_says_when_threads_are_idle(run: Run) -> None:
         (("match", "--filters", "ten"), "--filters is 'ten', expected an integer of at least 1"),
         (("match", "--batch", "0"), "--batch is '0', expected an integer of at least 1"),
         (("compare", "a", "b", "--workload", "all"), "--workload is 'all', expected one of mixed"),
-        (("compare", "a", "b", "--events", "x"), "--events is 'x', expected an integer of at least 1"),
+        (
+            ("compare", "a", "b", "--events", "x"),
+            "--events is 'x', expected an integer of at least 1",
+        ),
         (("compare", "a", "b", "--repository", "gone"), "There is no folder gone."),
         (("compare", "a", "b", "--repository", "/"), "/ is not in a checkout of a git repository."),
     ],

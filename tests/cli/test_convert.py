@@ -43,8 +43,8 @@ def test_what_sql_cannot_say_is_refused_with_its_line(run: Run, write: Write) ->
     assert result.code == 2
     assert result.out == ""
     assert result.err.splitlines()[0] == (
-        f"error: {path}, line 2: sql can't express a test of a value that may be a list or a struct: "
-        "detail.state, source; declare the types with --types, or use --single"
+        f"error: {path}, line 2: sql can't express a test of a value that may be a list or a "
+        "struct: detail.state, source; declare the types with --types, or use --single"
     )
     assert "line 5" in result.err
 

@@ -52,9 +52,7 @@ def convert_filters(
         try:
             text = writers[target](_plain_expression(one, source, target, declared, single))
             if not json and clean_text(text) != text:
-                raise BadInput(
-                    f"{one.where}: found characters that can't be shown; use --json"
-                )
+                raise BadInput(f"{one.where}: found characters that can't be shown; use --json")
         except BadInput as problem:
             report(problem)
             code = BAD_INPUT

@@ -47,7 +47,9 @@ def _term(test: TestReport) -> str:
 
 def _state(box: BoxReport) -> str:
     failed = len(box.failed)
-    return f"{failed} of {count_of(len(box.tests), 'test')} fail" if failed else "all tests pass"
+    return (
+        f"{failed} of {count_of(len(box.tests), 'test')} failed" if failed else "all tests passed"
+    )
 
 
 def _tests(box: BoxReport) -> Table:

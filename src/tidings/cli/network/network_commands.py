@@ -242,7 +242,7 @@ def subscribe_to(
 
 
 def choose_token(given: str, file: str | None) -> str:
-    """The token in the file, if one is named; else the given one. So a file takes precedence over
+    """The token in the file if one is named, else the given token. So a file takes precedence over
     the environment."""
     if file is None:
         return given

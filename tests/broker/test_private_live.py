@@ -114,7 +114,7 @@ def test_tokens_are_read_again(tmp_path: Path) -> None:
         root.signal(signal.SIGHUP)
         await asyncio.to_thread(_said, root, "chmod 600")
         await come("eve")  # those of before
-        assert root.log().count("the tokens stay as they were: ") >= 3
+        assert root.log().count("the tokens are unchanged: ") >= 3
 
     try:
         asyncio.run(work())

@@ -19,5 +19,5 @@ def test_amounts(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "k", "ten", "1.5", "0.0001k", "1e4", "1,0", "10G"])
 def test_what_is_no_amount(text: str) -> None:
-    with pytest.raises(BadInput, match=f"--filters is '{text}', expected a number from 1 on"):
+    with pytest.raises(BadInput, match=f"--filters is '{text}', expected an integer of at least 1"):
         read_amount(text, "--filters")

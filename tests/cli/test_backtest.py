@@ -138,7 +138,7 @@ def test_bad_tables(run: Run, write: Write, lines: str) -> None:
         assert message in done.err
     done = run("backtest", "n > 3", "--on", lines)
     assert done.code == 0
-    assert "the table has no column of times" in done.err
+    assert "the table has no time column" in done.err
 
 
 def test_bad_options(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_the_session_is_one_that_executors_can_reach(
     args = ["--master", master, "--shared", str(tmp_path)]
     done = run("backtest", "delay > 150", "--on", lines, *args)
     assert (done.code, done.err) == (
-        2, f"error: --master {master}: Spark does not start: not today\n",
+        2, f"error: --master {master}: Spark did not start: not today\n",
     )  # fmt: skip
     assert asked == [expected]
 

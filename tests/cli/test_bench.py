@@ -73,10 +73,13 @@ def test_match_says_when_threads_are_idle(run: Run) -> None:
     ("args", "problem"),
     [
         (("match", "--workload", "mixt"), "--workload is 'mixt', expected one of mixed, equality"),
-        (("match", "--filters", "ten"), "--filters is 'ten', expected a number from 1 on"),
-        (("match", "--batch", "0"), "--batch is '0', expected a number from 1 on"),
+        (("match", "--filters", "ten"), "--filters is 'ten', expected an integer of at least 1"),
+        (("match", "--batch", "0"), "--batch is '0', expected an integer of at least 1"),
         (("compare", "a", "b", "--workload", "all"), "--workload is 'all', expected one of mixed"),
-        (("compare", "a", "b", "--events", "x"), "--events is 'x', expected a number from 1 on"),
+        (
+            ("compare", "a", "b", "--events", "x"),
+            "--events is 'x', expected an integer of at least 1",
+        ),
         (("compare", "a", "b", "--repository", "gone"), "There is no folder gone."),
         (("compare", "a", "b", "--repository", "/"), "/ is not in a checkout of a git repository."),
     ],

@@ -43,8 +43,8 @@ def test_what_sql_cannot_say_is_refused_with_its_line(run: Run, write: Write) ->
     assert result.code == 2
     assert result.out == ""
     assert result.err.splitlines()[0] == (
-        f"error: {path}, line 2: found attributes that may be nested, detail.state, source, which "
-        "sql can't express; expected --types with single values, or --single"
+        f"error: {path}, line 2: sql can't express a test of a value that may be a list or a "
+        "struct: detail.state, source; declare the types with --types, or use --single"
     )
     assert "line 5" in result.err
 
@@ -71,7 +71,7 @@ def test_programs_get_a_file_of_filters(run: Run, write: Write) -> None:
     assert found[1] == {"id": 7, "filter": "a = 'é'"}
     shown = run(*args)
     assert shown.code == 2
-    assert "line 1: found characters that can't be shown, expected --json" in shown.err
+    assert "line 1: found characters that can't be shown; use --json" in shown.err
 
 
 def test_sql_to_sql_is_the_same_filter(run: Run, write: Write) -> None:

@@ -159,7 +159,7 @@ def test_a_root_that_is_busy(
     assert seconds < (MOST if len(signals) == 1 else 3.0)
     assert wait_for(lambda: not root.family(), MOST), root.family()
     if len(signals) == 1:
-        assert "the command did not end when asked to, and is killed; it was at File" in root.said()
+        assert "the command did not end when asked to and is killed; it was at File" in root.said()
     # what was acknowledged is there
     again = Running(tmp_path, "router", "--config", str(path))
     opened.append(again)

@@ -54,7 +54,7 @@ EVENT_FILES = [
     ("e.csv", "", ["the file is empty"]),
     ("e.csv", "a,b\n1,2\n3\n", ["can't be read as CSV", "Expected 2 columns, got 1"]),
     ("e.csv", b"a\n\xff\n", ["the column 'a'", "UTF-8"]),
-    ("e.csv", "a,a\n1,2\n", ["the column 'a' twice"]),
+    ("e.csv", "a,a\n1,2\n", ["the column 'a' occurs twice"]),
     ("e.parquet", "", ["the file is empty"]),
     ("e.parquet", "a,b\n1,2\n", ["can't be read as Parquet"]),
     ("e.txt", "a = 1", ["the extension '.txt'", "--format"]),

@@ -37,7 +37,7 @@ def test_the_nearest_alternative_comes_first(run: Run) -> None:
     text = "a = 1 AND b = 1 AND c = 1 OR a = 2 AND b = 2 OR a = 3 OR b = 4 AND d = 1"
     result = run("explain", "--filter", text, "--event", '{"a": 1, "b": 1, "c": 1}')
     assert result.code == 0
-    assert "alternative 1 of 4: all tests pass" in result.out
+    assert "alternative 1 of 4: all tests passed" in result.out
     assert "and 1 more alternative (--all shows them)" in result.out
     every = run("explain", "--filter", text, "--event", '{"a": 1, "b": 1, "c": 1}', "--all")
     assert "alternative 4 of 4" in every.out

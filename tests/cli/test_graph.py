@@ -63,7 +63,7 @@ def test_what_is_wrong_is_said_in_one_sentence(run: Run, write: Write, tmp_path:
     file = write("f.txt", "x > 1\n")
     cases = {
         ("graph", write("bad.txt", "x > 1\nx >\n")): "bad.txt, line 2, character 4: found the end",
-        ("graph", file, "--svg", file): "this is the file of filters, expected another one",
+        ("graph", file, "--svg", file): "this is the file of filters, expected another file",
         ("graph", file, "--svg", str(tmp_path / "no" / "x.svg")): "can't be written: No such file",
         ("graph", file, "--svg", "-", "--json"): "both write to standard output",
         ("graph", file, "--types", "y=integer"): "there is no attribute 'x'",

@@ -1,4 +1,4 @@
-"""Hints: attributes that filters ask for and events do not have, or have otherwise."""
+"""Hints: attributes that filters test, but that events lack or have with another type."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tidings.cli.filters.hints import AttributeWatch
         (
             "orign = 'EWR'",
             [{"origin": "EWR"}],
-            ["ask for orign, but the event has no"],
+            ["test orign, but the event has no"],
         ),
-        ("a = 1", [{"a": "1"}, {"a": "x"}], ["a is compared with numbers, but the first 2 events"]),
+        ("a = 1", [{"a": "1"}, {"a": "x"}], ["compare a with numbers, but the first 2 events"]),
         ("day > '2024-01-01'", [{"day": dt.date(2024, 2, 1)}], ["--types day=string"]),
         ("day > DATE '2024-01-01'", [{"day": "2024-02-01"}], ["--types day=timestamp"]),
         ("a = 1 OR a = 'x'", [{"a": "y"}], []),
         ("a > 5", [{"a": float("nan")}, {}], []),
-        ("a IS NULL", [{"b": 1}], ["filters ask for a, but"]),
+        ("a IS NULL", [{"b": 1}], ["filters test a, but"]),
         ("x.y = 1 AND lower(n) = 'a'", [{"x": {"y": 2}, "n": "A"}], []),
         ("a = 1", [], []),
     ],

@@ -36,7 +36,7 @@ def log(tmp_path: Path) -> str:
 
 def test_add_drop_and_list(run: Run, log: str) -> None:
     assert run("subscriptions", "add", log, "late", "dep_delay > 60").out == (
-        "version 1: late is told of dep_delay > 60\n"
+        "version 1: late is subscribed to dep_delay > 60\n"
     )
     added = run("subscriptions", "add", log, "too", "NOT (dep_delay <= 60)", "--json")
     assert added.records == [{"version": 2, "id": "too", "filter": "NOT (dep_delay <= 60)"}]
@@ -81,7 +81,7 @@ def test_a_damaged_log_is_refused_and_repaired(run: Run, log: str) -> None:
     said = run("subscriptions", "repair", log).out.splitlines()
     assert said[0].endswith("the data is corrupt or cut off")
     assert "lost: version 3" in said
-    assert said[-1] == "version 4 is intact; add again whatever `subscriptions list` lacks"
+    assert said[-1].startswith("version 4 is intact; use `subscriptions list` to find missing")
     assert len(run("subscriptions", "list", log, "--json").records) == 2
     lost = run("subscriptions", "list", log, "--at", "3")
     assert "the state at version 3 was lost when the log was repaired" in lost.err
@@ -93,7 +93,7 @@ def test_a_damaged_log_is_refused_and_repaired(run: Run, log: str) -> None:
 def test_load_puts_all_or_none(run: Run, write: Write, log: str) -> None:
     good = write("good.jsonl", '{"id": "x", "filter": "a > 1"}\n{"id": "y", "filter": "b > 1"}\n')
     bad = write("bad.jsonl", '{"id": "z", "filter": "a > 1"}\n{"id": "w", "filter": "b >"}\n')
-    assert run("subscriptions", "load", log, good).out == "version 2: 2 subscriptions put\n"
+    assert run("subscriptions", "load", log, good).out == "version 2: 2 subscriptions stored\n"
     result = run("subscriptions", "load", log, bad)
     assert result.code == 2
     assert "bad.jsonl, line 2, character 4: found the end of the filter" in result.err
@@ -168,7 +168,7 @@ def test_what_is_refused_leaves_no_log_behind(
         (("drop", "LOG", "ben"), "there is no subscription with the id 'ben'"),
         (("list", "LOG", "--at", "9"), "found the version 9, expected one from 0 to 1"),
         (("log", "LOG", "--after", "9"), "found the version 9, expected one from 0 to 1"),
-        (("add", "FULL", "x", "a > 1"), "found something else, expected a log or an empty folder"),
+        (("add", "FULL", "x", "a > 1"), "found other files, expected a log or an empty folder"),
     ],
 )
 def test_what_is_refused_is_refused_in_one_sentence(

@@ -95,7 +95,7 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
         assert "expected one such as" in run("publish", "{}", "--router", address).err
     assert "expected a JSON object" in run("publish", "", *there).err
     several = run("publish", "-", *there, stdin='{"price": 1}\n{"price": 2}\nrubbish\n{}\n')
-    assert "line 3, after 2 published: found 'rubbish'" in several.err
+    assert "line 3, after publishing 2: found 'rubbish'" in several.err
 
 
 def test_over_tls_with_a_token_from_the_environment(
@@ -157,5 +157,5 @@ def test_files_that_are_refused(run: Run, write: Write, text: str, message: str)
 
 
 def test_what_is_said_of_what_is_missing() -> None:
-    assert _describe_loss(Lost(1200)) == "1,200 notifications are lost"
+    assert _describe_loss(Lost(1200)) == "1,200 notifications lost"
     assert _describe_loss(Break("it was away")) == "notifications may have been missed: it was away"

@@ -106,7 +106,7 @@ def test_run_to_the_end_and_status(run: Run, spark: SparkSession, folder: Path) 
     lines = result.out.splitlines()
     assert len(lines) == 3
     assert {line.split(":")[0] for line in lines[:2]} == {"batch 0", "batch 1"}
-    assert lines[2] == "all is read: 2 batches, 3 rows, 2 matched, 4 told, 1 refused"
+    assert lines[2] == "all rows are read: 2 batches, 3 rows, 2 matched, 4 told, 1 refused"
     assert spark.range(3).count() == 3  # a session that was there is left running
 
     ChangeLog(folder / "subscriptions").drop("late")
@@ -334,7 +334,7 @@ def test_a_file_that_is_not_there(run: Run, command: str) -> None:
 def test_status_of_what_has_not_begun(run: Run, folder: Path) -> None:
     result = run("pipeline", "status", str(folder / "p.toml"))
     assert (result.code, result.err) == (0, "")
-    assert "none is committed" in result.out
+    assert "none committed yet" in result.out
     assert not (folder / "out").exists()
 
 
@@ -374,7 +374,7 @@ def test_status_shows_what_is_open_and_what_is_gone(run: Run, folder: Path) -> N
     assert "batch 3 with version 2, begun 2023-11-14 22:13:20 UTC" in out
     assert "2; the next batch takes 3, 1 change later" in out
     assert "30 in 3 batches" in out
-    assert "2         4   not subscribed to now" in out
+    assert "2         4   no subscription now" in out
     assert "latest refusals" not in out
 
 

@@ -42,7 +42,7 @@ def test_show(run: Run, folder: str) -> None:
     assert record["columns"] == {"delay": ["number"], "gate": [], "origin": ["string"]}
     assert record["files"]["nodes.arrow"] == (Path(folder) / "nodes.arrow").stat().st_size
     out = run("snapshot", "show", folder).out
-    assert "5, of which 2 are covered by none" in out
+    assert "5; no other node covers 2 of them" in out
     assert "deepest path   3 nodes: 1 > 2 > 3" in out
 
 
@@ -85,7 +85,7 @@ def test_a_node_of_several_paths_is_drawn_with_what_it_covers_once(
 def test_verify_agrees_with_what_was_built(run: Run, folder: str) -> None:
     result = run("snapshot", "verify", folder)
     assert (result.code, result.err) == (0, "")
-    assert result.out.startswith("sound: all checksums agree; 5 nodes, 3 edges and ")
+    assert result.out.startswith("sound: all checksums match; 5 nodes, 3 edges and ")
     assert run("snapshot", "verify", folder, "--json").records[0]["problems"] == []
 
 

@@ -234,7 +234,7 @@ def test_tokens_of_a_tree_are_read_again(run: Run, write: Write) -> None:
         assert run("publish", '{"price": 1}', *fresh).out == "published\n"
         file.chmod(0o644)
         up.process.send_signal(signal.SIGHUP)
-        assert "the tokens stay as they were: " in up.read_until("tokens")
+        assert "the tokens are unchanged: " in up.read_until("tokens")
         assert run("publish", '{"price": 1}', *fresh).out == "published\n"
     finally:
         up.end()
@@ -270,7 +270,7 @@ def test_the_file_that_is_meant(
     write("network.toml", '[router.b]\nlisten = "0.0.0.0:1"\n')
     checked = run("up", "--check")
     assert "2 nodes, with their files in network\n" in checked.out
-    assert checked.err == ("note: b listens at 0.0.0.0, and without [tokens] anybody may come in\n")
+    assert checked.err == ("note: b listens at 0.0.0.0, and without [tokens] anybody may connect\n")
     assert not (tmp_path / "network").exists()
 
 

@@ -370,7 +370,7 @@ BOUNDS = {
     "positions of a regular expression": regular.MOST_POSITIONS,
     "positions of such a pattern times bytes of a string": regular.MOST_STEPS,
     "text that `concat` makes": functions.MOST_TEXT,
-    "tests, with values of lists and computed texts, of forms that a graph looks": (covering.HEAVY),
+    "tests of a form whose boxes a graph compares": covering.HEAVY,
     "boxes of a form | 64, or the number of tests if that is more, but not over": (
         rules.MOST_OF_TESTS
     ),

@@ -76,7 +76,7 @@ def test_a_pipeline_starts_without_them(
     assert line["id"] == "late"
     assert "more than 10 characters" in line["refused"]
     shown = CliRunner().invoke(app, ["subscriptions", "list", str(tmp_path)]).stdout
-    assert "refused now, because" in shown
+    assert "now refused because" in shown
 
 
 def test_one_that_comes_while_a_stream_runs(tmp_path: Path, stricter: object) -> None:
@@ -115,7 +115,7 @@ def test_they_are_found_though_nothing_tells_what_changed(
     assert all("old" not in ids for ids in told(FollowedSubscriptions(tmp_path), log.version))
     shown = CliRunner().invoke(app, ["subscriptions", "list", str(tmp_path)])
     assert shown.exit_code == 0
-    assert "refused now, because" in shown.stdout
+    assert "now refused because" in shown.stdout
 
 
 def test_a_snapshot_of_an_earlier_release_is_opened(tmp_path: Path, stricter: object) -> None:

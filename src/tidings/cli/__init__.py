@@ -1,18 +1,18 @@
-"""The program `tidings`: one module for each command, in a folder by subject.
+"""The program `tidings`: one module per command, grouped in folders by subject.
 
     tidings COMMAND ... ──> app.py ──> the function of the command ──> a library room ──> the screen
 
-    app.py           every command and its name, from its module: the folders export nothing
+    app.py           registers every command under its name; the folders export nothing
     filters/         check, convert, match, explain, doctor, graph
     subscriptions/   subscriptions, snapshot
     pipelines/       pipeline, backtest
     network/         router, up, top, publish, subscribe
     demo/, bench/    demo; bench and its subcommands
-    common/          options, files, errors, screen, ending: what commands share
+    common/          code that commands share: options, files, errors, screen, shutdown
 
-Commands hold no logic of their own: they read, call a room, and show what it gives. Heavy packages
-are imported in the functions that need them. `main` is for the entry point of the package; nothing
-else imports this room. Start at app.py; docs/command-line.md is for users.
+Commands contain no logic of their own: they read input, call a room and show its result. Heavy
+packages are imported in the functions that need them. Only the package's entry point imports this
+room, for `main`. Start at app.py; docs/command-line.md is for users.
 """
 
 from tidings.cli.app import main

@@ -87,8 +87,8 @@ def main() -> None:
     """Run the command line."""
     end_in_time()
     for stream in (sys.stdout, sys.stderr):
-        # A character that the terminal can't show is escaped, and the command continues. A stream
-        # that was closed before the start is None.
+        # Escape characters that the terminal can't show, instead of failing. A stream that was
+        # closed before the start is None.
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

@@ -1,11 +1,12 @@
-"""`tidings bench`: how fast it is here, and whether a change made it faster or slower.
+"""`tidings bench`: measures speed on this machine, and compares revisions.
 
-    bench_command.py    match, updates, graph, compare; adds build and backtest, app.py the rest
-    bench_build.py      compile very many subscriptions on Spark
+    bench_command.py    match, updates, graph, compare
+    bench_build.py      compiles very many subscriptions on Spark
     bench_backtest.py   many filters on many flights, in bounded memory
-    bench_spark.py      tagging against joins; pipelines from end to end
-    bench_route.py      the network beside mosquitto and nats-server
+    bench_spark.py      tagging compared with joins; pipelines from end to end
+    bench_route.py      the network compared with mosquitto and nats-server
 
-The work is done in `studies`, but build and backtest measure here; docs/performance.md quotes what
-these commands print. Used only by app.py. Start at bench_command.py.
+bench_command.py also registers build and backtest; app.py registers the rest. The work is done in
+`studies`, except that build and backtest measure here. docs/performance.md quotes the output of
+these commands. Used only by app.py. Start at bench_command.py.
 """

@@ -40,8 +40,8 @@ def bench_backtest(
         str,
         typer.Option(
             "--every",
-            metavar="STRETCH",
-            help="minute, hour, day, week, month, or a number of minutes.",
+            metavar="BUCKET",
+            help="Time bucket: minute, hour, day, week, month, or a number of minutes.",
         ),
     ] = "day",
     folder: Annotated[
@@ -65,10 +65,11 @@ def bench_backtest(
 ) -> None:
     """Measure a backtest: many filters on many flights.
 
-    The flights are those of the demo, repeated over ten years with shifted dates and delays; a
-    million takes some 15 MB on disk. They are written on first use.
+    The flights are those of the demo, repeated over ten years with shifted dates and delays. They
+    are written on first use; a million takes some 15 MB on disk.
 
-    Memory is the peak of each process: the driver, Spark's Java, and the largest Python worker.
+    Memory is the peak of each process: the driver, Spark's Java process, and the largest Python
+    worker.
 
     With --json, one object: rows, filters, stretches, fired, never_fired, seconds,
     rows_per_second, written_seconds, bytes, memory (driver, java, worker).
@@ -116,7 +117,7 @@ def bench_backtest(
 
 
 def _java(spark: Any) -> str:
-    """The id of Spark's Java process; no such process exists here if Spark runs elsewhere."""
+    """The id of Spark's Java process. If Spark runs elsewhere, this machine has no such process."""
     return str(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 
 

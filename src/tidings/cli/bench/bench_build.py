@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class BuildRun(msgspec.Struct, frozen=True):
-    """The measurements. Bytes are peaks."""
+    """The measurements of one run. Bytes are peaks."""
 
     workload: str
     filters: int
@@ -31,12 +31,11 @@ class BuildRun(msgspec.Struct, frozen=True):
     edges: int
     seconds: float
     processor: float
-    """Processor time of all processes together: on a busy machine, half of it is a lower bound for
-    two idle cores."""
+    """Processor time of all processes together. Two idle cores would need at least half of it."""
     steps: dict[str, tuple[float, float]]
-    """Both times for each step."""
+    """Seconds and processor time of each step."""
     together_bytes: int
-    """All processes at one moment; shared pages are counted for each."""
+    """The peak of all processes together; shared pages are counted for each process."""
     driver_bytes: int
     java_bytes: int
     worker_bytes: list[int]
@@ -53,7 +52,7 @@ def bench_build(
         ),
     ] = "mixed",
     filters: Annotated[
-        str, typer.Option("--filters", metavar="N", help="How many, such as 100k or 5M.")
+        str, typer.Option("--filters", metavar="N", help="How many filters, such as 100k or 5M.")
     ] = "100k",
     cores: options.Cores = 2,
     heap: Annotated[
@@ -64,7 +63,7 @@ def bench_build(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Measure compiling the subscriptions of a table into a snapshot, on Spark on this machine.
+    """Measure how long Spark on this machine takes to compile a table of subscriptions.
 
     Writing the table and starting Spark are not measured.
 
@@ -170,7 +169,7 @@ def _run(
 
 
 def _seconds(seconds: float, processor: float) -> str:
-    return f"{seconds:,.1f}, of processors {processor:,.1f}"
+    return f"{seconds:,.1f}, processor time {processor:,.1f}"
 
 
 def _rows(run: BuildRun) -> list[tuple[str, object]]:
@@ -181,11 +180,11 @@ def _rows(run: BuildRun) -> list[tuple[str, object]]:
         ("edges", f"{run.edges:,}"),
         ("seconds", _seconds(run.seconds, run.processor)),
         *((f"  {step}", _seconds(*used)) for step, used in run.steps.items()),
-        ("MB at once", f"{run.together_bytes / 1e6:,.0f}"),
+        ("peak MB", f"{run.together_bytes / 1e6:,.0f}"),
         ("  driver", f"{run.driver_bytes / 1e6:,.0f}"),
         ("  Java", f"{run.java_bytes / 1e6:,.0f}"),
         ("  workers", ", ".join(mega)),
     ]
     if run.same is not None:
-        rows.append(("as ContentGraph", "yes" if run.same else "NO"))
+        rows.append(("graph is right", "yes" if run.same else "NO"))
     return rows

@@ -94,13 +94,14 @@ def bench_match(
     """Measure matching on this machine.
 
     Workloads: mixed (20 attributes, strings and integers, 3 to 7 tests per filter), equality (3
-    tests on strings), ranges (3 to 6 on doubles), prefix (parts of paths), flights (real flights,
-    subscriptions of six kinds). A seed gives the same filters and events everywhere.
+    tests on strings), ranges (3 to 6 tests on doubles), prefix (parts of paths), flights (real
+    flights, subscriptions of six kinds). The same seed gives the same filters and events on every
+    machine.
 
-    Matches are checked before anything is measured. Then batches are matched, in turn: to pairs of
-    event and filter, to lists of ids, and from JSON lines; then single events, as dict and as JSON
-    text. With several --filters, a table shows how time grows; with several --threads, a column
-    shows the speed-up over the first.
+    Matches are checked before anything is measured. Then batches are matched in three ways that
+    take turns: to pairs of event and filter, to lists of ids, and from JSON lines. Single events
+    follow, as dicts and as JSON text. With several --filters, a table shows how the time grows;
+    with several --threads, a column shows the speed-up over the first.
 
     With --json, one object: machine, runs, growth. Times are in microseconds per event.
     """
@@ -139,11 +140,11 @@ def bench_updates(
 ) -> None:
     """Measure the cost of changes.
 
-    Filters are loaded from text in bulk, then some are added and removed one by one; the very next
-    match must find each. Then single events are matched, alternately with nothing else running and
-    while a thread merges in a twentieth more filters. Finally a snapshot is saved and opened.
+    Filters are loaded from text in bulk. Then some are added and removed one by one, and the next
+    match must reflect each change. Then single events are matched, alternately with nothing else
+    running and while a thread merges 5 % more filters. Finally a snapshot is saved and opened.
 
-    slowdown: p99 of a match while a merge runs, over p99 without one.
+    slowdown: p99 of a match while a merge runs, divided by p99 without one.
 
     With --json, one object: machine, runs. Times of single calls are in microseconds.
     """
@@ -174,8 +175,8 @@ def bench_graph(
 ) -> None:
     """Measure building a content graph in bulk.
 
-    Filters are parsed first; their canonical forms are part of the measurement. The join is
-    repeated with one thread, and the parents of some nodes are checked against the definition.
+    Parsing is not measured, but computing canonical forms is. The join is repeated with one thread,
+    and the parents of some nodes are checked against the definition.
 
     With --json, one object: machine, runs, growth. Times are in seconds.
     """
@@ -236,13 +237,14 @@ def bench_compare(
 ) -> int:
     """Compare the speed of two revisions, and say which differences are noise.
 
-    REV1 and REV2 are revisions of git (a tag, a branch, HEAD~1); . is the working tree with all
-    changes. Both are measured on the same filters and events, one right after the other, round
-    after round. The sources are copied to a temporary folder, which is removed at the end.
+    REV1 and REV2 are git revisions (a tag, a branch, HEAD~1); . is the working tree with all
+    changes. In each round, both are measured on the same filters and events, one right after the
+    other. The sources are copied to a temporary folder, which is removed at the end.
 
-    For each measure: the median of the ratios REV2 / REV1, and its confidence interval.
-    improvement or regression: the whole interval is beyond --threshold; noise: it is not; too few:
-    fewer than 5 ratios. Revisions that find different matches are not compared.
+    Shows, for each measure, the median of the ratios REV2 / REV1 and its confidence interval. The
+    verdict is improvement or regression if the whole interval is beyond --threshold, too few if
+    there are fewer than 5 ratios, and noise otherwise. Revisions that find different matches are
+    not compared.
 
     With --json, one object: machine, workload, first, second, verdicts.
 
@@ -292,7 +294,7 @@ def _sizes(filters: list[str] | None) -> list[int]:
 
 
 def show_report(machine: Machine, sections: list[tuple[str, Table]], *lines: str) -> None:
-    """Show a report: the machine, its tables, and lines below them."""
+    """Show a report: the machine, the tables, and lines below them."""
     show(*_machine(machine), "")
     for heading, table in sections:
         show(plain_text(heading, "bold"), table, "", whole=True)

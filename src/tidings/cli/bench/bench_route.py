@@ -1,4 +1,4 @@
-"""`tidings bench route`: measures the network, next to mosquitto and nats-server."""
+"""`tidings bench route`: measures the network, and compares it with mosquitto and nats-server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bench_route(
     seed: Seed = 1,
     json: options.Json = False,
 ) -> None:
-    """Measure the network on this machine: routers, and peers that do the same.
+    """Measure the network on this machine, and compare it with mosquitto and nats-server.
 
     forward: notifications of 200 bytes through one process to one or ten neighbours, at full speed,
     alternating with mosquitto and nats-server. latency: through one, two and three routers, at half
@@ -45,7 +45,7 @@ def bench_route(
     without a network, for up to a million subscribers. modes: the cost of labels, of lists and of
     choosing between them, in graphs of different shapes.
 
-    If anything sent is not received, there is an error and no figure.
+    If anything that was sent is not received, the command fails without figures.
 
     With --json, one object: machine, forward, latency, durable, lookup, modes.
     """

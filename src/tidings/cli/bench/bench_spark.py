@@ -1,4 +1,4 @@
-"""`tidings bench spark` and `bench stream`: measure tagging against joins, and pipelines."""
+"""`tidings bench spark` and `bench stream`: compare tagging with joins, and measure pipelines."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def bench_spark(
 ) -> None:
     """Measure tagging on Spark, from Parquet to Parquet.
 
-    Compared with the bare engine on two threads, and with the alternatives in Spark: a nested-loop
-    join with a table of bounds, and, for filters of one shape, a broadcast hash join. All ways take
-    turns, and must find the same pairs of row and filter.
+    Tagging is compared with the bare engine on two threads, and with the alternatives in Spark: a
+    nested-loop join with a table of bounds, and, for filters of one shape, a broadcast hash join.
+    All ways take turns, and must find the same pairs of row and filter.
 
     With --json, one object: machine, ways (run, filters, rows, way, rows_per_second, least, most,
     pairs).
@@ -88,7 +88,7 @@ def bench_stream(
     Latency is the time from the creation of a notification to the commit of its batch on disk. A
     subscription is changed each second. Memory is measured early on and at the end.
 
-    With --json, one object: machine, filters, rate, seconds, warm (at the start, not counted),
+    With --json, one object: machine, filters, rate, seconds, warm (warm-up, not counted),
     every, notifications, told, batches, batch_p50, batch_p99, p50, p99, most (from creation to
     commit), early and late (driver, jvm, workers: MB). Times are in seconds.
     """

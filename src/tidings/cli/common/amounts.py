@@ -11,10 +11,12 @@ _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def read_amount(text: str, option: str) -> int:
-    """The value of an option that is a number from 1 on."""
+    """Parse the value of an option that must be an integer of at least 1."""
     found = _AMOUNT.fullmatch(text.strip())
     if found:
         number = float(re.sub("[_,]", "", found[1])) * _FACTORS[found[2].lower()]
         if number >= 1 and number.is_integer():
             return int(number)
-    raise BadInput(f"{option} is {text!r}, expected a number from 1 on such as 10000, 10k or 1M")
+    raise BadInput(
+        f"{option} is {text!r}, expected an integer of at least 1, such as 10000, 10k or 1M"
+    )

@@ -21,8 +21,8 @@ Rows = Iterator[dict[str, Any]]
 
 
 def read_csv(path: str, as_text: Iterable[str] = (), nulls: Iterable[str] = ()) -> Rows:
-    """Rows of a CSV file. The columns `as_text` are read as strings, the types of others are
-    inferred. Empty fields and the texts in `nulls` are null."""
+    """Yield the rows of a CSV file. Columns in `as_text` are read as strings; the types of other
+    columns are inferred. Empty fields and the texts in `nulls` become null."""
     pa = load_pyarrow()
     from pyarrow import csv
 
@@ -44,7 +44,7 @@ def read_csv(path: str, as_text: Iterable[str] = (), nulls: Iterable[str] = ()) 
 
 
 def read_parquet(path: str) -> Rows:
-    """Rows of a Parquet file."""
+    """Yield the rows of a Parquet file."""
     load_pyarrow()
     from pyarrow import parquet
 
@@ -61,7 +61,7 @@ def rows_of(batch: Any) -> Rows:
     """The rows of a record batch or table as dicts."""
     pa = load_pyarrow()
     for at, field in enumerate(batch.schema):
-        # Python has no nanoseconds, and pyarrow would need pandas to keep them.
+        # Python's datetime has no nanoseconds, and pyarrow would need pandas to keep them.
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             micros = batch.column(at).cast(pa.timestamp("us", field.type.tz), safe=False)
             batch = batch.set_column(at, field.name, micros)
@@ -75,7 +75,7 @@ def load_pyarrow() -> Any:
         import pyarrow
     except ImportError:
         raise EnvironmentProblem(
-            "CSV and Parquet are read by the package pyarrow, which is not installed: "
+            "reading CSV and Parquet needs the package pyarrow, which is not installed: "
             "pip install pyarrow"
         ) from None
     return pyarrow
@@ -97,5 +97,5 @@ def _check_columns(path: str, schema: Any) -> None:
     seen: set[str] = set()
     for field in schema:
         if field.name in seen:
-            raise BadInput(f"{name_of(path)}: found the column '{field.name}' twice")
+            raise BadInput(f"{name_of(path)}: the column '{field.name}' occurs twice")
         seen.add(field.name)

@@ -21,9 +21,9 @@ Params = ParamSpec("Params")
 
 
 class BadInput(TidingsError):
-    """Unusable input; the message says where, what was found and what was expected.
+    """Unusable input. The message says where, what was found and what was expected.
 
-    `pointer` has lines that point at the place, if there is one to point at.
+    `pointer` has lines that show the faulty text and mark the position, if there is one.
     """
 
     def __init__(self, message: str, pointer: str = "") -> None:
@@ -32,7 +32,7 @@ class BadInput(TidingsError):
 
 
 def filter_refusal(problem: FilterError, where: str) -> BadInput:
-    """The error for a filter at a place such as `filters.txt, line 3`."""
+    """The error for a refused filter; `where` is a place such as `filters.txt, line 3`."""
     if not problem.text:
         return BadInput(f"{where}: {problem.reason}")
     place = f"{where}, character {problem.position + 1}"
@@ -64,8 +64,7 @@ def remark(note: str) -> None:
 
 
 def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
-    """Wrap a command that returns its exit code: the wrapper exits with it, and turns errors into
-    exit codes."""
+    """Wrap a command: exit with the code that it returns, and turn errors into exit codes."""
 
     @functools.wraps(command)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:

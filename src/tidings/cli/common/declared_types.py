@@ -14,14 +14,14 @@ from tidings.cli.common.input_files import read_lines
 
 
 class DeclaredTypes(msgspec.Struct, frozen=True):
-    """The names that `--types` declares, and their Attributes; None without `--types`."""
+    """The names that `--types` declares, and their Attributes (None without `--types`)."""
 
     names: tuple[str, ...] = ()
     attributes: Attributes | None = None
 
 
 def read_types(given: str | None, others: bool = False) -> DeclaredTypes:
-    """Read the value of `--types`; with `others`, filters may use further names."""
+    """Read the value of `--types`; with `others`, filters may also use undeclared names."""
     if given is None:
         return DeclaredTypes()
     types = _read_inline(given) if _is_inline(given) else _flatten(_read_file(given), given)
@@ -66,7 +66,7 @@ def _read_file(path: str) -> dict[str, Any]:
 
 
 def _flatten(nested: dict[str, Any], path: str, above: str = "") -> dict[str, Any]:
-    """Nested fields as dotted names: TOML reads `user.city` as a table."""
+    """Turn nested fields into dotted names, because TOML reads `user.city` as a table."""
     types: dict[str, Any] = {}
     for name, kind in nested.items():
         if isinstance(kind, dict):

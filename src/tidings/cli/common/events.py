@@ -16,14 +16,14 @@ FORMATS = ("json", "csv", "parquet")
 def read_events(
     path: str, given: str | None, declared: DeclaredTypes, nulls: Iterable[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """The events of a file; declared attributes have their declared types."""
+    """Yield the events of a file, with declared attributes in their declared types."""
     form = input_files.format_of(path, given, FORMATS, "--format")
     for where, event in _read_placed(path, form, declared, nulls):
         yield conform_event(event, declared, where)
 
 
 def conform_event(event: dict[str, Any], declared: DeclaredTypes, where: str) -> dict[str, Any]:
-    """Convert declared attributes of an event to their types."""
+    """Convert the declared attributes of an event to their declared types."""
     if declared.attributes is None:
         return event
     try:

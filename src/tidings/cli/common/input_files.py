@@ -32,12 +32,12 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def name_of(path: str) -> str:
-    """The name of a file in messages."""
+    """The name of a file, as messages show it."""
     return "stdin" if path == STDIN else path
 
 
 def format_of(path: str, given: str | None, formats: tuple[str, ...], option: str) -> str:
-    """The given format, or else that of the extension; for stdin the first."""
+    """The given format, else the format of the extension; for stdin, the first of `formats`."""
     expected = ", ".join(formats)
     if given is not None:
         if given not in formats:
@@ -67,7 +67,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
     except IsADirectoryError:
         raise BadInput(f"{path}: found a folder, expected a file") from None
     except PermissionError:
-        raise BadInput(f"{path}: you may not read this file") from None
+        raise BadInput(f"{path}: you have no permission to read this file") from None
     except OSError as problem:
         raise BadInput(f"{path}: the file can't be opened: {problem.strerror}") from None
     with file:
@@ -78,7 +78,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """(number from 1, line with its line break) of a text file in UTF-8."""
+    """Yield (number from 1, line with its line break) for each line of a UTF-8 file."""
     with open_input(path) as file:
         for number, raw in enumerate(file, 1):
             line = raw.removeprefix(_BOM) if number == 1 else raw
@@ -92,7 +92,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def read_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of a file of JSON lines; blank lines are skipped."""
+    """Yield (line number, object) for each line of a JSON lines file; skip blank lines."""
     for number, line in read_lines(path):
         if not line.isspace():
             yield number, object_of(line.rstrip("\r\n"), f"{name_of(path)}, line {number}")
@@ -119,14 +119,14 @@ def kind_of(value: object) -> str:
 
 
 def _json_refusal(text: str, reason: str, where: str) -> BadInput:
-    """The error for broken JSON, with the place as a character of the line."""
+    """The error for broken JSON; it names the character of the line."""
     found = re.search(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)", reason)
     at = len(text)
     if found:
         reason = found[1]
         at = len(text.encode()[: int(found[2])].decode(errors="ignore"))
     elif reason == "Input data was truncated":
-        reason = "the end is missing"
+        reason = "it ends too early"
     return BadInput(
         f"{where}, character {at + 1}: this is not JSON: {reason}; expected one object per line",
         FilterError("", text, at).pointer(),

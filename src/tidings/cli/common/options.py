@@ -31,7 +31,7 @@ FiltersFormat = Annotated[
     typer.Option(
         "--filters-format",
         metavar="FORMAT",
-        help="text, json, csv or parquet; by default from the extension.",
+        help="Format of the filters: text, json, csv or parquet; by default from the extension.",
         show_default=False,
     ),
 ]
@@ -49,7 +49,7 @@ Nulls = Annotated[
     typer.Option(
         "--null",
         metavar="TEXT",
-        help="A text that is null in CSV, like an empty field; may be repeated.",
+        help="A text that means null in CSV, as an empty field does; may be repeated.",
         show_default=False,
     ),
 ]

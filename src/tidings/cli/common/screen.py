@@ -19,15 +19,15 @@ from tidings.cli.common.command_errors import clean_text
 
 Item = TypeVar("Item")
 
-MOST_ROWS = 20  # of a table, without --all
+MOST_ROWS = 20  # rows of a table that are shown without --all
 STEP = 256  # items between two updates of the progress bar
 
 
 def show(*parts: RenderableType, whole: bool = False) -> None:
-    """Print for people; nothing is highlighted automatically.
+    """Print for people, without automatic highlighting.
 
-    A table is fitted to the terminal, or with `whole` printed in full: for numbers, a wrapped line
-    is better than one that is cut off.
+    Tables are fitted to the terminal. With `whole`, they are printed at full width: wrapped lines
+    are better than numbers that are cut off.
     """
     console = Console(highlight=False, markup=False)
     for part in parts:
@@ -40,7 +40,7 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line without wrapping it, as a program may read it."""
+    """Print a line without wrapping it, because a program may read it."""
     print(clean_text(text))
 
 
@@ -50,12 +50,12 @@ def emit(record: Any) -> None:
 
 
 def plain_text(value: object, style: str = "") -> Text:
-    """Text from outside, shown literally, without markup and escape sequences."""
+    """User data as literal text, without markup or escape sequences."""
     return Text(clean_text(str(value)), style, overflow="fold")
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
-    """A table; a column whose name ends in # holds numbers."""
+    """Build a table; columns whose names end in # hold numbers."""
     made = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
     for name in columns:
         made.add_column(
@@ -70,7 +70,7 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> Table:
-    """A list of names with their values."""
+    """Build a list of names and values."""
     made = Table.grid(padding=(0, 2))
     made.add_column(style="dim", no_wrap=True)
     made.add_column(overflow="fold")
@@ -89,7 +89,7 @@ def cut(text: str, width: int) -> str:
 
 
 def relative_path(path: str) -> str:
-    """A path, relative to the current folder if it lies in it."""
+    """A path, made relative if it lies in the current folder."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
@@ -101,7 +101,7 @@ def show_rest(count: int, noun: str) -> None:
 
 
 def _bar(*columns: Any) -> Any:
-    """A progress bar on stderr: description, done of total, and these columns."""
+    """A progress bar on stderr: description, completed of total, and `columns`."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
     first = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=30)
@@ -135,7 +135,7 @@ def report_steps() -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
     columns = [TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
-    # Drawn only when the step changes: the thread of a spinner would disturb measurements.
+    # Redrawn only when the step changes: a spinner's thread would disturb measurements.
     bar = Progress(
         *columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
         auto_refresh=False,
@@ -147,8 +147,8 @@ def report_steps() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def live_picture(picture: Callable[[], RenderableType]) -> Iterator[Callable[[Any], None]]:
-    """Keep a picture up to date if stderr is a terminal. Yields a function that switches to another
-    picture; nothing is left on the screen at the end."""
+    """Keep a picture on the screen up to date if stderr is a terminal, and erase it at the end.
+    Yield a function that switches to another picture."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -172,7 +172,7 @@ def live_picture(picture: Callable[[], RenderableType]) -> Iterator[Callable[[An
 
 @contextmanager
 def tasks_bar(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
-    """A progress bar of tasks, with the rows so far; None if stderr is not a terminal."""
+    """A progress bar of tasks that also counts rows; None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,7 +1,7 @@
 """Ends commands on SIGTERM and Ctrl-C: cleanly if possible, and otherwise by force.
 
     SIGTERM, Ctrl-C ──> handlers in Python ──> the command ends cleanly
-            └─(in C, even while no Python runs)──> the watchdog, which kills it after a while
+            └─(in C, even while no Python runs)──> the watchdog kills the command after a while
 
 Acknowledged data is on disk, so killing a command loses none of it.
 """
@@ -32,15 +32,15 @@ class _Watchdog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._ends: dict[int, int] = {}  # by signal, the pipe that its stack is written to
+        self._ends: dict[int, int] = {}  # signal -> the pipe that the stack is written to
         self._is_wanted = self._follows_stdin = False
 
     def begin(self) -> None:
         self._is_wanted = True
 
     def call(self, *heeded: int, follows_stdin: bool = False) -> None:
-        """Start the watchdog if needed, and report these signals to it. Their handlers must be
-        installed already: a handler installed later hides its signal from the watchdog."""
+        """Start the watchdog if needed, and report these signals to it. Install their handlers
+        first: a handler installed later hides its signal from the watchdog."""
         with self._lock:
             if not self._is_wanted:
                 return
@@ -49,14 +49,14 @@ class _Watchdog:
             if is_new:
                 try:
                     self._start(follows_stdin)
-                except OSError:  # no more processes: do without a watchdog
+                except OSError:  # no process can be started: do without a watchdog
                     if follows_stdin:
                         raise
                     return
             for one in heeded:
                 faulthandler.unregister(one)
                 faulthandler.register(one, file=self._ends[one], all_threads=False, chain=True)
-            if is_new and before is not None:  # the old one then hears nothing, and ends
+            if is_new and before is not None:  # the old watchdog ends when its pipes are closed
                 for end in ends.values():
                     os.close(end)
                 before.wait()
@@ -83,8 +83,8 @@ _watchdog = _Watchdog()
 
 def end_in_time() -> None:
     """Make sure that this process and its children end soon after Ctrl-C or SIGTERM, whatever they
-    are doing, even during interpreter shutdown. Only for a process of our own, not for commands
-    that run inside another program."""
+    are doing, even during interpreter shutdown. Don't call it for commands that run inside another
+    program."""
     signal.signal(signal.SIGTERM, _leave)
     _watchdog.begin()
     soon = threading.Timer(LATER, _watchdog.call, (signal.SIGINT, signal.SIGTERM))
@@ -93,7 +93,7 @@ def end_in_time() -> None:
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
-    """Exit as on Ctrl-C, so that nothing is left behind."""
+    """Exit by exception, as on Ctrl-C, so that cleanup code runs."""
     raise SystemExit(128 + number)
 
 
@@ -112,7 +112,7 @@ def restore_handlers() -> Iterator[None]:
 
 
 def end_with_stdin() -> None:
-    """End this process when stdin ends, because its parent is gone; even if it hangs."""
+    """End this process, even if it hangs, when stdin ends: its parent is gone."""
     _watchdog.call(signal.SIGINT, signal.SIGTERM, follows_stdin=True)
 
 
@@ -136,8 +136,8 @@ def handle_end_signals(handler: Callable[[], None]) -> None:
 
 
 async def wait_for_end(again: Callable[[], None] | None = None) -> None:
-    """Wait for Ctrl-C, SIGTERM, or the end of the terminal. A SIGHUP that does not come from a
-    terminal calls `again`, if given."""
+    """Wait for Ctrl-C, SIGTERM, or the end of the terminal. If `again` is given, a SIGHUP that does
+    not come from a closing terminal calls it."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup
@@ -153,7 +153,7 @@ async def wait_for_end(again: Callable[[], None] | None = None) -> None:
         loop.add_signal_handler(signal.SIGHUP, hang_up)
 
     def end() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is over
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(event.set)
 
     handle_end_signals(end)

@@ -38,11 +38,11 @@ class Subscription(msgspec.Struct, frozen=True):
 
     @property
     def spot(self) -> str:
-        """The place, and the id unless it is the number of the line."""
+        """The place, and the id if it is not the line number."""
         return self.place if self.place.endswith(f" {self.id}") else f"{self.place}, id {self.id}"
 
     def parse(self, dialect: str, declared: DeclaredTypes) -> Filter:
-        """Parse its filter; raise BadInput, with the place, if it is refused."""
+        """Parse the filter; raise BadInput, with the place, if it is refused."""
         try:
             return parse(self.text, dialect, attributes=declared.attributes)
         except FilterError as problem:
@@ -50,7 +50,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscription]:
-    """The subscriptions of a file; raise BadInput if there is none, or if an id is repeated."""
+    """Yield the subscriptions of a file; raise BadInput if it has none or repeats an id."""
     form = input_files.format_of(path, given, FORMATS, "--filters-format")
     seen: dict[str, str] = {}
     for one in _READERS[form](path):
@@ -66,7 +66,7 @@ def _read_text(path: str) -> Iterator[Subscription]:
     for line, text in input_files.read_lines(path):
         bare = text.strip()
         if bare and not bare.startswith("#"):
-            # Leading spaces stay, so that positions are those of the line.
+            # Keep leading spaces, so that errors give positions in the line.
             yield Subscription(line, text.rstrip(), None, input_files.name_of(path), f"line {line}")
 
 
@@ -81,7 +81,7 @@ def _read_parquet(path: str) -> Iterator[Subscription]:
 
 
 def _read_csv(path: str) -> Iterator[Subscription]:
-    # Not by pyarrow, so that an id such as 007 stays a text, and errors can name lines.
+    # Not with pyarrow: an id such as 007 must stay text, and errors must name lines.
     csv.field_size_limit(1 << 30)
     reader = csv.reader((line for _, line in input_files.read_lines(path)), strict=True)
     name = input_files.name_of(path)

@@ -1,4 +1,4 @@
-"""Draws graphs as trees in the terminal; the nodes below a node are drawn only once."""
+"""Draws graphs as trees in the terminal. The nodes below a node are drawn only once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rich.tree import Tree
 
 from tidings.cli.common.screen import count_of, cut, plain_text, show
 
-BRANCHES, LEVELS = 8, 4  # drawn without --all
-DEEPEST = 10  # levels of one tree; deeper nodes are drawn as a tree of their own
+BRANCHES, LEVELS = 8, 4  # the most that are drawn without --all
+DEEPEST = 10  # levels of one tree; deeper nodes are drawn as separate trees
 
 
 def show_trees(
@@ -20,8 +20,8 @@ def show_trees(
     line: Callable[[int], tuple[int, str, str]],
     every: bool = False,
 ) -> None:
-    """Draw a graph from its roots; all of it with `every`. `below` returns the children of a node,
-    `line` its number, its text and a suffix."""
+    """Draw a graph from its roots; with `every`, draw all of it. `below` returns the children of a
+    node; `line` returns its number, its text and a suffix."""
     drawing = _Drawing(below, line, every)
     show(drawing.tree(title, roots))
     while drawing.later:
@@ -31,8 +31,8 @@ def show_trees(
 
 
 class _Drawing:
-    """Paths can be as long as there are nodes: trees are built without recursion, and end at
-    DEEPEST, because deeper lines would have no room."""
+    """Builds trees without recursion, because a path may pass through every node. A tree ends at
+    level DEEPEST, because deeper lines would not fit on the screen."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class _Drawing:
         every: bool,
     ) -> None:
         self.later: dict[int, None] = {}
-        """Nodes whose children are yet to be drawn in a tree of their own, in order."""
+        """Nodes whose children are yet to be drawn as separate trees, in order."""
         self._below, self._line = below, line
         self._most = None if every else BRANCHES
         self._drawn: set[int] = set()
@@ -73,7 +73,7 @@ class _Drawing:
         return text.append(f"  ({behind})", "dim")
 
     def _note(self, place: int, children: int, level: int) -> str:
-        """The text in place of a node's children, if they are not drawn here."""
+        """The text that replaces a node's children if they are not drawn here."""
         if not children:
             return ""
         if place in self._drawn:

@@ -1,13 +1,13 @@
-"""The process that kills a command which does not end when asked to.
+"""The process that kills a command that does not end when asked to.
 
     python watchdog.py PID SIGTERM_FD SIGINT_FD FOLLOWS_STDIN
 
 It runs as a script, without the package, beside the command PID. When the command gets a signal,
-`faulthandler` writes its stack to a pipe, in C and without the GIL; so the watchdog learns of the
-signal whatever the command is doing. It ends with the command. If the command was asked to end, the
-watchdog first ends the processes that it left behind.
+`faulthandler` writes the command's stack to a pipe, in C and without the GIL. So the watchdog
+learns of the signal whatever the command is doing. The watchdog ends with the command. If the
+command was asked to end, the watchdog first ends the processes that the command left behind.
 
-    SIGTERM or SIGINT ──GRACE──> SIGTERM to its children ──LAST──> SIGKILL to all of them
+    SIGTERM or SIGINT ──GRACE──> SIGTERM to the children ──LAST──> SIGKILL to all of them
     a second SIGINT ─────────────AT_ONCE─────────────────────────> the same
     FOLLOWS_STDIN: the end of stdin ──> SIGTERM to the command, then the same
 """
@@ -20,16 +20,16 @@ import sys
 import time
 
 GRACE = 6.0  # seconds for the command to end cleanly
-LAST = 1.0  # seconds for its children after that
+LAST = 1.0  # seconds for its children to end after that
 AT_ONCE = 0.3  # seconds after a second Ctrl-C, which the command itself obeys if it can
-LOOK = 0.25  # seconds between two looks at the children, once the command must end
-IDLE = 10.0  # seconds between two looks at the command: a child may keep the pipes open
-FRAMES = 3  # of the stack that are reported
-BEGINNING = b"(most recent call first)"  # of each stack
-KEPT = 64 << 10  # bytes of stacks
+LOOK = 0.25  # seconds between checks of the children, once the command must end
+IDLE = 10.0  # seconds between checks that the command runs: a child may keep the pipes open
+FRAMES = 3  # stack frames that are reported
+BEGINNING = b"(most recent call first)"  # is in the first line of each stack
+KEPT = 64 << 10  # bytes of stacks that are kept
 NEVER = float("inf")
 
-Family = dict[int, bytes]  # processes with their start times, as process ids are reused
+Family = dict[int, bytes]  # process id -> start time, because process ids are reused
 
 
 class Watch:
@@ -41,7 +41,7 @@ class Watch:
         self.ends = {terms, interrupts} | ({0} if follows_stdin else set())
         self.stacks = b""
         self.deadline = NEVER
-        self.pressed = 0  # Ctrl-C
+        self.pressed = 0  # how often Ctrl-C was pressed
         self.family: Family = {}
 
     def keep(self) -> None:
@@ -74,17 +74,17 @@ class Watch:
         self.deadline = min(self.deadline, time.monotonic() + grace)
 
     def end(self) -> None:
-        """End what is left of the command and of its descendants."""
+        """End the command, if it still runs, and its descendants."""
         if os.getppid() == self.pid:
             self.family = descendants_of(self.pid)
-        send(list_alive(self.family), signal.SIGTERM)  # killing some leaves files behind
+        send(list_alive(self.family), signal.SIGTERM)  # some would leave files behind if killed
         latest = time.monotonic() + (LAST if self.pressed < 2 else AT_ONCE)
         while list_alive(self.family) and time.monotonic() < latest:
             time.sleep(AT_ONCE / 3)
         if os.getppid() == self.pid:
             self.family |= descendants_of(self.pid)
             send([self.pid], signal.SIGKILL)
-        for _ in range(3):  # in case more were started meanwhile
+        for _ in range(3):  # in case more were started in the meantime
             left = list_alive(self.family)
             for one in left:
                 self.family |= descendants_of(one)
@@ -97,7 +97,7 @@ def report_place(stacks: bytes) -> None:
     places = [line.strip() for line in lines if line.strip().startswith("File ")][:FRAMES]
     where = f"; it was at {', called from '.join(places)}" if places else ""
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"error: the command did not end when asked to, and is killed{where}\n")
+        sys.stderr.write(f"error: the command did not end when asked to and is killed{where}\n")
         sys.stderr.flush()
 
 
@@ -108,7 +108,7 @@ def send(pids: list[int], number: int) -> None:
 
 
 def descendants_of(pid: int) -> Family:
-    """The descendants of a process, without this one."""
+    """The descendants of a process, except this watchdog."""
     found: Family = {}
     listed = processes()
     more = {pid}
@@ -125,11 +125,11 @@ def list_alive(family: Family) -> list[int]:
 
 
 def processes() -> dict[int, tuple[int, bytes]]:
-    """Parent and start time of each process, without zombies."""
+    """Parent and start time of each process that is not a zombie."""
     found = {}
     try:
         names = os.listdir("/proc")  # noqa: PTH208
-    except OSError:  # another system than Linux
+    except OSError:  # not Linux
         import subprocess
 
         columns = ["-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "lstart="]

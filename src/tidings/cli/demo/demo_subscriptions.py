@@ -1,6 +1,6 @@
-"""The demo's subscriptions: what some three hundred people around an airport ask to be told.
+"""The demo's subscriptions: the filters of some three hundred people around an airport.
 
-They are made from the small tables below, so each run has the same people and filters.
+They are generated from the small tables below, so each run has the same people and filters.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ WATCHES = {
 
 
 def make_subscriptions() -> list[Subscription]:
-    """All of them, each with a person and a role as its subscriber."""
+    """All subscriptions of the demo. Each subscriber is a person with a role."""
     names = cycle(NAMES.split())
     asked = chain(_desks(), _control(), _stations(), _crews(), _hangars(), _analysts(), _regions(),
                   _travellers(), _families(), WATCHES.items())  # fmt: skip
@@ -89,7 +89,7 @@ RolesAndFilters = Iterator[tuple[str, str]]  # role, filter
 
 
 def _desks() -> RolesAndFilters:
-    """The desk of a carrier. A deputy asks for the same in other words, so both share a node."""
+    """The desks of carriers. A deputy's filter is a desk's in other words, so they share a node."""
     for origin, carriers in DESKS.items():
         for carrier, late in zip(carriers.split(), cycle((60, 75, 90)), strict=False):
             own = f"origin = '{origin}' AND carrier = '{carrier}'"
@@ -104,7 +104,7 @@ def _desks() -> RolesAndFilters:
 
 
 def _control() -> RolesAndFilters:
-    """Each of these filters covers those of desks, and so matches whatever they match."""
+    """Filters that cover those of desks, and so match whatever the desks' filters match."""
     yield "network control", "dep_delay > 45"
     for origin in DESKS:
         yield f"{origin} control", f"origin = '{origin}' AND dep_delay > 50"

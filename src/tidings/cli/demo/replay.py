@@ -1,7 +1,7 @@
-"""`tidings demo`: the year's flights as a stream on Spark, and subscribers who come while it runs.
+"""`tidings demo`: the year's flights as a stream on Spark; some people subscribe while it runs.
 
 days, file by file ──> folder ──> pipeline ──> outbox ──> who was told, as it happens
-                         people who subscribe on the way ──> log
+   people who subscribe while it runs ──> log ──┘
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tidings.spark.outbox import Commit
     from tidings.store import ChangeLog
 
-DRAWN = 5_000  # random subscriptions, besides those of the people around the airport
+DRAWN = 5_000  # random subscriptions, in addition to those of the people around the airport
 SECONDS = 30.0  # the duration of the replay
-LATECOMERS = {  # by the month and day on which they subscribe
+LATECOMERS = {  # (month, day) on which they subscribe -> (name, filter)
     (3, 1): ("Zora, just hired", "dep_delay > 120"),
     (6, 1): ("Bram, on his way to the sea", "dest IN ('MIA', 'FLL', 'HNL') AND dep_delay > 45"),
     (9, 1): ("Iris, afraid of old planes", "tailnum LIKE 'N7%MQ'"),
@@ -72,7 +72,7 @@ class Replay:
         self.flights = sum(len(lines) for _, _, lines in self.days)
         self.told: Counter[str] = Counter()
         self.latest: list[tuple[str, str]] = []
-        self.joined: dict[str, int] = {}  # latecomers to the version that they came with
+        self.joined: dict[str, int] = {}  # latecomer -> the version of the subscription
         self.seen = self.batches = self.nodes = 0
         self.spent = 0.0
         self.day = ""
@@ -97,7 +97,7 @@ class Replay:
         return path
 
     def feed(self, log: ChangeLog, stop: threading.Event) -> None:
-        """Write each day's file in its turn; latecomers subscribe on their day."""
+        """Write the files of the days one by one; latecomers subscribe on their day."""
         pause = SECONDS / len(self.days)
         began = time.monotonic()
         for number, (month, day, lines) in enumerate(self.days):
@@ -136,20 +136,20 @@ class Replay:
         batches = count_of(self.batches, "micro-batch", "micro-batches")
         head = (
             f"{self.day or 'starting'}   {count_of(self.seen, 'flight')}   "
-            f"{self.told.total():,} times told   {batches}"
+            f"told {count_of(self.told.total(), 'time')}   {batches}"
         )
         most = [(who, f"{count:,}") for who, count in self.told.most_common(8)]
         new = [(who, f"version {at:,}", f"{self.told[who]:,}") for who, at in self.joined.items()]
         parts: list[RenderableType] = [plain_text(head, "bold"), ""]
         parts += [table(["who", "told#"], most), ""]
         if new:
-            parts += [table(["subscribed on the way", "from", "told#"], new), ""]
+            parts += [table(["subscribed later", "from", "told#"], new), ""]
         parts += [table(["latest", "told to"], self.latest)]
         return Group(*parts)
 
 
 def replay(rows: int | None, json: bool) -> None:
-    """Replay the year; then show the results, and a backtest."""
+    """Replay the year; then show the results and a backtest."""
     load_pyarrow()
     from tidings.spark import local_session
     from tidings.spark.pipeline import Pipeline, load_settings
@@ -264,7 +264,7 @@ def _flatten(column: Any) -> Any:
 
 
 def _names(who: list[str]) -> str:
-    """The names of a few recipients, people before travellers."""
+    """The names of the first recipients, named people before random travellers."""
     people = sorted(who, key=lambda name: name.startswith("traveller"))
     more = f" and {len(people) - 2:,} more" if len(people) > 2 else ""
     return cut(", ".join(people[:2]), 60) + more
@@ -279,7 +279,7 @@ def _columns() -> dict[str, str]:
 
 
 def _days(flights: Any, rows: int | None) -> Iterator[tuple[int, int, list[bytes]]]:
-    """(month, day, JSON lines), in the order of the calendar."""
+    """Yield (month, day, JSON lines) in calendar order."""
     import pyarrow.compute as pc
 
     from tidings.studies.workloads import event_lines

@@ -21,7 +21,7 @@ from tidings.model import Event
 
 NEVER, ALWAYS, RESIDUAL = "never-true", "always-true", "residual-only"
 
-SEVERAL = "(several)"  # the term of a clause of a wide filter
+SEVERAL = "(several)"  # shown as the term of a clause that has several
 
 MEANING = {
     NEVER: "no event can match it",
@@ -79,7 +79,7 @@ def oddities(filter_: Filter) -> list[str]:
 
 
 def _boxes(form: Form) -> list[list[Part]]:
-    """The tests of each box; for a wide form, its clauses, which must all hold."""
+    """The tests of each box. A wide form gives one list: the clauses that must all hold."""
     if form.boxes is not None:
         return [[_part(form, Test(term, s)) for term, s in box.items()] for box in form.boxes]
     assert form.tree is not None

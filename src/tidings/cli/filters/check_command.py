@@ -1,4 +1,4 @@
-"""`tidings check`: what a filter means, and whether it is a good one."""
+"""`tidings check`: shows what a filter means, and warns of anything odd about it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def check_filters(
     """Show what a filter means, and warn of anything odd about it.
 
     A filter is a union of boxes; a box is a list of tests that must all pass. A filter with too
-    many boxes is "wide" and is kept as written. A residual is a condition that no index can decide,
-    so it is evaluated for each event.
+    many boxes is "wide" and is kept as written. A residual is a condition that no index can help
+    with, so it is evaluated for each event.
 
     With --json, one line per filter: id, filter, canonical, identity, wide, boxes (lists of term,
     set, residual), residuals, attributes, warnings (never-true, always-true, residual-only).
@@ -69,7 +69,7 @@ def _decided_by(part: Part, wide: bool) -> str:
 
 
 def _number_filters(filters: list[str]) -> Iterable[Subscription]:
-    """The filters of the command line, numbered."""
+    """Number the filters of the command line."""
     for number, text in enumerate(filters, 1):
         yield Subscription(number, text, file="filter" if len(filters) == 1 else f"filter {number}")
 

@@ -1,4 +1,4 @@
-"""`tidings convert`: rewrites filters in another language."""
+"""`tidings convert`: translates filters from one dialect to another."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def convert_filters(
     ] = "sql",
     single: Annotated[
         bool,
-        typer.Option("--single", help="Attributes have single values: no lists, no structs."),
+        typer.Option("--single", help="Assume that no attribute is a list or a struct."),
     ] = False,
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
     json: options.Json = False,
 ) -> int:
-    """Write filters of one language in another: --from eventbridge --to sql.
+    """Translate filters from one language to another: --from eventbridge --to sql.
 
-    One line per filter, in the order of the file. A filter that the other language can't express is
-    refused, with its line. Event patterns also match values inside lists, which SQL can't express
-    unless --types declares the attributes, or --single says that there are no lists.
+    Prints one line per filter, in the order of the file. A filter that the other language can't
+    express is refused, with its line number. Event patterns also match values inside lists. SQL
+    can't express that, unless --types declares the attributes or --single rules out lists.
 
-    With --json, one line per filter: id, filter and, if there is one, subscriber; such a file is
-    itself a file of filters.
+    With --json, one line per filter: id, filter and, if there is one, subscriber. The output is
+    again a file of filters.
 
     Exit code: 0 when all filters are converted, 2 when one is refused.
     """
@@ -52,9 +52,7 @@ def convert_filters(
         try:
             text = writers[target](_plain_expression(one, source, target, declared, single))
             if not json and clean_text(text) != text:
-                raise BadInput(
-                    f"{one.where}: found characters that can't be shown, expected --json"
-                )
+                raise BadInput(f"{one.where}: found characters that can't be shown; use --json")
         except BadInput as problem:
             report(problem)
             code = BAD_INPUT
@@ -75,14 +73,13 @@ def _need_one_of(found: str, expected: tuple[str, ...], option: str) -> None:
 def _plain_expression(
     one: Subscription, source: str, target: str, declared: DeclaredTypes, single: bool
 ) -> Expression:
-    """The expression of a filter, if it needs nothing that only its own language can say."""
+    """The expression of a filter; raise BadInput if it looks into lists or structs."""
     parsed = one.parse(source, declared)
     expression = without_nested(parsed.expression) if single else parsed.expression
     nested = nested_attributes(expression)
     if nested:
-        several = "attributes" if len(nested) > 1 else "an attribute"
         raise BadInput(
-            f"{one.where}: found {several} that may be nested, {', '.join(nested)}, which {target} "
-            "can't express; expected --types with single values, or --single"
+            f"{one.where}: {target} can't express a test of a value that may be a list or a "
+            f"struct: {', '.join(nested)}; declare the types with --types, or use --single"
         )
     return expression

@@ -26,16 +26,16 @@ def examine_file(
 ) -> int:
     """Find filters that are duplicates, redundant, or odd.
 
-    FILE is as for `tidings match --filters`. Within the filters of one subscriber, duplicates and
-    filters that another one covers are found; and each filter that never matches, always matches,
-    or has an alternative that no index can help with. Filters without a subscriber count as those
-    of one subscriber.
+    FILE is as for `tidings match --filters`. Reports duplicates, and filters that another filter
+    of the same subscriber covers. Also reports filters that never match, always match, or have an
+    alternative that no index can help with. Filters without a subscriber are treated as those of
+    one subscriber.
 
-    With --json, one object: filters, subscribers, shared (filters equal to one of another
-    subscriber, which is no fault), counts by kind, and findings (kind, id, subscriber, place,
-    filter, other: the id and place of the filter that causes the finding).
+    With --json, one object: filters, subscribers, shared (filters that another subscriber also
+    has, which is not a fault), counts by kind, and findings (kind, id, subscriber, place, filter,
+    other: the id and place of the filter that causes the finding).
 
-    Exit code: 0 when there is nothing to report, 1 when there is, 2 on bad input.
+    Exit code: 0 when nothing is found, 1 when something is found, 2 on bad input.
     """
     declared = read_types(types, others)
     parsed: list[Parsed] = []
@@ -43,7 +43,7 @@ def examine_file(
         try:
             parsed.append((one, one.parse(dialect, declared)))
         except BadInput as problem:
-            hint = f"; tidings check --file {file} lists all that are refused"
+            hint = f"; tidings check --file {file} lists all refused filters"
             raise BadInput(f"{problem}{hint}", problem.pointer) from None
     findings = examine(parsed)
     if json:

@@ -77,7 +77,7 @@ def _subscription(
         return Subscription(1, text, file="filter")
     assert path is not None
     if wanted is None:
-        raise BadInput(f"--filters {path}: expected --id ID, too")
+        raise BadInput(f"--filters {path}: also expected --id ID")
     for one in read_subscriptions(path, given):
         if str(one.id) == wanted:
             return one
@@ -99,7 +99,7 @@ def _event(
     assert path is not None
     found = next(islice(read_events(path, given, declared, nulls), row, None), None)
     if found is None:
-        raise BadInput(f"{path}: there is no event {row}; they are counted from 0")
+        raise BadInput(f"{path}: there is no event {row}; events are counted from 0")
     return found
 
 

@@ -27,7 +27,7 @@ def show_explanation(explanation: Explanation, most: int | None = FEW) -> None:
 
 
 def verdict(explanation: Explanation) -> Text:
-    """Whether it matches, and the shortest reason when it does not."""
+    """One line: `matches`, or `does not match` with the shortest reason."""
     if explanation.matched:
         return Text("matches", "bold green")
     reason = explanation.reason
@@ -47,7 +47,9 @@ def _term(test: TestReport) -> str:
 
 def _state(box: BoxReport) -> str:
     failed = len(box.failed)
-    return f"{failed} of {count_of(len(box.tests), 'test')} fail" if failed else "all tests pass"
+    return (
+        f"{failed} of {count_of(len(box.tests), 'test')} failed" if failed else "all tests passed"
+    )
 
 
 def _tests(box: BoxReport) -> Table:

@@ -11,12 +11,12 @@ from tidings.cli.common.screen import track
 from tidings.cli.common.subscription_files import Subscription
 from tidings.cli.filters import anatomy
 
-MANY = 1_000  # filters of one subscriber; for fewer, the batch join is not worth its start-up
+MANY = 1_000  # filters of one subscriber; with fewer, building in bulk does not pay off
 DUPLICATE, COVERED = "duplicate", "covered"
 
 KINDS = {
-    DUPLICATE: "the subscriber has an equal filter already",
-    COVERED: "not needed: another of the subscriber's covers it",
+    DUPLICATE: "the subscriber already has an equal filter",
+    COVERED: "not needed: the subscriber has a filter that covers it",
     **anatomy.MEANING,
 }
 
@@ -34,7 +34,7 @@ class Finding(msgspec.Struct, frozen=True):
 def examine(parsed: list[Parsed]) -> list[Finding]:
     """All findings, in the order of the subscriptions.
 
-    Filters without a subscriber count as those of one subscriber.
+    Filters without a subscriber are treated as those of one subscriber.
     """
     owners: dict[str | None, list[Parsed]] = {}
     for one in parsed:
@@ -45,7 +45,7 @@ def examine(parsed: list[Parsed]) -> list[Finding]:
 
 
 def count_shared(parsed: Iterable[Parsed]) -> int:
-    """How many filters equal one of another subscriber. That is no fault; they share a node."""
+    """How many filters another subscriber also has; not a fault, because they share a node."""
     owners: dict[bytes, set[str | None]] = {}
     for one, filter_ in parsed:
         owners.setdefault(filter_.key, set()).add(one.subscriber)
@@ -57,7 +57,7 @@ def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
     sound: list[Parsed] = []
     for one, filter_ in own:
         odd = anatomy.oddities(filter_)
-        empty = anatomy.NEVER in odd or anatomy.ALWAYS in odd  # all of these are equal
+        empty = anatomy.NEVER in odd or anatomy.ALWAYS in odd  # reported as such, not as duplicates
         earlier = one if empty else first.setdefault(filter_.key, one)
         if earlier is not one:
             yield Finding(DUPLICATE, one, earlier)
@@ -69,8 +69,8 @@ def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
 
 
 def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
-    """One finding for each filter that equals an earlier one or that another one covers; it names
-    a covering filter that nothing else covers."""
+    """Yield a finding for each filter that equals an earlier one or that another one covers. The
+    covering filter that it names is one that nothing else covers."""
     filters = [filter_ for _, filter_ in own]
     owner = {filter_.key: one for one, filter_ in own}
     if len(filters) > MANY:
@@ -88,7 +88,7 @@ def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
 
 
 def _top(graph: ContentGraph, node: Node, tops: dict[Node, Node]) -> Node:
-    """Walk up from a node to one that nothing covers; `tops` caches, as chains can be long."""
+    """Walk up from a node to one that nothing covers. Chains can be long, so `tops` caches."""
     passed = [node]
     while passed[-1] not in tops and (parents := graph.parents(passed[-1])):
         passed.append(parents[0])

@@ -17,8 +17,8 @@ from tidings.cli.common.subscription_files import Subscription, read_subscriptio
 from tidings.cli.common.trees import show_trees
 from tidings.graph import layers_of
 
-MANY = 5_000  # filters, beyond which the graph is built in bulk
-MOST_IDS = 20  # named at a node of the picture
+MANY = 5_000  # filters; with more, the graph is built in bulk
+MOST_IDS = 20  # ids shown at a node of the picture
 
 
 def show_graph(
@@ -41,11 +41,11 @@ def show_graph(
 ) -> int:
     """Show which filter of a file covers which.
 
-    FILE is as for `tidings match --filters`. A node is one distinct filter, whatever the number of
-    its subscriptions; its depth is the longest path to it from a filter that nothing covers.
+    FILE is as for `tidings match --filters`. A node is one distinct filter, however many
+    subscriptions it has. Its depth is the longest path to it from a filter that nothing covers.
 
     With --svg, a picture in layers: boxes with the beginning of each filter, or dots if there are
-    many. Point at one to read it.
+    many. Hover over a box or a dot to read its filter.
 
     With --json, one line per node: node, filter, ids, depth, parents, children.
 
@@ -89,7 +89,7 @@ def show_graph(
 def _write(picture: str, svg: str, filters: str) -> None:
     path = Path(svg)
     if filters != input_files.STDIN and path.exists() and path.samefile(filters):
-        raise BadInput(f"{svg}: this is the file of filters, expected another one for the picture")
+        raise BadInput(f"{svg}: this is the file of filters, expected another file for the picture")
     try:
         path.write_text(picture, "utf-8")
     except OSError as problem:
@@ -97,7 +97,7 @@ def _write(picture: str, svg: str, filters: str) -> None:
 
 
 class _GraphView:
-    """A graph, and how it is shown."""
+    """Prints a graph: a table and trees for people, JSON lines for programs."""
 
     def __init__(self, graph: ContentGraph, asking: dict[int, list[Subscription]]) -> None:
         self._graph, self._asking = graph, asking

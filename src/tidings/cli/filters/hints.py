@@ -1,8 +1,8 @@
 """Notes on filters and events that don't fit each other, to explain why nothing matched.
 
-Types are not declared by default, and a test on a value of another family is unknown. So a typo in
-a name, or a date that is a string in one file and a date in another, causes neither a match nor an
-error. The first events are inspected, and attributes that filters test but no event has are named.
+Types are not declared by default, and a comparison with a value of another family is unknown. So a
+typo in a name causes no error, and nothing matches. A date that is a string in one file and a date
+in the other has the same effect. AttributeWatch finds such attributes in the first events.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidings.filters.canonical import Form, Node, Test, reads
 from tidings.filters.language import FUNCTIONS, Attribute, Call, name_text, read
 from tidings.filters.values import sets
 
-LOOKED_AT = 1_000  # events
+LOOKED_AT = 1_000  # events that are inspected
 
 _NAMES = {
     sets.BOOLEAN: "booleans", sets.NUMBER: "numbers", sets.STRING: "strings",
@@ -26,7 +26,7 @@ _TYPES = {sets.BOOLEAN: "boolean", sets.NUMBER: "double", sets.STRING: "string",
 
 
 class AttributeWatch:
-    """Collects what filters compare attributes with, and what the first events have there."""
+    """Collects the families of values that filters expect and that the first events have."""
 
     def __init__(self, filters: Iterable[Filter]) -> None:
         self._wanted: dict[tuple[str, ...], set[int]] = {}
@@ -41,14 +41,14 @@ class AttributeWatch:
         self._left = LOOKED_AT
 
     def look(self, event: Any) -> None:
-        """Inspect an event, up to LOOKED_AT of them."""
+        """Inspect an event; after LOOKED_AT events, do nothing."""
         if self._left > 0:
             self._left -= 1
             for path, seen in self._seen.items():
                 seen.add(sets.family_of(read(event, path)))
 
     def notes(self) -> Iterator[str]:
-        """One sentence for each attribute that does not fit."""
+        """Yield one sentence for each attribute that is missing or has other values."""
         if self._left == LOOKED_AT:
             return
         count = LOOKED_AT - self._left
@@ -57,18 +57,18 @@ class AttributeWatch:
             name, wanted = name_text(path), self._wanted[path]
             seen = self._seen[path] - {sets.ABSENT}
             if not seen:
-                yield f"filters ask for {name}, but {events} no such attribute"
+                yield f"filters test {name}, but {events} no such attribute"
             elif wanted and not wanted & seen and path not in self._any_type:
                 have, want = _list_families(seen), _list_families(wanted)
                 kind = next((_TYPES[f] for f in sorted(wanted) if f in _TYPES), "string")
                 yield (
-                    f"{name} is compared with {want}, but {events} {have} there, so these "
-                    f"tests are unknown; --types {name}={kind} reads it as what the filters expect"
+                    f"filters compare {name} with {want}, but {events} {have} there, so these "
+                    f"tests are unknown; --types {name}={kind} converts the values"
                 )
 
 
 def _untyped_attributes(form: Form) -> Iterator[tuple[str, ...]]:
-    """Attributes that filters of other languages read whatever their type."""
+    """Attributes that filters of other dialects read regardless of type."""
     for node in form.terms.values():
         if isinstance(node, Call) and FUNCTIONS[node.name].any_type:
             yield from (arg.path for arg in node.args if isinstance(arg, Attribute))
@@ -79,7 +79,7 @@ def _list_families(families: set[int]) -> str:
 
 
 def _compared_families(form: Form) -> Iterator[tuple[tuple[str, ...], set[int]]]:
-    """(attribute, families of the values it is compared with)."""
+    """Yield each attribute with the families of the values that it is compared with."""
     for term, values in _tests(form):
         node = form.terms[term]
         if isinstance(node, Attribute):

@@ -52,11 +52,11 @@ def match_events(
     Events: JSON lines, CSV (types are inferred, empty fields are null) or Parquet. They are read
     as a stream.
 
-    With --json, one line per event that matches, as soon as it is known: event (its index, from
-    0) and ids (of the filters).
+    With --json, one line for each event that matches, printed at once: event (its index, from 0)
+    and ids (of the filters).
 
-    At the end, notes on stderr name attributes that filters test but no event has, or only with
-    values of another type.
+    At the end, notes on stderr name attributes that filters test but no event has, or that events
+    have only with values of another type.
     """
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
@@ -91,7 +91,7 @@ def _load_counts(
 
 
 def _emit_matches(counts: MatchCounts, rows: Events, at_once: bool) -> None:
-    # No progress bar on the terminal that the lines go to.
+    # A progress bar would disturb the lines on a terminal.
     watched = rows if sys.stdout.isatty() else track(rows, "matching")
     for index, event in watched:
         found = counts.matching_places(event)

@@ -27,24 +27,24 @@ class SubscriptionCount(msgspec.Struct):
 
     @property
     def sample_text(self) -> str:
-        """The attributes of the first event that the filter reads."""
+        """The attributes that the filter reads, with their values in the first event."""
         return describe_values(self.filter, self.sample)
 
 
 class MatchCounts:
-    """Subscriptions in the order of arrival, with their counts, and a matcher for them."""
+    """Subscriptions in order of arrival, with their counts, and a matcher for them."""
 
     def __init__(self) -> None:
         self.subscriptions: list[SubscriptionCount] = []
         self._matcher: Matcher | None = None
-        self._loaded = 0  # tallies that the matcher has
+        self._loaded = 0  # subscriptions that the matcher already has
 
     def subscribe(self, subscription: Subscription, filter_: Filter) -> None:
         self.subscriptions.append(SubscriptionCount(subscription, filter_))
 
     @property
     def matcher(self) -> Matcher:
-        """A matcher of all filters; ids are places in `subscriptions`."""
+        """A matcher of all filters; its ids are indexes into `subscriptions`."""
         if self._matcher is None:
             from tidings.matching import Matcher
 
@@ -52,16 +52,16 @@ class MatchCounts:
         if self._loaded < len(self.subscriptions):
             fresh = enumerate(self.subscriptions[self._loaded :], self._loaded)
             self._matcher.add_many((place, tally.filter) for place, tally in fresh)
-            self._matcher.merge()  # compile them now, instead of testing each one by one
+            self._matcher.merge()  # compile the filters now, instead of testing them one by one
             self._loaded = len(self.subscriptions)
         return self._matcher
 
     def matching_places(self, event: Mapping[str, Any]) -> list[int]:
-        """The places in `subscriptions` of the subscriptions that an event matches, in order."""
+        """The indexes of the subscriptions that an event matches, in ascending order."""
         return sorted(self.matcher.match(event))  # type: ignore[arg-type]
 
     def count_event(self, index: int, event: Mapping[str, Any]) -> int:
-        """Count an event for each subscription that it matches; return how many these are."""
+        """Count an event for each subscription that it matches; return their number."""
         found = self.matching_places(event)
         for place in found:
             tally = self.subscriptions[place]
@@ -71,7 +71,7 @@ class MatchCounts:
         return len(found)
 
     def count_batch(self, start: int, batch: Any) -> int:
-        """The same for the rows of a record batch, whose first row is event `start`."""
+        """Like `count_event`, for the rows of a record batch whose first row is event `start`."""
         import numpy as np
 
         rows, places = self.matcher.match_pairs(batch)
@@ -87,7 +87,7 @@ class MatchCounts:
         return len(rows)
 
     def rank(self) -> list[SubscriptionCount]:
-        """The subscriptions with matches, those with the most first."""
+        """The subscriptions that have matches, most matches first."""
         told = [tally for tally in self.subscriptions if tally.count]
         return sorted(told, key=lambda tally: -tally.count)
 

@@ -1,4 +1,4 @@
-"""`tidings router`, `publish` and `subscribe`: runs a node of the network, and uses the network."""
+"""`tidings router`, `publish` and `subscribe`: run a node of the network, or connect to one."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ Token = Annotated[
         "--token",
         metavar="TOKEN",
         envvar="TIDINGS_TOKEN",
-        help="The token for the router. Here, `ps` shows it to everybody on this machine; "
-        "--token-file is safer.",
+        help="The token for the router. On the command line, `ps` shows it to everybody on this "
+        "machine; --token-file is safer.",
     ),
 ]
 TokenFile = Annotated[
@@ -56,7 +56,7 @@ Authorities = Annotated[
     ),
 ]
 DEFAULT = "tidings://127.0.0.1:7400"
-BEAT = 1.0  # seconds between two signs of life
+BEAT = 1.0  # seconds between signs of life
 PATIENCE = 5.0  # seconds until a note says that an answer is slow
 # The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
 # journal. That thread needs it a dozen times per group, and would wait 5 ms each time by default.
@@ -82,7 +82,7 @@ def run_router(
     loaded = load_config(config)
     for one in loaded.warnings:
         remark(one)
-    before = os.umask(0o077)  # files of a node are for its owner alone
+    before = os.umask(0o077)  # only its owner may read a node's files
     try:
         node = make_node(loaded)
         _run_node(node, lambda: _read_again(node, config), follows_stdin)
@@ -95,13 +95,13 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
     from tidings.broker import collect_seldom
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each neighbour is an open file
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each neighbour needs an open file
     sys.setswitchinterval(TURN)
 
     async def work() -> None:
         await node.start()
         ending = asyncio.create_task(wait_for_end(again))
-        await asyncio.sleep(0)  # a reader of the next line may send a signal at once
+        await asyncio.sleep(0)  # install handlers: the reader of the next line may send a signal
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()
         beside = [asyncio.create_task(collect_seldom())]
@@ -116,14 +116,14 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
 
 
 def _read_again(node: Server, config: str) -> None:
-    """Apply the tokens that the node's file now has; a bad file changes nothing."""
+    """Read the tokens in the node's file again; a bad file changes nothing."""
     from tidings.broker import load_config, renew
 
     try:
         loaded = load_config(config)
         count = renew(node, loaded)
     except TidingsError as problem:
-        remark(f"the tokens stay as they were: {problem}")
+        remark(f"the tokens are unchanged: {problem}")
         return
     for one in loaded.warnings:
         remark(one)
@@ -131,8 +131,8 @@ def _read_again(node: Server, config: str) -> None:
 
 
 async def _beat(out: int) -> None:
-    """Send an empty line each second, so that the parent process sees that the event loop is alive.
-    A parent that does not read them does not block the node."""
+    """Write an empty line each second, so that the parent process sees that the event loop is
+    alive. A parent that does not read does not block the node."""
     os.set_blocking(out, False)
     while True:
         with contextlib.suppress(OSError):
@@ -146,7 +146,7 @@ def publish_notification(
     ],
     payload: Annotated[
         str | None,
-        typer.Option("--payload", metavar="TEXT", help="What subscribers get with it."),
+        typer.Option("--payload", metavar="TEXT", help="The payload that subscribers get."),
     ] = None,
     router: Router = DEFAULT,
     token: Token = "",
@@ -156,8 +156,8 @@ def publish_notification(
 ) -> None:
     """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
 
-    When the command ends, the notification is on the disk of the rendezvous point. Without
-    --payload, the payload is the JSON itself.
+    When the command ends, the rendezvous point has the notification on disk. Without --payload, the
+    payload is the JSON itself.
     """
     from tidings.network import connect
 
@@ -178,7 +178,7 @@ def publish_notification(
                     if attributes != "-":
                         raise
                     await asyncio.gather(*waiting)
-                    sentence = f"line {at}, after {count:,} published: {problem}"
+                    sentence = f"line {at}, after publishing {count:,}: {problem}"
                     raise BadInput(sentence) from None
                 told = text if payload is None else payload
                 waiting.append(agent.publish_soon(content, told.encode("utf-8", "surrogateescape")))
@@ -196,7 +196,7 @@ def publish_notification(
 
 
 def subscribe_to(
-    interest: Annotated[str, typer.Argument(metavar="FILTER", help="What is wanted.", hidden=True)],
+    interest: Annotated[str, typer.Argument(metavar="FILTER", help="The filter.", hidden=True)],
     most: Annotated[
         int | None, typer.Option("--most", metavar="N", min=1, help="End after N notifications.")
     ] = None,
@@ -242,7 +242,8 @@ def subscribe_to(
 
 
 def choose_token(given: str, file: str | None) -> str:
-    """The given token, or that of a file; a file takes precedence over the environment."""
+    """The token in the file if one is named, else the given token. So a file takes precedence over
+    the environment."""
     if file is None:
         return given
     token, warning = read_secret(file)
@@ -256,11 +257,11 @@ def _describe_loss(one: Lost | Break) -> str:
 
     if isinstance(one, Break):
         return f"notifications may have been missed: {one.reason}"
-    return f"{one.numbers:,} notifications are lost"
+    return f"{count_of(one.numbers, 'notification')} lost"
 
 
 async def _remark_if_slow(work: Awaitable[T]) -> T:
-    """Wait for work, and print a note if it takes long."""
+    """Wait for work, and print a note if it takes longer than PATIENCE."""
     late = asyncio.get_running_loop().call_later(
         PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
     )
@@ -286,8 +287,8 @@ def run_async(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def stdin_lines() -> AsyncIterator[str]:
-    """Lines of stdin as they arrive. A daemon thread reads them, so nothing waits for it at the
-    end."""
+    """Yield lines of stdin as they arrive. A daemon thread reads them, so the process can exit
+    without waiting for it."""
     loop = asyncio.get_running_loop()
     found: asyncio.Queue[bytes] = asyncio.Queue(4)
 

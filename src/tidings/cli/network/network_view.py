@@ -16,23 +16,23 @@ from tidings.cli.common.screen import count_of, cut, plain_text
 from tidings.routing.protocol import messages as m
 
 SILENT = 5_000  # milliseconds without a report after which a node counts as silent
-AGENTS = 3  # shown for each node
-NAME = 20  # characters of a name with its branches
-LEAST = 8  # characters of a name, however deep
+AGENTS = 3  # agents shown for each node
+NAME = 20  # characters for a name and its branch lines
+LEAST = 8  # characters kept for a name, however deep it is
 NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
 
 Path = tuple[str, ...]
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Notifications per second; None while not known."""
+    """Notifications per second; None if not yet known."""
 
     into: float | None = None
     out: float | None = None
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Counters at some time."""
+    """Counters at one point in time."""
 
     uptime: int
     into: int
@@ -45,18 +45,18 @@ class ShownNode(msgspec.Struct):
     name: str
     path: Path
     status: m.NodeStatus | None
-    link: m.LinkStatus | None = None  # to it, as the node above sees it
+    link: m.LinkStatus | None = None  # the link to it, as the node above reports it
     below: list[ShownNode] = []
 
 
 class NetworkView:
-    """The latest report of a network, and the rates since the one before."""
+    """The latest report of a network, and the rates since the previous report."""
 
     def __init__(
         self, every: bool = False, expected: Iterable[tuple[str, str | None]] = ()
     ) -> None:
-        """With `every`, all agents are shown. `expected` has (name, parent) of nodes that are shown
-        even without a report; parents come first."""
+        """With `every`, all agents are shown. `expected` has the (name, parent) of nodes that are
+        shown even without a report; parents come first."""
         self.every = every
         self._expected = [*expected]
         self.trees: list[ShownNode] = []
@@ -65,7 +65,7 @@ class NetworkView:
         self._rates: dict[Path, Rates] = {}
 
     def feed(self, report: m.Report) -> None:
-        """Take a report."""
+        """Update the view from a report."""
         self.trees = _build_trees(report)
         self._complete()
         seen: dict[Path, Sample] = {}
@@ -99,10 +99,10 @@ class NetworkView:
                 known[name] = ShownNode(name, (*(above.path if above else ()), name), None)
                 (above.below if above else self.trees).append(known[name])
 
-    # -- for programs --------------------------------------------------------------------------
+    # -- JSON ----------------------------------------------------------------------------------
 
     def record(self) -> dict[str, Any]:
-        """The whole report with rates; times in seconds."""
+        """The whole report with rates; times are in seconds."""
         nodes = []
         for one in _all(self.trees):
             status = one.status
@@ -114,7 +114,7 @@ class NetworkView:
             known |= _seconds(known)
             rates = self.rates(*one.path)
             known |= {"in_per_second": rates.into, "out_per_second": rates.out}
-            del known["links"]  # to come last
+            del known["links"]  # added again as the last key
             nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
         return {"nodes": nodes}
 
@@ -127,10 +127,10 @@ class NetworkView:
         known |= {"in_per_second": rates.out, "out_per_second": rates.into}
         return known
 
-    # -- for people ----------------------------------------------------------------------------
+    # -- table ---------------------------------------------------------------------------------
 
     def draw(self, notes: Mapping[str, str] | None = None) -> RenderableType:
-        """Draw the tree as a table. `notes` has further remarks on nodes, by name."""
+        """Draw the tree as a table. `notes` has remarks on nodes, by name."""
         made = Table(
             box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, padding=(0, 1, 0, 0),
             pad_edge=False,
@@ -158,7 +158,7 @@ class NetworkView:
     def _rows(
         self, made: Table, one: ShownNode, before: str, after: str, notes: Mapping[str, str]
     ) -> None:
-        """Add the rows of a node. `before` is its prefix, `after` that of nodes below it."""
+        """Add the rows of a node. `before` is its prefix, `after` the prefix of nodes below it."""
         status = one.status
         where, style = "", "bold"
         if status is not None:
@@ -196,7 +196,7 @@ class NetworkView:
                 )
 
     def _agents(self, status: m.NodeStatus | None) -> tuple[list[m.LinkStatus], int]:
-        """The agents of a node that are shown, and how many are not."""
+        """The agents of a node that are shown, and the number of those that are not."""
         if status is None:
             return [], 0
         agents = [link for link in status.links if link.kind == "agent"]
@@ -221,9 +221,9 @@ def draw_in_place() -> Iterator[Callable[[RenderableType], None]]:
 
 
 def _build_trees(report: m.Report) -> list[ShownNode]:
-    """The tree of a report, which lists each node before those below it."""
+    """The trees of a report, which lists each node before the nodes below it."""
     trees: list[ShownNode] = []
-    line: list[ShownNode] = []  # from the top to the last one
+    line: list[ShownNode] = []  # the path from the top to the previous node
     for status in report.nodes:
         del line[status.depth :]
         above = line[-1] if line else None
@@ -251,13 +251,13 @@ def _into(status: m.NodeStatus) -> int:
 
 
 def _others(status: m.NodeStatus) -> int:
-    """Neighbours below that are not agents. Routers are listed first, so all are included unless
-    there are very many."""
+    """The number of neighbours below that are not agents. Routers are listed first, so all are
+    counted unless there are very many."""
     return sum(link.kind in ("router", "watcher") for link in status.links)
 
 
 def _rates_between(old: Sample, new: Sample) -> Rates:
-    if new.uptime < old.uptime or new.into < old.into or new.out < old.out:  # it restarted
+    if new.uptime < old.uptime or new.into < old.into or new.out < old.out:  # a restart
         return Rates()
     seconds = (new.uptime - old.uptime) / 1000
     return Rates(round((new.into - old.into) / seconds, 3), round((new.out - old.out) / seconds, 3))

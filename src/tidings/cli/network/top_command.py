@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     Watching = AbstractAsyncContextManager[network.Watching]
 
 AGAIN = 1.0  # seconds before reconnecting
-REPORTS = 4  # after which --once no longer waits for rates
+REPORTS = 4  # reports after which --once stops waiting for rates
 
-Once = Annotated[bool, typer.Option("--once", help="Show it once, and end.")]
+Once = Annotated[bool, typer.Option("--once", help="Show the network once, and end.")]
 
 
 def show_network(
@@ -48,13 +48,13 @@ def show_network(
     every: Annotated[bool, typer.Option("--all", help="Show every agent.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Show a node of a running network and everything below it, each second, until Ctrl-C.
+    """Show a node of a running network and everything below it, updated each second, until Ctrl-C.
 
-    A row is a node or an agent, with the number of content-graph nodes that it holds or is
-    subscribed to; notifications per second in and out; bytes waiting to be sent to it; and
-    notifications dropped because it was too slow.
+    A row is a node or an agent. Its columns: content-graph nodes that it holds or is subscribed to,
+    notifications per second in and out, bytes waiting to be sent to it, and notifications dropped
+    because it was too slow.
 
-    With --json, one object for each second: nodes, each with its links, rates and counters.
+    With --json, one object each second: nodes, each with its links, rates and counters.
     """
     from rich.console import Group
 

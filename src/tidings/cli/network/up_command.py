@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tidings.cli.network.network_view import NetworkView
 
 NAMES = ("network.toml", "tidings.toml")
-SENTENCES = 5  # shown below the table
-EACH = 0.5  # seconds between two drawings
+SENTENCES = 5  # sentences shown below the table
+EACH = 0.5  # seconds between redraws
 AGAIN = 1.0  # seconds before reconnecting to the rendezvous point for reports
 
 
@@ -38,9 +38,9 @@ def start_tree(
 ) -> None:
     """Start the rendezvous point and all routers that FILE describes, each in its own process.
 
-    They run until Ctrl-C or SIGTERM; those that die or stop responding are restarted. On SIGHUP,
-    the tokens in FILE are read again. By default, FILE is network.toml or tidings.toml in the
-    current folder.
+    They run until Ctrl-C or SIGTERM. A process that dies or stops responding is restarted. On
+    SIGHUP, the tokens in FILE are read again. By default, FILE is network.toml or tidings.toml in
+    the current folder.
     """
     from tidings.broker import load_tree
 
@@ -48,7 +48,7 @@ def start_tree(
     for warning in tree.warnings:
         remark(warning)
     for one in tree.open_to_others:
-        remark(f"{one.name} listens at {one.listen.host}, and without [tokens] anybody may come in")
+        remark(f"{one.name} listens at {one.listen.host}, and without [tokens] anybody may connect")
     if check:
         _show_plan(tree)
     else:
@@ -59,7 +59,7 @@ def _find_file() -> str:
     for name in NAMES:
         if Path(name).is_file():
             return name
-    raise BadInput(f"found neither {' nor '.join(NAMES)} here, expected FILE to be given")
+    raise BadInput(f"found neither {' nor '.join(NAMES)} here; give the name of the file")
 
 
 def _show_plan(tree: Tree) -> None:
@@ -82,7 +82,7 @@ async def _run(tree: Tree) -> None:
         try:
             running.renew(load_tree(tree.path).tokens)
         except TidingsError as problem:
-            screen.add(f"the tokens stay as they were: {problem}")
+            screen.add(f"the tokens are unchanged: {problem}")
         else:
             screen.add("the tokens were read again")
 
@@ -132,7 +132,7 @@ async def _feed(running: RunningTree, view: NetworkView) -> None:
 
     while True:
         address, name, token = running.watch_address()
-        with contextlib.suppress(TidingsError):  # it may be down, and will be restarted
+        with contextlib.suppress(TidingsError):  # the node may be down; it will be restarted
             async with watch(address, name=name, token=token) as reports:
                 async for report in reports:
                     view.feed(report)
@@ -161,12 +161,12 @@ def _notes(running: RunningTree) -> dict[str, str]:
             notes[name] = "starting"
         elif branch.state is State.AGAIN:
             left = max(0.0, branch.again - time.monotonic())
-            notes[name] = f"again in {left:.0f} s" if left > 0.5 else "starting again"
+            notes[name] = f"restarts in {left:.0f} s" if left > 0.5 else "restarting"
     return notes
 
 
 class _Screen:
-    """Shows sentences below the table, or prints them."""
+    """Shows sentences below the table, or prints them if there is no table."""
 
     def __init__(self, live: bool) -> None:
         self.live = live

@@ -1,10 +1,10 @@
 """Commands that run Spark: `tidings pipeline` and `tidings backtest`.
 
     pipeline_command.py           run, check, status, verify; pipeline_files.py finds the file
-    pipeline_view.py      a running pipeline: a table that is drawn anew, or a line for each batch
+    pipeline_view.py      a running pipeline: a table that is redrawn, or a line for each batch
     pipeline_status.py    the status of a pipeline, from its files
-    pipeline_verify.py    whether an outbox is whole
-    backtest_command.py, backtest_tables.py  backtests, and the tables of the past that they read
+    pipeline_verify.py    checks that an outbox is intact
+    backtest_command.py, backtest_tables.py  backtests, and the tables that they read
 
 The work is done in `spark`. Used by app.py, and in parts by the demo and bench. Start at
 pipeline_command.py.

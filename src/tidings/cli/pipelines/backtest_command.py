@@ -28,8 +28,8 @@ from tidings.cli.pipelines import backtest_tables
 if TYPE_CHECKING:
     from tidings.spark.backtests import Backtest
 
-NOISIEST = 10  # rows of the table, without --all
-FEW = 3  # filters whose samples are all shown
+NOISIEST = 10  # rows that the table shows without --all
+FEW = 3  # with at most this many filters, all samples are shown
 LINE = 16  # characters of a sparkline
 CHART = 90  # characters of a chart
 
@@ -47,22 +47,22 @@ def run_backtest(
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option("--filters", metavar="FILE", help="A file of filters instead (- is stdin)."),
+        typer.Option("--filters", metavar="FILE", help="Or a file of filters (- is stdin)."),
     ] = None,
     time: Annotated[
         str | None,
         typer.Option(
             "--time",
             metavar="COLUMN",
-            help="The column of times; needed if the table has several.",
+            help="The time column; needed if the table has several.",
         ),
     ] = None,
     every: Annotated[
         str,
         typer.Option(
             "--every",
-            metavar="STRETCH",
-            help="minute, hour, day, week, month, or a number of minutes.",
+            metavar="BUCKET",
+            help="Time bucket: minute, hour, day, week, month, or a number of minutes.",
         ),
     ] = "day",
     samples: Annotated[
@@ -101,16 +101,17 @@ def run_backtest(
     The table is a file or a folder of Parquet, CSV with a header, or JSON lines; Spark infers the
     column types of CSV and JSON. The word flights stands for the flights of the demo.
 
-    For each filter, shows how often it fired, the mean and maximum per stretch of time, the share
-    of rows, the first and last time, and a sparkline; then a chart of one filter, or of all
-    together, and samples. Times are in UTC. Rows without a time are counted separately.
+    For each filter, shows how often it fired, the mean and maximum per time bucket, the share of
+    rows, the first and last time, and a sparkline. A chart of the filter, or of all filters
+    together, and samples follow. Times are in UTC. Rows without a time are counted separately.
 
-    If --master has executors on other machines, they must read the table and the compiled filters:
-    --shared names a folder that all of them see at the same path. Files put there are removed.
+    If --master has executors on other machines, they must be able to read the table and the
+    compiled filters. --shared names a folder that all of them see at the same path; files that are
+    written there are removed at the end.
 
-    With --json, one line for the whole (rows, untimed, time, every, stretches, seconds), and one
-    for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
-    samples); fired has [stretch, times] pairs.
+    With --json, one line with totals (rows, untimed, time, every, stretches, filters, seconds), and
+    one for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
+    samples). fired has pairs of a time bucket and a count; stretches is the number of time buckets.
     """
     from tidings.spark.backtests import TimeBucket
 
@@ -146,7 +147,7 @@ def run_backtest(
     else:
         _show(found, texts, seconds, None if all_ else NOISIEST)
     if found.time is None:
-        remark("the table has no column of times, so it is counted as a whole; --time names one")
+        remark("the table has no time column, so all rows are counted together; --time names one")
     if png is not None:
         of = "" if file is None else f" of {Path(file).name}"
         found.plot_png(png, f"{len(found):,} filters{of}" if len(found) > 1 else asked[0].text)
@@ -180,7 +181,7 @@ def _need_matplotlib() -> None:
     load_matplotlib()
 
 
-# -- for programs ------------------------------------------------------------------------------
+# -- JSON lines --------------------------------------------------------------------------------
 
 
 def _emit(found: Backtest, texts: dict[Any, str], seconds: float) -> None:
@@ -212,7 +213,7 @@ def _iso(time: Any) -> str | None:
     return None if time is None else f"{time.astype('datetime64[s]')}Z"
 
 
-# -- for people --------------------------------------------------------------------------------
+# -- tables and charts -------------------------------------------------------------------------
 
 
 def _show(found: Backtest, texts: dict[Any, str], seconds: float, most: int | None) -> None:
@@ -243,7 +244,7 @@ def _show(found: Backtest, texts: dict[Any, str], seconds: float, most: int | No
 
 
 def _name(id_: Any, texts: dict[Any, str]) -> str:
-    """The id of a filter if a user gave one, or else its text."""
+    """The id of a filter if the user gave one, else its text."""
     return texts[id_] if isinstance(id_, int) else str(id_)
 
 

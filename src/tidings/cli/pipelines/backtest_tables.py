@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 FLIGHTS = "flights"
 FORMATS = ("parquet", "csv", "json")
 _SETTINGS = {
-    "spark.driver.maxResultSize": "0",  # the driver adds up counts as they arrive
-    "spark.sql.files.maxPartitionBytes": "32m",  # small enough for the bar to move
+    "spark.driver.maxResultSize": "0",  # no limit: the driver adds up counts as they arrive
+    "spark.sql.files.maxPartitionBytes": "32m",  # small, so that the progress bar moves
 }
 _MOST_TYPES = 12  # columns whose types are shown
 
@@ -37,8 +37,8 @@ def open_session(master: str) -> Iterator[SparkSession]:
     except EnvironmentProblem:
         raise
     except Exception as problem:
-        raise BadInput(f"--master {master}: Spark does not start: {_first_line(problem)}") from None
-    spark.sparkContext.setLogLevel("OFF")  # errors are shown in one line, not in a hundred
+        raise BadInput(f"--master {master}: Spark did not start: {_first_line(problem)}") from None
+    spark.sparkContext.setLogLevel("OFF")  # errors are reported in one line
     try:
         yield spark
     finally:
@@ -48,8 +48,8 @@ def open_session(master: str) -> Iterator[SparkSession]:
 def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
     """The folder for files that executors read; None if all of them run on this machine.
 
-    Executors elsewhere are refused, before Spark starts, unless there is a folder that they see:
-    they could not read temporary folders of this machine.
+    Raises BadInput if executors may run on other machines and no shared folder is given, because
+    they can't read temporary folders of this machine.
     """
     from tidings.spark.session import is_local_master
 
@@ -57,7 +57,7 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
         return None
     if given is None:
         raise BadInput(
-            f"--master {master}: executors may run on other machines; expected {option} with a "
+            f"--master {master}: executors may run on other machines, expected {option} with a "
             "folder that all of them see at the same path"
         )
     if not given.is_dir():
@@ -80,7 +80,7 @@ def compile_filters(filters: Mapping[Any, Filter | str], shared: Path | None) ->
 
 @contextmanager
 def _scratch_folder(shared: Path | None) -> Iterator[Path]:
-    """A temporary folder. A shared one is readable by other users, as executors may run as such."""
+    """A temporary folder. Other users can read a shared one: executors may run as another user."""
     if shared is None:
         folder = Path(tempfile.mkdtemp(prefix="tidings-"))
     else:
@@ -132,7 +132,7 @@ def table_of(
 
 
 def format_of(path: str, given: str | None) -> str:
-    """The format of a file, or of the first known file in a folder."""
+    """The given format, or that of a file's extension; for a folder, of its first known file."""
     if given is not None:
         if given not in FORMATS:
             raise BadInput(f"--format: found '{given}', expected one of {', '.join(FORMATS)}")
@@ -155,7 +155,7 @@ def format_of(path: str, given: str | None) -> str:
 
 
 def _write_flights(folder: Path) -> str:
-    """The flights as a Parquet file."""
+    """Write the flights to a Parquet file; return the folder."""
     from tidings.cli.demo.demo_flights import load_flights
 
     flights = load_flights()
@@ -166,7 +166,7 @@ def _write_flights(folder: Path) -> str:
 
 
 def _first_line(problem: Exception) -> str:
-    """The essential line of a long message: the first, or for an error of Java the second."""
+    """The essential line of a long message: the first, or the second of a Java error."""
     lines = [line.strip(": ") for line in str(problem).splitlines() if line.strip(": ")]
     told = lines[1:2] if lines and lines[0].startswith("An error occurred while") else lines[:1]
     return (told or [type(problem).__name__])[0][:300]

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
     from tidings.spark.pipeline import Settings
 
-LOOK = 0.25  # seconds between two looks at the query
-GRACE = 3.0  # seconds for the running batch after a request to end
+LOOK = 0.25  # seconds between checks of the query
+GRACE = 3.0  # seconds that the running batch gets to finish after a request to end
 
 pipeline = typer.Typer(rich_markup_mode=None)
 
 
 @pipeline.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Match a stream of notifications against subscriptions on Spark, as a pipeline file says."""
+    """Match a stream of notifications against subscriptions on Spark."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -57,9 +57,10 @@ def run_pipeline(
 ) -> None:
     """Run the pipeline that FILE describes, until Ctrl-C.
 
-    On Ctrl-C or SIGTERM, the running batch may finish within 3 seconds, and no other begins; a
-    second Ctrl-C does not wait. Started again, the pipeline continues where it stopped, and repeats
-    an unfinished batch. With trigger.available_now it ends by itself when everything is read.
+    On Ctrl-C or SIGTERM, the running batch gets 3 seconds to finish, and no other begins. A second
+    Ctrl-C ends the command at once. When it is started again, the pipeline continues where it
+    stopped and repeats an unfinished batch. With trigger.available_now, it ends when everything is
+    read.
 
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
     nodes, after the batch), seconds. A console sink then writes to stderr.
@@ -84,7 +85,7 @@ def run_pipeline(
             spark = stack.enter_context(_session(settings, verbose))
             note("opening the subscriptions")
             watched = StoppablePipeline(settings, spark, view.batch_done)
-            watched.console = sys.stderr if json else None  # stdout is for the lines of JSON
+            watched.console = sys.stderr if json else None  # stdout is for JSON lines
         stack.callback(watched.close)
         with view.live():
             how = _watch(watched, view)
@@ -101,16 +102,16 @@ def _watch(watched: Any, view: PipelineView) -> str:
         batch = watched.batch
         view.state = "waiting for rows" if batch is None else f"in batch {batch}"
     if asked.is_set():
-        view.state = f"ending after this batch, or in {GRACE:g} s; Ctrl-C again does not wait"
+        view.state = f"ending after this batch, or in {GRACE:g} s; press Ctrl-C again to end now"
         watched.end(query, GRACE)
     watched.check(query)
-    view.state = "ended" if asked.is_set() else "all is read"
+    view.state = "ended" if asked.is_set() else "all rows are read"
     return view.state
 
 
 @contextmanager
 def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession]:
-    """The session of a pipeline; one that existed before is left running."""
+    """The session of a pipeline; a session that already existed is left running."""
     from tidings.spark.pipeline import session_for
     from tidings.spark.session import prepare_environment
 
@@ -132,7 +133,7 @@ def _session(settings: Settings, verbose: bool = False) -> Iterator[SparkSession
 
 
 def check_pipeline(file: File, json: options.Json = False) -> None:
-    """Show what the pipeline of FILE would find, without starting it.
+    """Check the pipeline that FILE describes, without starting it.
 
     Reads the file, opens the source and the subscriptions, and checks that the filters fit the
     columns. The first rows of the first JSON file are decoded. Nothing is written, except the
@@ -148,7 +149,7 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     from tidings.spark.session import wrap_spark_errors
 
     with wrap_spark_errors(), report_steps() as note, ExitStack() as stack:
-        note("looking")
+        note("inspecting the pipeline")
         found = inspect(settings, lambda: stack.enter_context(_session(settings)))
     if json:
         emit(found)
@@ -188,7 +189,7 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
 def _describe_families(families: list[str] | None) -> str:
     if families is None:
         return ""
-    return ", ".join(families) or "what functions and columns give"
+    return ", ".join(families) or "(used in expressions)"
 
 
 pipeline.command("run")(guard(run_pipeline))

@@ -15,7 +15,7 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="The pipeline file.", 
 
 
 def settings_of(file: str) -> Settings:
-    """The settings in a pipeline file."""
+    """Load the settings of a pipeline file."""
     load_pyarrow()
     from tidings.spark.pipeline import load_settings
 

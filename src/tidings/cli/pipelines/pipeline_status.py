@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from tidings.spark.loading import Aside
     from tidings.spark.pipeline import PipelineStatus
 
-SICK = 10  # feeds that are shown
+SICK = 10  # failing feeds that are shown
 
 
 def show_status(file: File, every: options.All = False, json: options.Json = False) -> None:
-    """Show the status of the pipeline of FILE, from its files; it may be running.
+    """Show the status of the pipeline that FILE describes; it may be running.
 
-    The counter of a node is the number of notifications of which it was a lowest match. An open pin
-    is a batch that was begun but not committed: it is running, or will be repeated.
+    The counter of a node is the number of notifications that were tagged with it. An open pin is a
+    batch that was begun but not committed: it is running, or will be repeated.
 
     With --json, one object: name, outbox, totals (batches, rows, matched, told, refused), last (the
-    last commit), latest (version of the subscriptions now), subscriptions, snapshots, open_pins,
-    notifications, counters (node, number, filter), nodes, dead_letters (reason, rows, batch, raw),
-    damaged (file, problem: dead letters that can't be read), feeds (problems of feeds that could
-    not be read the last time), aside (subscriptions that are left out because their filters are
-    refused now: id, filter, reason).
+    last commit), latest (the current version of the subscriptions), subscriptions, snapshots,
+    open_pins, notifications, counters (node, number, filter), nodes, dead_letters (reason, rows,
+    batch, raw), damaged (file, problem: dead letters that can't be read), feeds (problems of feeds
+    whose last reading failed), aside (subscriptions that are left out because their filters are now
+    refused: id, filter, reason).
     """
     settings = settings_of(file)
     from tidings.spark.pipeline import read_status
@@ -59,7 +59,7 @@ def _show_pipeline(found: PipelineStatus) -> None:
         ("outbox", relative_path(found.outbox)),
     ]
     if last is None:
-        rows.append(("last batch", "none is committed"))
+        rows.append(("last batch", "none committed yet"))
     else:
         rows += [
             ("last batch", f"{last.batch}, begun {_time(last.micros)}"),
@@ -70,7 +70,7 @@ def _show_pipeline(found: PipelineStatus) -> None:
             ("refused", f"{totals.refused:,}"),
         ]
     if found.subscriptions is None:
-        rows.append(("subscriptions", plain_text("not there", "yellow")))
+        rows.append(("subscriptions", plain_text("not found", "yellow")))
     else:
         rows.append(("subscriptions", f"{found.subscriptions:,} at version {found.latest}"))
     rows.append(("snapshots", ", ".join(map(str, found.snapshots)) or "none"))
@@ -89,7 +89,7 @@ def _show_pipeline(found: PipelineStatus) -> None:
     show_aside(found.aside)
     if found.counters:
         lines = [
-            (one.node, f"{one.number:,}", plain_text("not subscribed to now", "dim")
+            (one.node, f"{one.number:,}", plain_text("no subscription now", "dim")
              if one.filter is None else cut(one.filter, 200))
             for one in found.counters
         ]  # fmt: skip
@@ -108,9 +108,9 @@ def show_aside(found: Sequence[Aside]) -> None:
     """Show the subscriptions that are left out, and why."""
     if found:
         rows = [(one.id, one.reason, cut(one.filter, 200)) for one in found[:MOST_ROWS]]
-        show("", table(["set aside", "refused now, because", "filter"], rows))
+        show("", table(["set aside", "now refused because", "filter"], rows))
         if len(found) > len(rows):
-            show(plain_text(f"and {len(found) - len(rows):,} more that are set aside", "dim"))
+            show(plain_text(f"and {len(found) - len(rows):,} more", "dim"))
 
 
 def _versions(mine: int, latest: int | None) -> str:

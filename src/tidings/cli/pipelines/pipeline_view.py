@@ -20,30 +20,30 @@ from tidings.cli.common.screen import count_of, emit, facts, plain_text, say, ta
 if TYPE_CHECKING:
     from tidings.spark.outbox import Commit
 
-SHOWN = 8  # batches
-NODES = 5  # counters
+SHOWN = 8  # batches in the table
+NODES = 5  # counters below it
 ALL = 0  # the counter of all notifications, see numbering.py
-EACH_SECOND = 4  # times the table is redrawn
+EACH_SECOND = 4  # redraws per second
 SLACK = 1.1  # the ratio of input to processing may be slightly above 1 without falling behind
 
 COLUMNS = ["batch#", "version#", "rows#", "rows/s#", "matched#", "told#", "refused#", "seconds#"]
 
 
 class PipelineView:
-    """Batches and rates. The stream's thread reports batches, another thread draws."""
+    """Shows batches and rates. The stream's thread reports batches; another thread draws."""
 
     def __init__(self, name: str, json: bool = False) -> None:
         self.name = name
         self.state = "starting"
         self.progress: Mapping[str, Any] = {}
-        """The latest progress of the query, as Spark gives it."""
+        """The latest progress of the query, as Spark reports it."""
         self._json = json
         self._live = not json and sys.stdout.isatty()
         self._began = time.monotonic()
         self._lock = threading.Lock()
         self._batches: deque[tuple[Commit, float]] = deque(maxlen=SHOWN)
         self._counters: dict[int, int] = {}
-        self._highest: list[tuple[int, int]] = []  # counter and node, the highest first
+        self._highest: list[tuple[int, int]] = []  # (counter, node), highest counters first
         self.batches = self.rows = self.matched = self.told = self.refused = 0
 
     @contextmanager
@@ -59,12 +59,12 @@ class PipelineView:
             yield
 
     def batch_done(self, done: Commit, seconds: float) -> None:
-        """Take in a finished batch."""
+        """Add a finished batch to the totals, and print its line."""
         with self._lock:
             self._batches.append((done, seconds))
             self._counters.update(done.counters)
             # Counters only grow, so an unchanged one has not overtaken any other. Comparing all of
-            # them would take longer than the time between two drawings.
+            # them would take longer than the time between two redraws.
             nodes = {node for _, node in self._highest} | done.counters.keys() - {ALL}
             self._highest = nlargest(NODES, ((self._counters[node], node) for node in nodes))
             self.batches += 1
@@ -79,7 +79,7 @@ class PipelineView:
         sys.stdout.flush()
 
     def end(self, how: str) -> None:
-        """Print the last line, a summary."""
+        """Print a summary as the last line."""
         if not self._json:
             say(f"{how}: {self.summary()}")
 
@@ -156,7 +156,7 @@ def _rate(progress: Mapping[str, Any], name: str) -> float | None:
 
 
 def _behind(progress: Mapping[str, Any]) -> int | None:
-    """Unread rows, if the source reports them, as Kafka does."""
+    """The number of unread rows, if the source reports it, as Kafka does."""
     try:
         found = [one["metrics"]["maxOffsetsBehindLatest"] for one in progress["sources"]]
         return sum(int(one) for one in found)

@@ -29,7 +29,7 @@ from tidings.cli.subscriptions.snapshot_tree import show_tree
 if TYPE_CHECKING:
     from tidings.snapshots import Snapshot
 
-LARGEST, FILES = 10, 6  # rows of tables, without --all
+LARGEST, FILES = 10, 6  # rows that tables show without --all
 
 snapshot = typer.Typer(rich_markup_mode=None)
 
@@ -79,7 +79,7 @@ def build_snapshot(
         def placed(more: int) -> None:
             nonlocal done
             done += more
-            note(f"putting in order: {done:,} of {count_of(len(pairs), 'filter')}")
+            note(f"ordering by covering: {done:,} of {count_of(len(pairs), 'filter')}")
 
         placed(0)
         made = Snapshot.build(pairs, declared.attributes, number=number, progress=placed)
@@ -103,11 +103,13 @@ def show_snapshot(
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Show what is in a snapshot.
+    """Show the contents of a snapshot.
 
-    The largest nodes are those with the most subscriptions; the columns are those that filters
-    test, with what they are compared with. A node that several nodes cover is drawn below each of
-    them, and the nodes below it are drawn once; deep graphs are drawn as several trees.
+    The largest nodes are those with the most subscriptions. The columns are those that filters
+    test, with the types of the values that they are compared with.
+
+    With --tree, a node that several nodes cover is drawn below each of them, but the nodes below it
+    are drawn only once. Deep graphs are drawn as several trees.
 
     With --json, one object: version, subscriptions, nodes, edges, roots, depth, index_bytes,
     deepest (numbers of nodes), largest (node, subscriptions, filter), columns (names with
@@ -148,7 +150,7 @@ def show_snapshot(
             [
                 ("version", stats["version"]),
                 ("subscriptions", f"{stats['subscriptions']:,}"),
-                ("nodes", f"{stats['nodes']:,}, of which {stats['roots']:,} are covered by none"),
+                ("nodes", f"{stats['nodes']:,}; no other node covers {stats['roots']:,} of them"),
                 ("edges", f"{stats['edges']:,}"),
                 ("deepest path", f"{count_of(stats['depth'], 'node')}: {cut(path, 60)}"),
                 ("bytes", f"{sum(sizes.values()):,} in {count_of(len(sizes), 'file')}"),
@@ -166,7 +168,7 @@ def show_snapshot(
         table(
             ["column", "compared with"],
             [
-                (name, ", ".join(families) or "what functions and columns give")
+                (name, ", ".join(families) or "(used in expressions)")
                 for name, families in tested.items()
             ],
         ),
@@ -187,10 +189,9 @@ def verify_snapshot(
 ) -> int:
     """Check that a snapshot is intact, and that its edges are right.
 
-    All bytes are compared with their checksums. For a sample of nodes, the coverings are computed
-    again.
+    Compares all bytes with their checksums, and computes the coverings of some nodes again.
 
-    With --json, one object: nodes, edges, pairs (that were checked), problems.
+    With --json, one object: nodes, edges, pairs (how many were checked of each), problems.
 
     Exit code: 0 if the snapshot is sound, 1 if it is damaged or wrong, 2 if there is none.
     """
@@ -212,9 +213,9 @@ def verify_snapshot(
         emit(found)
     elif not found.problems:
         say(
-            f"sound: all checksums agree; {count_of(found.nodes, 'node')}, "
-            f"{count_of(found.edges, 'edge')} and {count_of(found.pairs, 'other pair')} are as "
-            "their filters say"
+            f"sound: all checksums match; {count_of(found.nodes, 'node')}, "
+            f"{count_of(found.edges, 'edge')} and {count_of(found.pairs, 'other pair')} agree with "
+            "their filters"
         )
     if found.problems and not json:
         more = len(found.problems) - 1

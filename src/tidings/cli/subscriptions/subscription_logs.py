@@ -1,4 +1,4 @@
-"""Finds the log of subscriptions that a command means, and converts ids to its kind."""
+"""Finds the log that a command refers to, and converts ids to the type of the log's ids."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tidings.store import LOCK, ChangeLog
 
 
 class LogPlace(msgspec.Struct, frozen=True):
-    """Where a log is or will be, and what its filters are checked against.
+    """The path of a log that may not exist yet, and what its filters are checked against.
 
-    Nothing is written until it is opened, so a refused filter leaves nothing behind.
+    Nothing is written before `open`, so a refused filter leaves nothing behind.
     """
 
     path: Path
     attributes: Attributes | None
-    columns: list[str] | None = None  # of a source that defines its own
+    columns: list[str] | None = None  # None if the source does not define them
 
     def check(self, filter_: Filter, where: str) -> None:
         """Refuse a filter that tests a column that the source lacks: it would never match."""
@@ -76,15 +76,15 @@ def find_log(
     if not (path / LOCK).exists():
         if not make:
             raise BadInput(
-                f"{path}: there is no log of subscriptions; `subscriptions add` makes one"
+                f"{path}: there is no log of subscriptions; `subscriptions add` creates one"
             )
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise BadInput(f"{path}: found something else, expected a log or an empty folder")
+            raise BadInput(f"{path}: found other files, expected a log or an empty folder")
     return LogPlace(path, declared, columns)
 
 
 def _compiled_attributes(path: Path) -> Attributes | None:
-    """The attributes that a pipeline compiled the log with, which writers must use, too."""
+    """The attributes that a pipeline compiled the log with; writers must use the same."""
     if not (path / "snapshots").is_dir():
         return None
     from tidings.spark.loading import home_of, latest_attributes
@@ -97,14 +97,14 @@ def convert_id(log: ChangeLog, who: str) -> Id:
 
 
 def convert_ids(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
-    """Convert ids to the kind of the log's ids; a log without subscriptions takes either kind."""
+    """Convert ids to the type of the log's ids, integer or text; an empty log takes either."""
     kind = log.id_kind or _common_kind(id_ for id_, _ in pairs)
     numbers = all(re.fullmatch("-?[0-9]+", str(id_)) for id_, _ in pairs)
     if kind is str or (not numbers and not log.subscriptions()):
         return [(str(id_), text) for id_, text in pairs]
     made: list[tuple[Id, str]] = []
     for id_, text in pairs:
-        # Python refuses integers with thousands of digits
+        # Python refuses to parse integers with thousands of digits.
         if not re.fullmatch("-?[0-9]{1,1000}", str(id_)):
             raise BadInput(f"found the id '{id_}', but the ids of {log.path} are integers")
         made.append((int(id_), text))

@@ -44,8 +44,8 @@ def about(context: typer.Context) -> None:
     """Change and read the subscriptions that pipelines follow.
 
     They are stored in a folder, as a log of changes. Every change has a version, and a pipeline
-    takes the latest version at the start of each batch. FOLDER may also be a pipeline file, which
-    stands for its log, with the columns that it declares.
+    takes the latest version at the start of each batch. FOLDER may also be a pipeline file: then
+    its log is used, with the columns that it declares.
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -54,7 +54,7 @@ def about(context: typer.Context) -> None:
 def add_subscription(
     where: Where,
     who: Who,
-    text: Annotated[str, typer.Argument(metavar="FILTER", help="What is wanted.", hidden=True)],
+    text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter.", hidden=True)],
     types: options.Types = None,
     others: options.Others = False,
     json: options.Json = False,
@@ -79,7 +79,7 @@ def add_subscription(
     if json:
         emit({"version": version, "id": id_, "filter": text})
     else:
-        say(f"version {version}: {id_} is told of {text}")
+        say(f"version {version}: {id_} is subscribed to {text}")
 
 
 def load_subscriptions(
@@ -94,9 +94,9 @@ def load_subscriptions(
 ) -> None:
     """Add all subscriptions of FILE to the log, or none if one is refused.
 
-    FILE is as for `tidings match --filters`. Subscriptions with other ids stay.
+    FILE is as for `tidings match --filters`. Subscriptions with other ids are kept.
 
-    With --json, one object: version, subscriptions (how many were put).
+    With --json, one object: version, subscriptions (how many were stored).
     """
     place = find_log(where, types, others)
     declared = DeclaredTypes(attributes=place.attributes)
@@ -110,7 +110,7 @@ def load_subscriptions(
     if json:
         emit({"version": version, "subscriptions": len(pairs)})
     else:
-        say(f"version {version}: {count_of(len(pairs), 'subscription')} put")
+        say(f"version {version}: {count_of(len(pairs), 'subscription')} stored")
 
 
 def drop_subscription(where: Where, who: Who, json: options.Json = False) -> None:
@@ -132,7 +132,7 @@ def list_subscriptions(
     at: Annotated[
         int | None,
         typer.Option(
-            "--at", metavar="VERSION", help="List them at this version.", show_default=False
+            "--at", metavar="VERSION", help="List those at this version.", show_default=False
         ),
     ] = None,
     every: options.All = False,
@@ -168,7 +168,7 @@ def list_subscriptions(
 
 def _list_set_aside(log: ChangeLog) -> Sequence[Aside]:
     if not (log.path / "snapshots").is_dir():
-        return ()  # no pipeline has used it
+        return ()  # no pipeline has used the log
     from tidings.spark.loading import list_set_aside
 
     return list_set_aside(log)
@@ -183,7 +183,7 @@ def show_log(
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Show changes, version by version: the last ones, or those after a version.
+    """Show the latest changes, or those after a version, in order.
 
     With --json, one line per change: version, id, node, filter (null: the subscription ended).
     """
@@ -226,7 +226,10 @@ def repair_log(where: Where, json: options.Json = False) -> None:
     if not done.lost:
         say("lost: no known change")
     say(f"moved aside: {done.aside}")
-    say(f"version {done.version} is intact; add again whatever `subscriptions list` lacks")
+    say(
+        f"version {done.version} is intact; use `subscriptions list` to find missing "
+        "subscriptions, and add them again"
+    )
 
 
 def _row(one: Change) -> tuple[object, ...]:
